@@ -12,7 +12,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all track-record matrix everywhere bench lint format types contracts clean
+.PHONY: help setup demo test test-all track-record matrix everywhere bench release lint format types contracts clean
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -45,6 +45,9 @@ bench: setup ## what simulating and judging cost, load beside Apache's broker, t
 	@$(BIN)/python -m inorder.evidence.benchmarks --out runs/bench
 	@$(BIN)/python -m inorder.evidence.load --out runs/load $(ARGS)
 	@$(BIN)/python -m spark_checkers.bench
+
+release: setup ## dist/: wheel, source distribution and their sums, each tried; the image, where a Docker engine answers
+	@$(BIN)/python tools/release.py $(ARGS)
 
 lint: setup ## ruff: rules, and whether all is formatted
 	$(BIN)/ruff check .

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from itertools import count
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -17,27 +18,29 @@ from chaos.hosted import hosted, lends_its_system
 from chaos.rounds import Bounds, Tried, Try, in_rounds, sentence
 from chaos.runner import lacks, run_scenario
 from chaos.scenario import Scenario, load, names
+from conformance.cli import completion
 from conformance.cli.options import (
     JSON,
+    Reporting,
     baseline_option,
     budget_option,
     draw_seed,
     folder_name,
-    format_option,
     print_human,
-    print_verdict,
     profile_option,
+    reporting_options,
     seed_option,
     target_config_option,
 )
 from conformance.cli.people import tell, watching
 from conformance.cli.seam import load_profile, told_by
+from conformance.reports.occasion import begin
 from conformance.reports.saving import save
 from conformance.reports.view import VerdictView
 from conformance.targets.base import ClockKind, Target, find
 from conformance.targets.base import names as registered
 from specs import profiles
-from specs.errors import InorderError, UsageError
+from specs.errors import EXIT_UPHELD, InorderError, UsageError
 from specs.verdicts.baseline import Baseline
 
 PROCESS, DOCKER = "process", "docker"
@@ -64,16 +67,24 @@ class Asked:
     scenarios: tuple[Scenario, ...]
     named: bool
     baseline: Baseline | None = None
+    reporting: Reporting = field(default_factory=Reporting)
 
     def go(self, scenario: Scenario) -> Callable[[int, Path], VerdictView]:
-        """How a scenario is run, with its seed and its folder."""
+        """How a scenario is run, with its seed and its folder. A scenario's rounds are tries of one series."""
+        own = self.reporting.name or f"{self.name} under {self.profile.name}"
+        round_of = count(1)
 
         def run(seed: int, out: Path) -> VerdictView:
-            tell(f"scenario {scenario.name} on {self.name} ({self.backend}), seed {seed}")
-            tell(f"  {' '.join(scenario.why.split())}")
+            number = next(round_of)
+            self.reporting.tell(
+                f"scenario {scenario.name} on {self.name} ({self.backend}), seed {seed}"
+            )
+            self.reporting.tell(f"  {' '.join(scenario.why.split())}")
+            # A later round is no second try of an earlier one: what that found stays found.
+            over = begin(f"{own}: {scenario.name}{'' if number == 1 else f' #{number}'}")
             words = ("chaos", scenario.asked_for or scenario.name, "--target", self.name)
             more = ("--profile", self.profile.name, "--backend", self.backend, "--seed", seed)
-            with watching() as watch:
+            with watching(quiet=self.reporting.quiet) as watch:
                 verdict, _history = run_scenario(
                     scenario,
                     self.target,
@@ -83,7 +94,7 @@ class Asked:
                     asked=(*words, *more),
                     say=watch.say,
                 )
-            return save(told_by(self.baseline, verdict), out)
+            return save(told_by(self.baseline, verdict), out, occasion=over())
 
         return run
 
@@ -174,8 +185,14 @@ def bounds_options(command: F) -> F:
 
 
 @click.command(name="chaos")
-@click.argument("scenarios", nargs=-1, metavar="[SCENARIO]...")
-@click.option("--target", default="reference+tcp", show_default=True, help="A target in real time.")
+@click.argument("scenarios", nargs=-1, metavar="[SCENARIO]...", shell_complete=completion.scenario)
+@click.option(
+    "--target",
+    default="reference+tcp",
+    show_default=True,
+    shell_complete=completion.target,
+    help="A target in real time.",
+)
 @target_config_option
 @click.option(
     "--backend",
@@ -194,7 +211,7 @@ def bounds_options(command: F) -> F:
     metavar="DIR",
     help="Keep the runs in DIR, a folder for each scenario.",
 )
-@format_option()
+@reporting_options
 def command(
     scenarios: tuple[str, ...],
     target: str,
@@ -204,7 +221,7 @@ def command(
     baseline: Baseline | None,
     seed: int | None,
     out: Path | None,
-    form: str,
+    reporting: Reporting,
 ) -> int:
     """Run chaos scenarios, by name (`inorder list scenarios`) or by file; all that apply, if none is named.
 
@@ -217,6 +234,7 @@ def command(
     or a part that is not there, 70 the suite failed.
     """
     asked, left_out = prepare(scenarios, target, profile, backend, baseline)
+    asked = replace(asked, reporting=reporting)
     seed = draw_seed() if seed is None else seed
     bounds = replace(bounds, lenient=not asked.named)
     tried = Tried(left_out=left_out)
@@ -225,28 +243,36 @@ def command(
     alone = asked.named and bounds.rounds is not None
     try:
         for made in in_rounds(ready, tried, seed=seed, out=folder, bounds=bounds):
-            _show(made, form, whole=alone)
+            _show(made, reporting, whole=alone)
     finally:
         asked.target.release()
-        if len(tried.tries) > alone and form != JSON:
-            print_human(_table(tried))
+        if len(tried.tries) > alone and reporting.form != JSON:
+            print_human(_table(tried, whole=reporting.whole))
     return tried.exit_code
 
 
-def _show(made: Try, form: str, *, whole: bool) -> None:
+def _show(made: Try, reporting: Reporting, *, whole: bool) -> None:
     """whole: the whole verdict is printed, as of a run that somebody named."""
-    if made.verdict is not None and (whole or form == JSON):
-        print_verdict(made.verdict, form)
+    if made.verdict is not None:
+        if whole or reporting.form == JSON:
+            reporting.show(made.verdict)
+        reporting.add_to_allure(made.verdict)
+    if reporting.quiet and made.exit_code == EXIT_UPHELD:
+        return
     tell(f"{made.scenario}, seed {made.seed}: {sentence(made)}")
     tell(f"kept in {made.folder}")
     if made.verdict is not None:
         tell(f"again: {made.verdict.replay}")
 
 
-def _table(tried: Tried) -> Table:
+def _table(tried: Tried, *, whole: bool) -> Table:
+    """A row for each scenario; of those that held in every try none, where somebody wants to see the others alone."""
     table = Table(box=box.SIMPLE_HEAD, show_edge=False)
     for column in ("scenario", "tries", "came to", "what broke, or was not met"):
         table.add_column(column, no_wrap=column == "scenario")
+    green = set() if whole else tried.green
     for row in tried.rows():
+        if row[0] in green:
+            continue
         table.add_row(*(Text(cell) for cell in row))
     return table

@@ -87,6 +87,14 @@ class Tried:
         codes = {each.exit_code for each in self.tries}
         return next((code for code in WORST_FIRST if code in codes), EXIT_UPHELD)
 
+    @property
+    def green(self) -> set[str]:
+        """The scenarios that held in every try, and those that nobody could try."""
+        bad = {each.scenario for each in self.tries if each.exit_code != EXIT_UPHELD}
+        return {each.scenario for each in self.tries if each.scenario not in bad} | set(
+            self.left_out
+        )
+
     def rows(self) -> Iterator[tuple[str, str, str, str]]:
         """A table: the scenario, how many tries, what they came to, what broke in how many of them."""
         for name in dict.fromkeys(each.scenario for each in self.tries):

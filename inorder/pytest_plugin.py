@@ -1,7 +1,8 @@
 """The pytest plugin's door: adds the options, and lets the rest in when a target is asked for.
 
 pytest loads every installed plugin in every project. So this module imports nothing of ours, says nothing and does
-nothing until `--inorder-target` is given: a project with a `specs/` of its own is left in peace.
+nothing until `--inorder-target` is given: a project with a `specs/` of its own is left in peace. Its fixtures skip
+until then; the suite's own, of the same names, take their place.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ import importlib
 import pytest
 
 from inorder.shadows import EXIT_SHADOWED, find_shadows, sentence
+
+_NO_TARGET = "no --inorder-target says what to judge"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -24,6 +27,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     group.addoption(
         "--inorder-profile", metavar="NAME", help="what it promises, as `inorder list profiles`"
+    )
+    group.addoption(
+        "--inorder-name",
+        metavar="NAME",
+        help="of the series of runs that this one is of, for the history that Allure and CI servers keep",
     )
     group.addoption(
         "--inorder-seed", metavar="N", type=int, help="an integer; drawn and printed when left out"
@@ -48,6 +56,24 @@ def _wanted(config: pytest.Config) -> bool:
     return bool(config.getoption("--inorder-target")) or any(
         "conformance.suite" in arg for arg in config.args
     )
+
+
+@pytest.fixture(scope="session")
+def inorder_verdict() -> object:
+    """The verdict of the session's run; a test that asks for it is skipped where no target is named."""
+    pytest.skip(_NO_TARGET)
+
+
+@pytest.fixture(scope="session")
+def inorder_folder() -> object:
+    """Where the session's run is kept; as above."""
+    pytest.skip(_NO_TARGET)
+
+
+@pytest.fixture(scope="session")
+def inorder_history() -> object:
+    """What the session's run recorded; as above."""
+    pytest.skip(_NO_TARGET)
 
 
 @pytest.hookimpl(tryfirst=True)

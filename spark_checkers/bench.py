@@ -119,7 +119,7 @@ def history_of(folder: Path, events: int, seed: int) -> History:
 
 
 @click.command()
-@click.option("--events", default=10_000_000, show_default=True, type=click.IntRange(10_000))
+@click.option("--events", default=2_000_000, show_default=True, type=click.IntRange(10_000))
 @click.option(
     "--slice",
     "small",

@@ -27,6 +27,7 @@ from spark_checkers.rows import (
     CONTEXT_KINDS,
     KINDS,
     LEVELS,
+    NEVER,
     OUTCOMES,
     RunContext,
     Runs,
@@ -39,7 +40,7 @@ from specs.history.columns import COLUMNS, NAMES
 from specs.history.runinfo import RunInfo
 from specs.history.store import rows_of_table
 from specs.verdicts.tally import RunFacts
-from specs.vocabulary import Kind, Outcome
+from specs.vocabulary import DLQ_PREFIX, Kind, Outcome
 
 WINDOW_ROWS = 12_000_000
 """So many rows are put in order at a time; more windows are more scans, fewer are more memory."""
@@ -58,6 +59,7 @@ _LOOKED_AT = (
     "queue_id",
     "queue_offset",
     "message_id",
+    "origin_id",
     "attempt",
     "broker_epoch",
 )
@@ -93,6 +95,9 @@ class Report:
     looks: dict[tuple[str, tuple[Any, ...]], int] = field(
         default_factory=dict
     )  # run, topic or queue: the last seq
+    named_origins: dict[str, int] = field(
+        default_factory=dict
+    )  # run: the first dead letter read with the id of its origin
 
 
 @dataclass(frozen=True)
@@ -196,7 +201,10 @@ def _look_at_epochs(report: Report, table: pa.Table) -> None:
 
 
 def _look_at_looks(report: Report, table: pa.Table, calls: Any, reads: Any) -> None:
-    """When somebody last looked at a topic (a listener call), or at a queue (its reading to the end)."""
+    """When somebody last looked at a topic (a listener call), or at a queue (its reading to the end).
+
+    And when anybody first read a dead letter that names the id of its origin.
+    """
     levels, words = coded(table.column("level"))
     asked = np.asarray([*(word in REQUEST_LEVELS for word in words), False], np.bool_)[levels]
     of_calls = table.filter(pa.array(calls & asked)).select(["run", "topic", "seq_begin"])
@@ -211,6 +219,16 @@ def _look_at_looks(report: Report, table: pa.Table, calls: Any, reads: Any) -> N
         )
     )
     _take_last(report, markers, ("topic", "broker", "queue_id"))
+    named = table.filter(
+        pc.and_(
+            pc.and_(pa.array(reads & asked), table.column("origin_id").is_valid()),
+            pc.fill_null(pc.starts_with(_plain_text(table.column("topic")), DLQ_PREFIX), False),
+        )
+    )
+    plain = pa.table({"run": _plain_text(named.column("run")), "seq": named.column("seq_begin")})
+    for row in plain.group_by(["run"]).aggregate([("seq", "min")]).to_pylist():
+        first = report.named_origins.get(row["run"], row["seq_min"])
+        report.named_origins[row["run"]] = min(row["seq_min"], first)
 
 
 def _take_last(report: Report, table: pa.Table, where: Sequence[str]) -> None:
@@ -383,6 +401,7 @@ def sum_up(reports: Sequence[Report], info: RunInfo, sent_twice: Sequence[Reason
             _epochs_of(reports, name),
             _seen_of(reports, name),
             _looks_of(reports, name),
+            min((report.named_origins.get(name, NEVER) for report in reports), default=NEVER),
         )
         for name in sorted({info.run, *(run for report in reports for run, _, _ in report.seen)})
     }

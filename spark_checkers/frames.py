@@ -38,7 +38,7 @@ from specs.history.store import rows_of_table
 from specs.profiles import Profile
 from specs.verdicts.tally import Examination
 from specs.verdicts.verdict import Verdict, conclude
-from specs.vocabulary import Kind, Outcome
+from specs.vocabulary import DLQ_PREFIX, Kind, Outcome
 
 _SPARK_TYPES = {"string": ("string",), "int64": ("bigint", "int", "smallint", "tinyint")}
 _REQUESTS = sorted(level.value for level in REQUEST_LEVELS)
@@ -282,6 +282,10 @@ def look(rows: Any, info: RunInfo) -> Facts:
     for frame, where in ((calls, ("topic",)), (ends, ("topic", "broker", "queue_id"))):
         for row in _collected(frame.groupBy("run", *where).agg(F.max("seq_begin").alias("seq"))):
             report.looks[row["run"], tuple(row[name] for name in where)] = row["seq"]
+    dead = F.col("topic").startswith(DLQ_PREFIX) & F.col("origin_id").isNotNull()
+    copies = rows.where(asked & (F.col("kind") == Kind.READ.value) & dead)
+    for row in _collected(copies.groupBy("run").agg(F.min("seq_begin").alias("seq"))):
+        report.named_origins[row["run"]] = row["seq"]
     rare = sorted({kind.value for kind in (*CONTEXT_KINDS, Kind.FAULT)})
     report.rare = [rows.where(F.col("kind").isin(rare)).toArrow()]
     windows = (

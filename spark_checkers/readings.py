@@ -13,6 +13,7 @@ import numpy as np
 from spark_checkers.rows import MS, NEVER, NO_TEXT, NONE, Rows
 from spark_checkers.segments import Ints
 from spark_checkers.stored import broker_died
+from specs.clauses.readings import PUT_AGAIN_MS
 from specs.vocabulary import Kind, Outcome
 
 COLUMNS = (
@@ -84,10 +85,10 @@ class Queue:
         if rows.name_of("detail", marker) == "settled":
             return True
         broker = rows.name_of("broker", sent)
-        if (
-            context.broker_paused_since(broker, due_us, now)
-            or context.crowded.get(broker, NEVER) <= now
-        ):
+        awake_us = started - slack - PUT_AGAIN_MS * MS
+        pauses = context.broker_paused.get(broker, ())
+        slept = any(seq <= now and until > awake_us for seq, until in pauses)
+        if slept or context.crowded.get(broker, NEVER) <= now:
             return False
         if not broker_died(rows, sent, now):
             return True

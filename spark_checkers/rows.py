@@ -136,6 +136,9 @@ class RunContext:
     looks: Looks = field(
         default_factory=dict
     )  # seq of the last look at a queue (a reading) or a topic (a call)
+    named_origin: int = (
+        NEVER  # seq of the first dead letter that was read with the id of its origin
+    )
 
     @classmethod
     def of(
@@ -145,12 +148,14 @@ class RunContext:
         epochs: Mapping[str, Sequence[tuple[int, int]]] | None = None,
         seen: Mapping[str | None, frozenset[Kind]] | None = None,
         looks: Looks | None = None,
+        named_origin: int = NEVER,
     ) -> RunContext:
         """From the run's rows of the context kinds (others are passed over), by seq_begin.
 
         epochs: of each broker, the seq of the first row that names an epoch, in that order. seen: the kinds that the
         history holds, by group; used only where nobody says what it records. looks: the seq of the last call of a topic
-        (topic,), and of the last reading of a queue to its end (topic, broker, queue_id).
+        (topic,), and of the last reading of a queue to its end (topic, broker, queue_id). named_origin: the seq of the
+        first dead letter that was read with the id of its origin.
         """
         died: dict[str, list[int]] = {}
         state: dict[str, list[tuple[int, Kind]]] = {}
@@ -279,6 +284,7 @@ class RunContext:
             crowded=crowded,
             faults=faults,
             looks=looks or {},
+            named_origin=named_origin,
         )
 
     def calm_since_us(self, now: int) -> int:

@@ -1,27 +1,46 @@
 #!/bin/sh
 # A Docker engine in a folder of its own, for machines where none runs. Needs root.
 #
-#   tools/dockerd.sh run FOLDER      in the foreground, until SIGTERM, or until whoever started it dies
-#   tools/dockerd.sh start FOLDER    in the background; prints the DOCKER_HOST to export
-#   tools/dockerd.sh stop FOLDER     ends it and unmounts what it mounted
+#   tools/dockerd.sh run FOLDER [apart]      in the foreground, until SIGTERM, or until whoever started it dies
+#   tools/dockerd.sh start FOLDER [apart]    in the background; prints the DOCKER_HOST to export
+#   tools/dockerd.sh stop FOLDER             ends it and unmounts what it mounted
 #
 # It leaves the machine's network alone: no bridge, no packet filter, no forwarding. Our containers use the host's
 # network (the brokers and proxies under test listen on 127.0.0.1), so nothing of that is needed.
+#
+# apart: in a network of its own, where it makes bridges and filters as engines usually do, and where services of a
+# compose file find each other by name. From there nobody reaches the machine or the world.
 set -eu
+
+usage() {
+    echo "usage: $0 run|start FOLDER [apart], or $0 stop FOLDER" >&2
+    exit 64
+}
 
 command=${1:-}
 folder=${2:-}
+network=${3:-}
 if [ -z "$folder" ]; then
-    echo "usage: $0 run|start|stop FOLDER" >&2
-    exit 64
+    usage
 fi
+case $network in
+"" | apart) ;;
+*) usage ;;
+esac
 mkdir -p "$folder"
 folder=$(cd "$folder" && pwd)
 socket=$folder/docker.sock
 
 engine() {
-    exec setpriv --pdeathsig "$1" dockerd --data-root "$folder/data" --exec-root "$folder/exec" \
-        --host "unix://$socket" --pidfile "$folder/dockerd.pid" --bridge=none --iptables=false --ip-forward=false
+    signal=$1
+    set -- dockerd --data-root "$folder/data" --exec-root "$folder/exec" --host "unix://$socket" \
+        --pidfile "$folder/dockerd.pid"
+    if [ -n "$network" ]; then
+        # shellcheck disable=SC2016 # the inner shell's words
+        exec unshare --net sh -c 'ip link set lo up; signal=$1; shift; exec setpriv --pdeathsig "$signal" "$@"' \
+            sh "$signal" "$@"
+    fi
+    exec setpriv --pdeathsig "$signal" "$@" --bridge=none --iptables=false --ip-forward=false
 }
 
 answers() {
@@ -65,7 +84,6 @@ stop)
     done
     ;;
 *)
-    echo "usage: $0 run|start|stop FOLDER" >&2
-    exit 64
+    usage
     ;;
 esac

@@ -380,6 +380,28 @@ def redis_part(stamps: Stamps) -> Part:
     return server_part(stamps, "redis", [], saying, mend)
 
 
+def rocketmq_go_part(stamps: Stamps) -> Part:
+    """The driver of RocketMQ's Go client, built by Go."""
+    parts = ROOT / "conformance" / "parts"
+    inputs = digest(
+        *(parts / f"{name}.py" for name in ("rocketmq_go", "golang")),
+        ROOT / "drivers" / "go" / "main.go",
+    )
+    place = TOOLS / "go-driver"
+    if not stamps.fresh("rocketmq-go", inputs, place):
+        how = "the machine's Go" if shutil.which("go") else "a Go that is removed afterwards"
+        say(f"building a driver of RocketMQ's Go client into .tools/go-driver by {how}: a client")
+        try:
+            python = VENV / "bin" / "python"
+            run([python, "-m", "conformance.parts.rocketmq_go"], "the Go driver could not be built")
+        except Failed as error:
+            skipped = "RocketMQ's Go client (+go:VERSION), and its tests"
+            mend = "install Go 1.22 or later, then: make setup"
+            return Part("rocketmq-go", "missing", str(error), skipped=skipped, mend=mend)
+        stamps.set("rocketmq-go", inputs)
+    return Part("rocketmq-go", "ok", str(place.relative_to(ROOT)))
+
+
 def toxiproxy_part(stamps: Stamps) -> Part:
     """The toxiproxy server, built by Go."""
     parts = ROOT / "conformance" / "parts"
@@ -437,7 +459,8 @@ def set_up(stamps: Stamps) -> int:
         return EXIT_FAILED
     parts = [java_part()]
     parts += [jars_part(version, stamps) for version in ROCKETMQ]
-    parts += [kafka_part(stamps), nats_part(stamps), redis_part(stamps), toxiproxy_part(stamps)]
+    parts += [kafka_part(stamps), nats_part(stamps), redis_part(stamps)]
+    parts += [rocketmq_go_part(stamps), toxiproxy_part(stamps)]
     write(PARTS, {"schema": "inorder/parts/v1", "parts": [asdict(part) for part in parts]})
     for part in parts:
         if part.state != "ok":

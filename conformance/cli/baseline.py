@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 
+from conformance.cli import completion
 from conformance.cli.people import tell
 from conformance.reports.view import VerdictView, open_run
 from specs.clauses.catalogue import by_id
@@ -19,7 +20,13 @@ from specs.verdicts.verdict import ClauseVerdict, RunVerdict
 
 
 @click.command(name="baseline")
-@click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.argument(
+    "runs",
+    nargs=-1,
+    required=True,
+    type=click.Path(path_type=Path),
+    shell_complete=completion.run,
+)
 @click.option("--owner", required=True, metavar="NAME", help="Whose it is to mend.")
 @click.option("--reason", required=True, metavar="TEXT", help="Why it may stay until then.")
 @click.option(

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import click
 
-from conformance.cli import seam
+from conformance.cli import completion, seam
 from conformance.cli.options import (
+    Reporting,
     baseline_option,
-    format_option,
-    print_verdict,
     profile_option,
+    reporting_options,
 )
 from conformance.cli.people import tell
 from specs.history.files import STDIN, STDIN_NAME
@@ -38,6 +38,7 @@ from specs.verdicts.baseline import Baseline
     "clauses",
     multiple=True,
     metavar="ID",
+    shell_complete=completion.clause,
     help="Judge this clause alone (a wire rule names the clause whose facet it is), whatever a profile says of it; "
     "repeatable. Only with --profile does that "
     "profile's word count for what it allows.",
@@ -64,7 +65,7 @@ from specs.verdicts.baseline import Baseline
     help="Write every finding here, as Parquet: clause, finding, evidence, lane and time. With arrow or spark.",
 )
 @baseline_option
-@format_option()
+@reporting_options
 def command(
     history: Path,
     engine: str,
@@ -75,7 +76,7 @@ def command(
     out: Path | None,
     findings: Path | None,
     baseline: Baseline | None,
-    form: str,
+    reporting: Reporting,
 ) -> int:
     """Judge a history: the folder HISTORY, a FILE, or what comes on stdin (-).
 
@@ -99,13 +100,14 @@ def command(
     named = STDIN_NAME if str(history) == STDIN else str(history)
     for note in opened.notes:
         tell(note)
-    tell(f"judging {named} with the engine {question.engine_for(opened)}")
-    verdict = seam.judge(history, opened, question, out=out)
-    print_verdict(verdict, form, opened)
+    reporting.tell(f"judging {named} with the engine {question.engine_for(opened)}")
+    verdict = seam.judge(history, opened, question, out=out, name=reporting.name)
+    reporting.show(verdict, opened)
+    reporting.add_to_allure(verdict, opened)
     if findings is not None:
-        tell(f"all findings: {findings / 'findings.parquet'}")
+        reporting.tell(f"all findings: {findings / 'findings.parquet'}")
     if out is not None:
-        tell(
+        reporting.tell(
             f"kept in {out} (report.html, report.txt, report.md, junit.xml, allure-results/, verdict.json)"
         )
     return verdict.exit_code

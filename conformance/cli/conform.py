@@ -7,14 +7,14 @@ from pathlib import Path
 import click
 
 from conformance import again
-from conformance.cli import seam
+from conformance.cli import completion, seam
 from conformance.cli.options import (
+    Reporting,
     baseline_option,
     draw_seed,
     folder_name,
-    format_option,
-    print_verdict,
     profile_option,
+    reporting_options,
     search_options,
     seed_option,
     target_config_option,
@@ -22,6 +22,7 @@ from conformance.cli.options import (
 from conformance.cli.people import tell, watching
 from conformance.stopping import Bounds, Stop
 from specs.verdicts.baseline import Baseline
+from specs.verdicts.verdict import RunVerdict
 
 
 @click.command(name="conform")
@@ -29,6 +30,7 @@ from specs.verdicts.baseline import Baseline
     "--target",
     required=True,
     metavar="NAME[:ARG]",
+    shell_complete=completion.target,
     help="What to judge, as `inorder list targets`.",
 )
 @target_config_option
@@ -56,7 +58,7 @@ from specs.verdicts.baseline import Baseline
     metavar="DIR",
     help="Where to keep it: runs/TARGET-SEED if not given.",
 )
-@format_option()
+@reporting_options
 def command(
     target: str,
     profile: str | None,
@@ -64,9 +66,9 @@ def command(
     examples: int | None,
     floor: int | None,
     out: Path | None,
-    form: str,
     bounds: Bounds,
     baseline: Baseline | None,
+    reporting: Reporting,
 ) -> int:
     """Run the conformance suite against a target.
 
@@ -84,12 +86,21 @@ def command(
     ready = seam.prepare(target, profile, bounds, baseline)
     seed = draw_seed() if seed is None else seed
     out = folder_name(target, seed) if out is None else out
-    tell(f"judging {target} under {ready.profile.name}, seed {seed}")
-    with watching() as watch:
+    reporting.tell(f"judging {target} under {ready.profile.name}, seed {seed}")
+    with watching(quiet=reporting.quiet) as watch:
         verdict = ready.run(
-            seed=seed, examples=examples, floor=floor, out=out, watch=watch, stop=Stop(bounds)
+            seed=seed,
+            examples=examples,
+            floor=floor,
+            out=out,
+            watch=watch,
+            stop=Stop(bounds),
+            name=reporting.name,
         )
-    print_verdict(verdict, form)
+    reporting.show(verdict)
+    reporting.add_to_allure(verdict)
+    if reporting.quiet and verdict.verdict is RunVerdict.UPHELD:
+        return verdict.exit_code
     tell(
         f"kept in {out} (report.html, report.txt, report.md, junit.xml, allure-results/, verdict.json)"
     )

@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 from rich.text import Text
 
+from conformance.cli import completion
 from conformance.cli.options import JSON, format_option, print_human, print_json
 from conformance.reports.compare import RED, Change, Difference, compare
 from conformance.reports.saving import check
@@ -26,8 +27,8 @@ _HEADS = (
 
 
 @click.command(name="diff")
-@click.argument("before", type=click.Path(path_type=Path))
-@click.argument("after", type=click.Path(path_type=Path))
+@click.argument("before", type=click.Path(path_type=Path), shell_complete=completion.run)
+@click.argument("after", type=click.Path(path_type=Path), shell_complete=completion.run)
 @format_option()
 def command(before: Path, after: Path, form: str) -> int:
     """Compare the verdicts of two runs: BEFORE an upgrade and AFTER it.

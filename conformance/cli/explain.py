@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from conformance.cli import seam
+from conformance.cli import completion, seam
 from conformance.cli.options import HUMAN, JSON, carried, format_option, print_human, print_json
 from conformance.cli.people import tell, width
 from conformance.reports import svg, swimlanes, text
@@ -16,9 +16,11 @@ from conformance.reports.schemas import LIST_SCHEMA
 from conformance.reports.selection import Selection, select
 from conformance.reports.trace import trace
 from conformance.reports.view import ClauseView, VerdictView, open_run
+from specs import glossary
 from specs.clauses.catalogue import by_id, meant_by
 from specs.errors import UsageError
 from specs.history.row import Row
+from specs.links import link
 from specs.model.rules import RULES
 from specs.verdicts.verdict import row_to_json
 
@@ -26,11 +28,12 @@ SVG, TRACE = "svg", "trace"
 
 
 @click.command(name="explain")
-@click.argument("run", type=click.Path(path_type=Path))
+@click.argument("run", type=click.Path(path_type=Path), shell_complete=completion.run)
 @click.option(
     "--clause",
     "clause_id",
     metavar="ID",
+    shell_complete=completion.clause,
     help="Explain this clause or wire rule, whatever its verdict.",
 )
 @click.option(
@@ -61,7 +64,8 @@ def command(
     """Tell what went wrong in RUN: promise, events, timeline, replay.
 
     RUN is the folder of a judged run. svg draws swim lanes; trace is JSON for ui.perfetto.dev. With --lane, --key or
-    --client the events of RUN, which may be any history then, are printed instead.
+    --client the events of RUN, which may be any history then, are printed instead. What the words mean (lane,
+    incarnation, at stake): `inorder list words`.
     Exits with 0: the explanation was given, whatever the verdict.
     """
     wanted = Selection(lane, key, client)
@@ -86,6 +90,7 @@ def command(
             print_human(text.plain(verdict, clause, width=width(), doc=_doc(clause)))
         print_human("")
     print_human(text.closing_line(verdict))
+    tell(f"what the words mean: inorder list words, or {link(glossary.PAGE)}")
     return 0
 
 

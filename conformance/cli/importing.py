@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from conformance.cli import completion
 from conformance.cli.options import JSON, format_option, print_human, print_json
 from conformance.cli.people import tell, watching
 from conformance.importing.hashing import draw_secret, secret_in
@@ -36,6 +37,7 @@ from specs.errors import UsageError
     "--recipe",
     "recipe_name",
     metavar="NAME",
+    shell_complete=completion.recipe,
     help="Print this map, to begin yours with, and do nothing else; `inorder list recipes`.",
 )
 @click.option(

@@ -11,13 +11,14 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
+from conformance.cli import completion
 from conformance.cli.options import JSON, format_option, print_human, print_json
 from conformance.cli.people import console
 from conformance.importing import mapping
 from conformance.reports.saving import check
 from conformance.reports.schemas import LIST_SCHEMA
 from conformance.targets.base import find
-from specs import profiles
+from specs import glossary, profiles
 from specs.clauses.catalogue import everything
 from specs.clauses.clause import Clause
 from specs.errors import InorderError, UsageError
@@ -217,6 +218,11 @@ def known_recipes() -> Iterable[Item]:
     return [{"name": name, "why": mapping.why(name)} for name in mapping.recipes()]
 
 
+def words() -> Iterable[Item]:
+    """The words of reports, histories and clauses."""
+    return [{"name": word.name, "meaning": word.plain} for word in glossary.words()]
+
+
 LISTS: dict[str, Callable[[], Iterable[Item]]] = {
     "clauses": clauses,
     "profiles": known_profiles,
@@ -225,6 +231,7 @@ LISTS: dict[str, Callable[[], Iterable[Item]]] = {
     "cases": cases,
     "faults": known_faults,
     "recipes": known_recipes,
+    "words": words,
 }
 LISTS |= {
     name: _elsewhere(name)
@@ -237,6 +244,7 @@ _SHOWN: dict[str, Sequence[str]] = {
     "targets": ("name", "why"),
     "mutants": ("name", "killed_by", "bug"),
     "faults": ("name", "befalls", "why"),
+    "words": ("name", "meaning"),
 }
 _FAULTS_OF_A_TARGET = ("name", "possible", "why")
 _SHOWN_ELSEWHERE = ("name", "why")
@@ -247,6 +255,7 @@ _SHOWN_ELSEWHERE = ("name", "why")
 @click.option(
     "--target",
     metavar="T",
+    shell_complete=completion.target,
     help="Of faults: which of them this target can have, and what it lacks.",
 )
 @format_option()

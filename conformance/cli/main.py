@@ -21,9 +21,12 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import click
+from click.shell_completion import CompletionItem, add_completion_class
 
+from conformance.cli.completion import ColonsInBash
 from conformance.cli.people import lose_no_line, say
 from conformance.parts import extras
+from conformance.parts.places import beside
 from conformance.parts.processes import exit_on_sigterm
 from specs.errors import (
     EXIT_SUITE,
@@ -73,6 +76,17 @@ class Root(click.Group):
         found = set(_registered())
         return [name for name in _ORDER if name in found] + sorted(found - set(_ORDER))
 
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Names alone: click would load every command for a sentence on each, and one may lack its extra."""
+        return [
+            *(
+                CompletionItem(name)
+                for name in self.list_commands(ctx)
+                if name.startswith(incomplete)
+            ),
+            *click.Command.shell_complete(self, ctx, incomplete),
+        ]
+
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         entry = _registered().get(cmd_name)
         return None if entry is None else _load(entry)
@@ -98,6 +112,7 @@ class Root(click.Group):
         **extra: Any,
     ) -> Any:
         """As click's, but standalone it exits with the codes of this command line, whatever happens."""
+        add_completion_class(ColonsInBash)
         if not standalone_mode:
             return super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
         sys.exit(self._guarded(args, prog_name or "inorder", complete_var, extra))
@@ -244,7 +259,12 @@ def _sentence(text: str) -> str:
     return " ".join(text.split()).rstrip(".")
 
 
-@click.command(cls=Root, name="inorder", context_settings={"help_option_names": ["-h", "--help"]})
+@click.command(
+    cls=Root,
+    name="inorder",
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog=f"\b\nDocumentation:\n  {beside('docs') / 'index.md'}",
+)
 @click.version_option(package_name="inorder", prog_name="inorder", message="%(prog)s %(version)s")
 def root() -> None:
     """Does this message system really keep the order it promises?

@@ -8,6 +8,7 @@ import re
 import secrets
 import sys
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar, cast
@@ -15,8 +16,9 @@ from typing import Any, ClassVar, TypeVar, cast
 import click
 from rich.console import Group, RenderableType
 
-from conformance.cli.people import carries_everything, console, width
-from conformance.reports import text
+from conformance.cli import completion
+from conformance.cli.people import carries_everything, console, tell, width
+from conformance.reports import allure, text
 from conformance.reports.saving import check, context_of
 from conformance.reports.view import VerdictView
 from conformance.stopping import Bounds
@@ -45,7 +47,12 @@ def format_option(*more: str) -> Callable[[F], F]:
 
 
 def profile_option(help_text: str) -> Callable[[F], F]:
-    return click.option("--profile", metavar="NAME|FILE", help=help_text)
+    return click.option(
+        "--profile",
+        metavar="NAME|FILE",
+        help=help_text,
+        shell_complete=completion.profile,
+    )
 
 
 def seed_option(command: F) -> F:
@@ -142,6 +149,108 @@ def baseline_option(command: F) -> F:
     return with_the_file  # type: ignore[return-value]
 
 
+@dataclass(frozen=True, slots=True)
+class Reporting:
+    """How somebody wants to be told what came of a run.
+
+    form: what is printed on stdout. only_failures: of a report for people what is not green, and its closing sentence.
+    quiet: of the work nothing, and of its report no more than that. name: of the series of runs that this one is of.
+    alluredir: where results for Allure are written too.
+    """
+
+    form: str = HUMAN
+    only_failures: bool = False
+    quiet: bool = False
+    name: str = ""
+    alluredir: Path | None = None
+
+    @property
+    def whole(self) -> bool:
+        """Is the whole report shown?"""
+        return not (self.only_failures or self.quiet)
+
+    def tell(self, line: str) -> None:
+        """A line on stderr about the work."""
+        if not self.quiet:
+            tell(line)
+
+    def show(self, verdict: VerdictView, history: History | None = None) -> None:
+        """A verdict on stdout: as `verdict.json` holds it, or as a table with the story of each failure.
+
+        history: what was judged, where it does not lie in the verdict's folder.
+        """
+        if self.form == JSON:
+            check(verdict.raw, VERDICT_SCHEMA)
+            print_json(verdict.raw)
+            return
+        context = context_of(history or verdict.folder, verdict)
+        print_human(text.report(verdict, width=width(), context=context, whole=self.whole))
+
+    def add_to_allure(self, verdict: VerdictView, history: History | None = None) -> None:
+        """Write results into the folder that somebody named, if any."""
+        folder = self.alluredir
+        if folder is None:
+            return
+        if allure.has_series(folder, verdict):
+            tell(
+                f"{folder} holds results of {verdict.label} already: Allure takes these for a new try of the same "
+                "tests, and shows the newest; --name tells two runs apart"
+            )
+        allure.write(verdict, folder, context=context_of(history or verdict.folder, verdict))
+
+
+def shown_options(command: F) -> F:
+    """`--alluredir`, `--quiet` and `--only-failures`."""
+    for option in (
+        click.option(
+            "-q",
+            "--quiet",
+            is_flag=True,
+            help="Say nothing of the work; of the report only what is not green, and the verdict.",
+        ),
+        click.option(
+            "--only-failures",
+            is_flag=True,
+            help="Print of the report only what is not green, and the verdict.",
+        ),
+        click.option(
+            "--alluredir",
+            type=click.Path(path_type=Path, file_okay=False),
+            metavar="DIR",
+            help="Write results for Allure into DIR too, beside those of other runs.",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def reporting_options(command: F) -> F:
+    """`--format` and what else is about reports, handed on as `reporting`."""
+
+    @click.option(
+        "--name",
+        default="",
+        metavar="NAME",
+        help="Of the series of runs that this one is of, for the history that Allure and CI servers keep. Default: the "
+        "target's and the profile's.",
+    )
+    @shown_options
+    @format_option()
+    @functools.wraps(command)
+    def with_reporting(
+        *,
+        form: str,
+        only_failures: bool,
+        quiet: bool,
+        name: str,
+        alluredir: Path | None,
+        **rest: Any,
+    ) -> Any:
+        return command(reporting=Reporting(form, only_failures, quiet, name, alluredir), **rest)
+
+    return with_reporting  # type: ignore[return-value]
+
+
 def draw_seed() -> int:
     """A fresh seed, small enough to be typed."""
     return secrets.randbelow(1_000_000)
@@ -162,20 +271,6 @@ def carried(markup: str) -> str:
 def print_human(what: RenderableType) -> None:
     """A table or text on stdout, in the width of the terminal; what must not be wrapped (a command) is not."""
     console().print(Group(what), crop=False)
-
-
-def print_verdict(verdict: VerdictView, form: str, history: History | None = None) -> None:
-    """A verdict on stdout: as `verdict.json` holds it, or as a table with the story of each failure.
-
-    history: what was judged, where it does not lie in the verdict's folder.
-    """
-    if form == JSON:
-        check(verdict.raw, VERDICT_SCHEMA)
-        print_json(verdict.raw)
-        return
-    print_human(
-        text.report(verdict, width=width(), context=context_of(history or verdict.folder, verdict))
-    )
 
 
 def folder_name(target: str, seed: int) -> Path:

@@ -111,8 +111,11 @@ class Watching:
 
 
 @contextmanager
-def watching() -> Iterator[Watching]:
-    """A bar on a terminal, plain lines elsewhere; the bar is gone when the work is done."""
+def watching(*, quiet: bool = False) -> Iterator[Watching]:
+    """A bar on a terminal, plain lines elsewhere, nothing if quiet; the bar is gone when the work is done."""
+    if quiet:
+        yield Watching(write=lambda _line: None)
+        return
     if not (sys.stderr.isatty() and os.environ.get("TERM") != "dumb"):
         yield Watching()
         return

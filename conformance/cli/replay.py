@@ -11,8 +11,8 @@ import click
 from conformance.cases.folder import find_case, is_case
 from conformance.cases.play import play
 from conformance.cases.report import as_json, as_text
-from conformance.cli import seam
-from conformance.cli.options import JSON, format_option, print_json, print_verdict, profile_option
+from conformance.cli import completion, seam
+from conformance.cli.options import JSON, Reporting, format_option, print_json, profile_option
 from conformance.cli.people import tell, watching
 from conformance.replay import REFERENCE, mutant_of
 from conformance.reports.saving import check
@@ -29,11 +29,17 @@ Replayer = Callable[[str | None, str], int]
 
 
 @click.command(name="replay")
-@click.argument("run", metavar="RUN|PLAN|CASE|PROGRAM", type=click.Path(path_type=Path))
+@click.argument(
+    "run",
+    metavar="RUN|PLAN|CASE|PROGRAM",
+    type=click.Path(path_type=Path),
+    shell_complete=completion.replayed,
+)
 @profile_option("What is promised. Default: the profile of the run.")
 @click.option(
     "--target",
     metavar="NAME",
+    shell_complete=completion.target,
     help="Do it on `reference` or on `mutant:NAME`. Default: as the run did.",
 )
 @click.option(
@@ -64,7 +70,7 @@ def command(run: Path, profile: str | None, target: str | None, out: Path | None
     tell(f"replaying {run}")
     with watching() as watch:
         verdict = seam.replay(run, profile=profile, out=out, watch=watch, target=target)
-    print_verdict(verdict, form)
+    Reporting(form).show(verdict)
     return verdict.exit_code
 
 

@@ -18,6 +18,7 @@ from typing import Any, Protocol
 from conformance import again
 from conformance import run as runs
 from conformance.cli.people import tell
+from conformance.reports import occasion as occasions
 from conformance.reports.saving import save
 from conformance.reports.view import VerdictView, rows_in, view
 from conformance.stopping import UNBOUND, Bounds, Stop, listening
@@ -88,21 +89,24 @@ class Conformance:
         out: Path,
         watch: Watch,
         stop: Stop | None = None,
+        name: str = "",
     ) -> VerdictView:
         """Judge the target, keep the run in `out`, and return its verdict.
 
         None stands for the target's own default. stop: when the search ends, and by how many workers it is done; where
         it is given a first Ctrl-C ends the search too. A run that is in `out` already is replaced; anything else there
-        is a UsageError.
+        is a UsageError. name: of the series of runs that this one is of.
         """
         make_room(out)
+        over = occasions.begin(name)
         hearing = nullcontext() if stop is None else listening(stop, watch.say)
         asked = Asked(seed, examples, floor, out, watch.say, watch.progress, stop or Stop())
         with hearing:
             searched = self._search(asked)
         if asked.stop.bounds != UNBOUND and searched.verdict.search is None:
             watch.say(f"the target {self.target} searches in its own way, and asks for no bounds")
-        return save(told_by(self.baseline, searched.verdict), out, events=searched.events)
+        judged = told_by(self.baseline, searched.verdict)
+        return save(judged, out, events=searched.events, occasion=over())
 
     def _search(self, asked: Asked) -> Searched:
         if asked.stop.bounds.workers > 1:
@@ -305,8 +309,14 @@ def open_source(source: Path) -> History:
     return open_any(source, lambda: sys.stdin.buffer.read())
 
 
-def judge(source: Path, history: History, asked: Question, *, out: Path | None) -> VerdictView:
-    """Judge a history that was opened. out: where the verdict and its reports are kept; None: nowhere."""
+def judge(
+    source: Path, history: History, asked: Question, *, out: Path | None, name: str = ""
+) -> VerdictView:
+    """Judge a history that was opened. out: where the verdict and its reports are kept; None: nowhere.
+
+    name: of the series of verdicts that this one is of.
+    """
+    over = occasions.begin(name)
     engine_name = asked.engine_for(history)
     chosen = asked.profile_for(history, STDIN_NAME if str(source) == STDIN else str(source))
     options: dict[str, Any] = {"floor": asked.floor}
@@ -324,8 +334,9 @@ def judge(source: Path, history: History, asked: Question, *, out: Path | None) 
     )
     verdict = told_by(asked.baseline, verdict)
     if out is None:
-        return view(verdict, folder=source, events=rows_in(history))
-    return save(verdict, out, history=history, events=rows_in(history))
+        seen = view(verdict, folder=source, events=rows_in(history))
+        return replace(seen, occasion=over())
+    return save(verdict, out, history=history, events=rows_in(history), occasion=over())
 
 
 def _refuse_rules_alone(history: History, asked: Question) -> None:

@@ -9,7 +9,7 @@ import click
 from rich import box
 from rich.table import Table
 
-from conformance.cli import seam
+from conformance.cli import completion, seam
 from conformance.cli.options import JSON, format_option, print_human, print_json
 from conformance.cli.people import tell, watching
 from conformance.reports.saving import check
@@ -19,16 +19,20 @@ from specs.errors import UsageError
 
 
 @click.command(name="shrink")
-@click.argument("run", metavar="RUN|PLAN", type=click.Path(path_type=Path))
+@click.argument(
+    "run", metavar="RUN|PLAN", type=click.Path(path_type=Path), shell_complete=completion.run
+)
 @click.option(
     "--clause",
     "clause_id",
     metavar="ID",
+    shell_complete=completion.clause,
     help="What has to stay refuted. Default: what is refuted first.",
 )
 @click.option(
     "--target",
     metavar="NAME",
+    shell_complete=completion.target,
     help="Run it on `reference` or `mutant:NAME`. Default: as the run did.",
 )
 @click.option(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from conformance.cli import completion
 from conformance.cli.options import (
     JSON,
     format_option,
@@ -21,6 +22,7 @@ from specs.errors import EXIT_SUITE
     "--target",
     required=True,
     metavar="TARGET",
+    shell_complete=completion.target,
     help="One whose clients are drivers: `exec:COMMAND`, `rocketmq-local:5.4.0+java:5.4.0`, `kafka-local:4.3.1`, "
     "`nats-local:2.15.2`, `redis-local:7.0.15`.",
 )

@@ -11,6 +11,7 @@ from pathlib import Path
 import click
 
 from conformance import again
+from conformance.cli.options import profile_option
 from conformance.cli.people import tell
 from conformance.tap.faults import Faults, Rule, parse_rule
 from conformance.tap.proxy import Tap
@@ -53,7 +54,7 @@ from specs.vocabulary import Level
     metavar="FILE",
     help="JSON: the clients' times where not the default.",
 )
-@click.option("--profile", metavar="NAME", help="What was promised, for `inorder check`.")
+@profile_option("What was promised, for `inorder check`.")
 @click.option(
     "--format", "form", default="text", show_default=True, type=click.Choice(["text", "json"])
 )

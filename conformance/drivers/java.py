@@ -19,11 +19,11 @@ from typing import Any
 from conformance.drivers.process import DriverProcess, Event
 from conformance.parts import jars
 from conformance.parts.java import java
-from conformance.parts.places import CHECKOUT, tools_dir
+from conformance.parts.places import beside, tools_dir
 from specs.errors import TargetMisbehaved, UsageError
 from specs.plan.config import Config
 
-SOURCE = CHECKOUT / "drivers" / "java" / "Driver.java"
+SOURCE = beside("drivers") / "java" / "Driver.java"
 COMPILE_S = 120.0
 JVM = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData", "-Xms32m", "-Xmx192m")
 

@@ -55,10 +55,12 @@ class _Client:
 class DriverTarget(Target):
     """What is common to all of them; a target says how a driver is started, and what it is told besides.
 
-    handed_out: whether a coordinator hands the lanes out (`conformance.drivers.recording`).
+    handed_out: whether a coordinator hands the lanes out (`conformance.drivers.recording`). beyond_the_limit: how many
+    times more than its limit says the client is known to deliver what never succeeds; that is no fault of its driver.
     """
 
     handed_out = False
+    beyond_the_limit = 0
 
     def __init__(self) -> None:
         self._run: Run | None = None

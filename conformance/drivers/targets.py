@@ -1,4 +1,4 @@
-"""What has a driver: `exec:COMMAND`, and `TARGET+java:VERSION`, a system with Apache's Java client of that version."""
+"""What has a driver: `exec:COMMAND`, and `TARGET+java:VERSION` or `+go:VERSION`, a system with a client of Apache's."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from conformance.targets.base import find
 from specs.errors import UsageError
 
 MARK = "+java:"
+GO_MARK = "+go:"
+MARKS = (MARK, GO_MARK)
 
 
 def find_driver(text: str) -> DriverTarget:

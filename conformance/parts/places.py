@@ -1,6 +1,6 @@
-"""Where downloaded parts live on this machine.
+"""Where downloaded parts live on this machine, and where what is no package lies: drivers, the documentation.
 
-Rules, first match wins:
+Rules for downloaded parts, first match wins:
 1. `INORDER_TOOLS`, if set;
 2. `.tools` beside `pyproject.toml`, if this is a source checkout;
 3. `$XDG_CACHE_HOME/inorder` (default `~/.cache/inorder`) for an installed wheel.
@@ -18,6 +18,12 @@ def checkout() -> Path | None:
     """The root of the source checkout that this package runs from, or None for an installed wheel."""
     here = CHECKOUT / "pyproject.toml"
     return CHECKOUT if here.is_file() and (CHECKOUT / "tools").is_dir() else None
+
+
+def beside(name: str) -> Path:
+    """A folder or file that lies beside the packages in a checkout, as `drivers` or `docs`; a wheel has it inside."""
+    inside = Path(__file__).resolve().parents[1] / "beside"
+    return (inside if inside.is_dir() else CHECKOUT) / name
 
 
 def tools_dir() -> Path:

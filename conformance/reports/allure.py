@@ -1,55 +1,57 @@
-"""Allure results of a verdict, written by Allure's own model and file writer.
+"""Allure results of a run's cases, written by Allure's own model and file writer.
 
-One result per clause and per check of the run. Suites and behaviours by family; the name is the clause's id and
-title; the statement is the description. Status: upheld is passed, refuted is failed, possible (and everything in a
-run that can't be trusted) is broken, the rest is skipped with its reason. Who a result is (`identify`) is the same
-for the same clause, target and profile, so that Allure shows a trend, and another one for each other target and
-profile, so that two of them in one folder are two suites, and not a try and its retry.
+One result per case (`conformance.reports.cases`), suites and behaviours by family. Both ways into Allure end here: the
+command line writes the results (`write`), and under pytest those that allure-pytest is about to write get the same
+content (`fill`). Who a result is stays the same in every run of a series, so that Allure shows a trend; another label
+is another series, so that two targets in one folder are two suites, and not a try and its retry.
+
+Beside the results lie `environment.properties` (each series of the folder has its entries), `categories.json` (what
+somebody else wrote there stays) and `executor.json` (of which build they are).
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
+import os
+import re
 import uuid
-from collections.abc import Sequence
-from importlib.metadata import version
+from collections.abc import Mapping, Sequence
+from html import escape
 from pathlib import Path
 
 from allure_commons.logger import AllureFileLogger
-from allure_commons.model2 import (
-    ATTACHMENT_PATTERN,
-    Attachment,
-    Label,
-    Parameter,
-    Status,
-    StatusDetails,
-    TestResult,
-)
-from allure_commons.types import AttachmentType, LabelType, Severity
-from allure_commons.utils import now
+from allure_commons.model2 import ATTACHMENT_PATTERN, Label, Link, StatusDetails, TestResult
+from allure_commons.model2 import Attachment as AllureAttachment
+from allure_commons.types import AttachmentType, LabelType
 
-from conformance.reports import svg, swimlanes
-from conformance.reports.incident import incident_of
-from conformance.reports.text import WORDS, events, failure
-from conformance.reports.timeline import drawing
-from conformance.reports.view import CheckView, ClauseView, VerdictView
+from conformance.reports.cases import (
+    LESS_SPECIFIC,
+    NOT_TRUSTED,
+    THE_RUN,
+    Case,
+    CaseRun,
+    Form,
+    Status,
+    cases_of,
+)
+from conformance.reports.text import WORDS
+from conformance.reports.view import VerdictView
 from specs.history.row import Row
-from specs.verdicts.verdict import ClauseVerdict, RunVerdict, row_to_json
+from specs.verdicts.verdict import ClauseVerdict
 
 FOLDER = "allure-results"
 _NAMESPACE = uuid.UUID("7a3b9c52-6f0e-5d41-9b58-2c7f1e0d4a66")
-_BROKEN: str = Status.BROKEN
-_STATUS: dict[ClauseVerdict, str] = {
-    ClauseVerdict.UPHELD: Status.PASSED,
-    ClauseVerdict.REFUTED: Status.FAILED,
-    ClauseVerdict.POSSIBLE: Status.BROKEN,
-    ClauseVerdict.NOT_EXERCISED: Status.SKIPPED,
-    ClauseVerdict.NOT_CLAIMED: Status.SKIPPED,
-    ClauseVerdict.NOT_RECORDED: Status.SKIPPED,
-    ClauseVerdict.ALLOWED: Status.SKIPPED,
+_FORMS = {
+    Form.TEXT: AttachmentType.TEXT,
+    Form.JSON: AttachmentType.JSON,
+    Form.SVG: AttachmentType.SVG,
 }
-_SUITE_OF_CHECKS = "the run itself"
+_ENVIRONMENT, _CATEGORIES, _EXECUTOR = (
+    "environment.properties",
+    "categories.json",
+    "executor.json",
+)
+_BLOCK = re.compile(r"(?:(\d+)\.)?series = (.*)")
 
 
 def write(
@@ -57,152 +59,45 @@ def write(
 ) -> Path:
     """Write the results of one verdict into `folder` (made if missing) and return it.
 
-    Results of other runs in the folder stay, unless `fresh`: Allure merges them. `environment.properties` is the
-    last run's.
+    Results of other runs in the folder stay, unless `fresh`: Allure merges them.
     """
     writer = AllureFileLogger(str(folder), clean=fresh)
-    moment = now()
-    for clause in verdict.clauses:
-        if not clause.hidden:
-            _write_clause(writer, verdict, clause, moment, context)
-    for check in verdict.met:
-        _write_check(writer, verdict, check, moment)
-    write_environment(verdict, folder)
+    run = cases_of(verdict, context)
+    for case in run.cases:
+        result = TestResult()
+        fill(result, run, case, writer)
+        writer.report_result(result)
+    write_beside(run, folder)
     return folder
 
 
-def status_of(verdict: VerdictView, clause: ClauseView) -> str:
-    """Allure's word for a clause's verdict."""
-    if verdict.verdict is RunVerdict.INADMISSIBLE:
-        return _BROKEN
-    return _STATUS[clause.verdict]
+def fill(result: TestResult, run: CaseRun, case: Case, writer: AllureFileLogger) -> None:
+    """Make the result that of the case, and write what is attached to it."""
+    identify(result, run, case.id)
+    # The same run written twice is one result; another run of the series is another.
+    result.uuid = str(uuid.uuid5(_NAMESPACE, f"{run.run}|{run.began_us}|{result.historyId}"))
+    result.file_pattern = f"{result.uuid}-result.json"
+    result.name, result.stage, result.status = case.name, "finished", case.status.value
+    result.start = case.begin_us // 1000
+    result.stop = (case.begin_us + case.took_us) // 1000
+    result.description, result.descriptionHtml = case.statement, _described(case)
+    result.statusDetails = _details(case)
+    result.titlePath = [run.title, case.family]
+    result.parameters, result.steps = [], []
+    result.labels = [Label(name=name, value=value) for name, value in _labels(run, case)]
+    result.links = [Link(type="link", url=case.page, name=case.id)] if case.page else []
+    result.attachments = []
+    for attachment in case.attachments:
+        attach(writer, result, attachment.name, attachment.text, _FORMS[attachment.form])
 
 
-def attachments(
-    verdict: VerdictView, clause: ClauseView, context: Sequence[Row] = ()
-) -> list[tuple[str, str, AttachmentType]]:
-    """What a clause with a witness carries: (name, text, type)."""
-    found: list[tuple[str, str, AttachmentType]] = []
-    if clause.witness:
-        what = incident_of(clause.witness, context)
-        found += [
-            ("what happened", failure(verdict, clause, context=context), AttachmentType.TEXT),
-            ("swim lanes", svg.render(swimlanes.picture(clause, context)), AttachmentType.SVG),
-            ("timeline", drawing(what), AttachmentType.TEXT),
-            ("witness", events(clause.witness), AttachmentType.TEXT),
-            (
-                "witness (rows)",
-                json.dumps([row_to_json(row) for row in clause.witness], indent=2, sort_keys=True),
-                AttachmentType.JSON,
-            ),
-        ]
-        if verdict.replay:
-            found.append(("replay command", verdict.replay, AttachmentType.TEXT))
-    return found
+def identify(result: TestResult, run: CaseRun, case_id: str) -> None:
+    """Say who a result is: this clause or check, in every run of this series.
 
-
-def write_environment(verdict: VerdictView, folder: Path) -> None:
-    """`environment.properties`: what was judged, under which profile, with which seed."""
-    values = {
-        "target": verdict.target,
-        "profile": verdict.profile,
-        "seed": str(verdict.seed),
-        "verdict": verdict.verdict.value,
-        **{f"implementation.{role}": name for role, name in sorted(verdict.parties.items())},
-        "levels": ", ".join(verdict.levels),
-        **{f"tool.{name}": str(value) for name, value in sorted(verdict.tool.items())},
-        "inorder": version("inorder"),
-    }
-    folder.mkdir(parents=True, exist_ok=True)
-    lines = [f"{name} = {value}" for name, value in values.items()]
-    (folder / "environment.properties").write_text("\n".join(lines) + "\n", encoding="utf-8")
-
-
-def identify(result: TestResult, promise: str, target: str, profile: str) -> None:
-    """Say who a result is: this promise (a clause or a check of the run), of this target, under this profile.
-
-    All three names tell targets apart: Allure 2 goes by `historyId`, Allure 3 makes its own of the other two.
+    All names tell series apart: Allure 2 goes by `historyId`, Allure 3 makes its own of the other two.
     """
-    result.fullName = f"inorder.{promise} of {target} under {profile}"
-    result.historyId = result.testCaseId = hashlib.md5(
-        result.fullName.encode(), usedforsecurity=False
-    ).hexdigest()
-
-
-def _write_clause(
-    writer: AllureFileLogger,
-    verdict: VerdictView,
-    clause: ClauseView,
-    moment: int,
-    context: Sequence[Row],
-) -> None:
-    result = _result(verdict, clause.id, clause.name, clause.family, moment)
-    result.status = status_of(verdict, clause)
-    result.description = clause.statement
-    result.statusDetails = _details(clause)
-    result.labels.append(Label(name=LabelType.SEVERITY, value=_severity(clause)))
-    result.labels.append(Label(name=LabelType.TAG, value=WORDS[clause.verdict].lower()))
-    result.parameters += [
-        Parameter(name="kept by", value=clause.party),
-        Parameter(name="made by", value=", ".join(clause.implementations)),
-        # Counts differ from run to run; they must not make another test out of the same one.
-        Parameter(name="at stake", value=str(clause.opportunities), excluded=True),
-        Parameter(name="seed", value=str(verdict.seed), excluded=True),
-    ]
-    if clause.findings:
-        result.parameters.append(
-            Parameter(name="finding", value=", ".join(clause.findings), excluded=True)
-        )
-    for name, text, kind in attachments(verdict, clause, context):
-        attach(writer, result, name, text, kind)
-    writer.report_result(result)
-
-
-def _write_check(
-    writer: AllureFileLogger, verdict: VerdictView, check: CheckView, moment: int
-) -> None:
-    result = _result(verdict, check.id, f"{check.id} {check.title}", _SUITE_OF_CHECKS, moment)
-    result.status = {True: Status.PASSED, False: Status.BROKEN, None: Status.SKIPPED}[check.ok]
-    message = check.detail or ("" if check.ok is not None else "nothing to check")
-    if message:
-        result.statusDetails = StatusDetails(message=message)
-    writer.report_result(result)
-
-
-def _result(verdict: VerdictView, identity: str, name: str, suite: str, moment: int) -> TestResult:
-    result = TestResult(name=name, stage="finished", start=moment, stop=moment)
-    identify(result, identity, verdict.target, verdict.profile)
-    result.uuid = str(uuid.uuid5(_NAMESPACE, f"{verdict.run}|{verdict.seed}|{result.historyId}"))
-    result.labels += [
-        Label(name=LabelType.PARENT_SUITE, value=verdict.target),
-        Label(name=LabelType.SUITE, value=suite),
-        Label(name=LabelType.EPIC, value=verdict.profile),
-        Label(name=LabelType.FEATURE, value=suite),
-        Label(name=LabelType.STORY, value=name),
-        Label(name=LabelType.FRAMEWORK, value="inorder"),
-    ]
-    result.titlePath += [verdict.target, suite]
-    return result
-
-
-def _details(clause: ClauseView) -> StatusDetails | None:
-    message = clause.happened or clause.reason
-    if not message:
-        return None
-    if clause.verdict is ClauseVerdict.ALLOWED:
-        return StatusDetails(
-            message=f"allowed: {clause.reason}", trace=clause.explanation, known=True
-        )
-    return StatusDetails(message=message, trace=events(clause.witness) if clause.witness else None)
-
-
-def _severity(clause: ClauseView) -> str:
-    severity: str = (
-        Severity.CRITICAL.value
-        if clause.verdict is ClauseVerdict.REFUTED
-        else Severity.NORMAL.value
-    )
-    return severity
+    result.fullName = f"inorder.{case_id} of {run.title}"
+    result.historyId = result.testCaseId = run.known_as(case_id)
 
 
 def attach(
@@ -212,4 +107,198 @@ def attach(
     identity = uuid.uuid5(_NAMESPACE, f"{result.uuid}|{name}")
     file_name = ATTACHMENT_PATTERN.format(prefix=identity, ext=kind.extension)
     writer.report_attached_data(text, file_name)
-    result.attachments.append(Attachment(name=name, source=file_name, type=kind.mime_type))
+    result.attachments.append(AllureAttachment(name=name, source=file_name, type=kind.mime_type))
+
+
+def has_series(folder: Path, verdict: VerdictView) -> bool:
+    """Does the folder hold results of the same series? Allure takes the newest for the last try of one test."""
+    return _escaped(cases_of(verdict).title) in _blocks(_lines(folder / _ENVIRONMENT))
+
+
+def write_beside(run: CaseRun, folder: Path) -> None:
+    """What Allure reads besides the results."""
+    folder.mkdir(parents=True, exist_ok=True)
+    _write_environment(run, folder / _ENVIRONMENT)
+    _write_categories(folder / _CATEGORIES)
+    text = json.dumps(executor(run), indent=2, sort_keys=True)
+    (folder / _EXECUTOR).write_text(text + "\n", encoding="utf-8")
+
+
+# ------------------------------------------------------------------------------------------- one result
+
+
+def _labels(run: CaseRun, case: Case) -> list[tuple[str, str]]:
+    return [
+        (LabelType.PARENT_SUITE, run.title),
+        (LabelType.SUITE, case.family),
+        (LabelType.EPIC, run.title),
+        (LabelType.FEATURE, case.family),
+        (LabelType.STORY, case.name),
+        (LabelType.SEVERITY, case.severity.value),
+        (LabelType.TAG, case.word),
+        (LabelType.FRAMEWORK, "inorder"),
+        (LabelType.LANGUAGE, "python"),
+        *([(LabelType.HOST, run.host)] if run.host else []),
+    ]
+
+
+def _details(case: Case) -> StatusDetails | None:
+    if not case.message:
+        return None
+    known = case.word == WORDS[ClauseVerdict.ALLOWED] or None
+    return StatusDetails(message=case.message, trace=case.details or None, known=known)
+
+
+def _described(case: Case) -> str:
+    """The facts as HTML: a run's names are text in it, whatever they hold."""
+    rows = "".join(
+        f"<tr><td><b>{escape(name)}</b></td><td>{escape(value)}</td></tr>"
+        for name, value in case.facts
+    )
+    return (
+        f"<p>{escape(case.statement)}</p><table>{rows}</table>" if rows else escape(case.statement)
+    )
+
+
+# -------------------------------------------------------------------------------------- beside the results
+
+
+def _write_environment(run: CaseRun, path: Path) -> None:
+    """Each series has a block of entries: the first without a number, and further ones begin with theirs."""
+    lines = _lines(path)
+    blocks = _blocks(lines)
+    number = blocks.get(_escaped(run.title), max(blocks.values(), default=0) + 1)
+    ours = f"{number}." if number > 1 else ""
+    values = [("series", run.title), *run.environment]
+    block = [f"{ours}{_key(name)} = {_escaped(value)}" for name, value in values]
+    kept = [line for line in lines if not _is_of(line, block, ours)]
+    path.write_text("\n".join([*kept, *block]) + "\n", encoding="latin-1")
+
+
+def _is_of(line: str, block: Sequence[str], ours: str) -> bool:
+    """Does the line belong to the block, as it was or is? What others wrote has no name of ours."""
+    name = line.partition(" = ")[0]
+    told = {each.partition(" = ")[0] for each in block}
+    return name in told or name.startswith((f"{ours}implementation.", f"{ours}tool."))
+
+
+def _lines(path: Path) -> list[str]:
+    if not path.is_file():
+        return []
+    # Somebody else's lines may be in any encoding; what Java reads there is Latin 1.
+    return path.read_text(encoding="latin-1").splitlines()
+
+
+def _blocks(lines: Sequence[str]) -> dict[str, int]:
+    """By the title of a series, which block is its own."""
+    found = (_BLOCK.fullmatch(line) for line in lines)
+    return {each[2]: int(each[1] or 1) for each in found if each is not None}
+
+
+def _key(name: str) -> str:
+    return re.sub(r"[^\w.-]+", "-", name, flags=re.ASCII)
+
+
+def _escaped(value: str) -> str:
+    """A value as a Java properties file holds it, on one line of ASCII."""
+    value = " ".join(value.split()).replace("\\", "\\\\")
+    wide = value.encode("utf-16-be", "surrogatepass")
+    units = [int.from_bytes(wide[at : at + 2]) for at in range(0, len(wide), 2)]
+    return "".join(chr(unit) if 32 <= unit < 127 else f"\\u{unit:04x}" for unit in units)
+
+
+def _write_categories(path: Path) -> None:
+    """Ours, behind those of somebody else, who knows better where a failure belongs."""
+    known = _known_categories(path)
+    names = {category["name"] for category in _OURS}
+    others = [each for each in known if not (isinstance(each, dict) and each.get("name") in names)]
+    text = json.dumps([*others, *_OURS], indent=2, ensure_ascii=False)
+    path.write_text(text + "\n", encoding="utf-8")
+
+
+def _known_categories(path: Path) -> list[object]:
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):  # none, or none that Allure could read
+        return []
+    return found if isinstance(found, list) else []
+
+
+def _category(name: str, status: Status, *words: str) -> dict[str, object]:
+    told = "|".join(re.escape(word).replace(r"\ ", " ") for word in words)
+    return {
+        "name": name,
+        "messageRegex": f"(?s)(?:{told}): .*",
+        "matchedStatuses": [status.value],
+    }
+
+
+_OURS = [
+    _category(f"{title}: {why}", status, *(word.lower() for word in words))
+    for title, why, status, words in (
+        ("Refuted", "a promise was broken", Status.FAILED, [WORDS[ClauseVerdict.REFUTED]]),
+        (
+            "Possible",
+            "perhaps broken, what was recorded leaves it open",
+            Status.BROKEN,
+            [WORDS[ClauseVerdict.POSSIBLE]],
+        ),
+        (
+            "The run itself",
+            "it tried too little, or can't be trusted",
+            Status.BROKEN,
+            [THE_RUN, NOT_TRUSTED],
+        ),
+        (
+            "Not exercised",
+            "at stake too seldom to say anything",
+            Status.SKIPPED,
+            [WORDS[ClauseVerdict.NOT_EXERCISED]],
+        ),
+        (
+            "Not recorded",
+            "the history lacks what would tell",
+            Status.SKIPPED,
+            [WORDS[ClauseVerdict.NOT_RECORDED]],
+        ),
+        (
+            "Not claimed",
+            "the profile does not promise it",
+            Status.SKIPPED,
+            [WORDS[ClauseVerdict.NOT_CLAIMED]],
+        ),
+        (
+            "Allowed",
+            "broken and known, by the profile or a baseline",
+            Status.SKIPPED,
+            [WORDS[ClauseVerdict.ALLOWED]],
+        ),
+        (
+            "Refuted too",
+            "by the same event as a more specific clause",
+            Status.SKIPPED,
+            [LESS_SPECIFIC],
+        ),
+    )
+]
+
+
+def executor(run: CaseRun, environment: Mapping[str, str] = os.environ) -> dict[str, object]:
+    """Which build the results are of, as the three best-known servers say it; else the run itself."""
+    told = environment.get
+    if told("GITHUB_ACTIONS"):
+        address = f"{told('GITHUB_SERVER_URL')}/{told('GITHUB_REPOSITORY')}/actions/runs/{told('GITHUB_RUN_ID')}"
+        name, kind, order = "GitHub Actions", "github", told("GITHUB_RUN_NUMBER")
+        build = f"{told('GITHUB_WORKFLOW')} #{order}"
+    elif told("GITLAB_CI"):
+        name, kind, order = "GitLab CI", "gitlab", told("CI_PIPELINE_IID")
+        address, build = told("CI_JOB_URL") or "", f"{told('CI_JOB_NAME')} #{order}"
+    elif told("JENKINS_URL"):
+        name, kind, order = "Jenkins", "jenkins", told("BUILD_NUMBER")
+        address, build = told("BUILD_URL") or "", told("BUILD_TAG") or f"#{order}"
+    else:
+        return {"name": "inorder", "type": "inorder", "buildName": f"seed {run.seed}"}
+    found: dict[str, object] = {"name": name, "type": kind, "buildName": build, "buildUrl": address}
+    if order is not None and order.isdigit():
+        found["buildOrder"] = int(order)
+    return found

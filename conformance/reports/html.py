@@ -34,6 +34,7 @@ from conformance.reports.overview import (
     overview,
 )
 from conformance.reports.view import ClauseView, VerdictView, families, rows_in
+from specs import glossary
 from specs.clauses.catalogue import catalogue
 from specs.clauses.clause import Clause, Promise
 from specs.clauses.transcript import Expected
@@ -41,6 +42,7 @@ from specs.errors import HistoryError
 from specs.history.row import Row
 from specs.history.store import History
 from specs.history.text import VERBS
+from specs.links import clause_page, web
 from specs.model.rules import RULES, WireRule
 from specs.verdicts.verdict import ClauseVerdict, RunVerdict
 from specs.vocabulary import Kind
@@ -102,6 +104,7 @@ def render(
         missing=list(_missing(verdict, history, run, whole=whole, unread=unread)),
         clauses=[_page_of(verdict, clause) for clause in verdict.clauses],
         known_words=text.KNOWN_WORDS,
+        words=glossary.words(),
         style=Markup(style),
         script=Markup(script),
         digest=digest,
@@ -143,6 +146,9 @@ def templates() -> Environment:
         finalize=lambda value: svg.plain(value) if type(value) is str else value,
     )
     found.filters["prose"] = _prose
+    found.filters["explained"] = _explained
+    found.filters["label"] = _label
+    found.globals["term"] = _term
     return found
 
 
@@ -161,15 +167,62 @@ _WORDS = re.compile(r"`([^`]+)`|\*([^*\s][^*]*)\*")
 
 
 def _prose(paragraph: str) -> Markup:
-    """A docstring's words: `code` and *emphasis* as such, all else escaped."""
+    """A docstring's words: `code` and *emphasis* as such, all else escaped; a word that the glossary has is explained
+    where it comes first."""
+    parts: list[Markup] = []
+    at, told = 0, set[str]()
+    for found in _WORDS.finditer(paragraph):
+        parts.append(_explained(paragraph[at : found.start()], told))
+        tag = "code" if found[1] else "em"
+        parts.append(Markup("<{0}>{1}</{0}>").format(Markup(tag), svg.plain(found[1] or found[2])))
+        at = found.end()
+    return Markup("").join([*parts, _explained(paragraph[at:], told)])
+
+
+@cache
+def _forms() -> tuple[re.Pattern[str], Mapping[str, str]]:
+    """What finds words of the glossary in running text, and the name that each form stands for."""
+    forms = {form: word.name for word in glossary.words() for form in word.forms}
+    longest_first = sorted(forms, key=len, reverse=True)
+    return re.compile(rf"\b({'|'.join(map(re.escape, longest_first))})\b", re.IGNORECASE), forms
+
+
+def _explained(sentence: str, told: set[str] | None = None) -> Markup:
+    """Escaped, and each word of the glossary linked to its meaning where it comes first. told: which were before."""
+    find, forms = _forms()
+    told = set() if told is None else told
     parts: list[Markup] = []
     at = 0
-    for found in _WORDS.finditer(paragraph):
-        parts.append(escape(paragraph[at : found.start()]))
-        tag = "code" if found[1] else "em"
-        parts.append(Markup("<{0}>{1}</{0}>").format(Markup(tag), found[1] or found[2]))
-        at = found.end()
-    return Markup("").join([*parts, escape(paragraph[at:])])
+    sentence = svg.plain(sentence)
+    for found in find.finditer(sentence):
+        name = forms[found[1].lower()]
+        if name not in told:
+            told.add(name)
+            parts += [escape(sentence[at : found.start()]), _term(name, found[1])]
+            at = found.end()
+    return Markup("").join([*parts, escape(sentence[at:])])
+
+
+def _term(name: str, text: str | None = None) -> Markup:
+    """A word that leads to what it means; the script shows that beside it. text: how it is put, if otherwise."""
+    anchor = glossary.word(name).anchor
+    return Markup('<a class="term" href="#word-{0}" aria-describedby="means-{0}">{1}</a>').format(
+        anchor, name if text is None else text
+    )
+
+
+_LABELS: Mapping[str, str] = {
+    "target": "target",
+    "profile": "profile",
+    "run": "run",
+    "recorded at the levels": "level",
+    "reached": "abstract state",
+}
+"""Of the facts about a run, the labels that the glossary has, by the word that explains each."""
+
+
+def _label(name: str) -> Markup:
+    return _term(_LABELS[name], name) if name in _LABELS else escape(svg.plain(name))
 
 
 def _json(data: Any) -> Markup:
@@ -327,6 +380,8 @@ class ClausePage:
     facts: tuple[str, ...]
     examples: tuple[tuple[str, str], ...]
     explain: str
+    page: str
+    address: str | None
 
 
 def _page_of(verdict: VerdictView, clause: ClauseView) -> ClausePage:
@@ -336,10 +391,17 @@ def _page_of(verdict: VerdictView, clause: ClauseView) -> ClausePage:
         paragraphs = tuple(" ".join(part.split()) for part in promise.doc.split("\n\n"))
         facts = tuple(_facts_of(promise))
         shown = tuple(_examples(promise)) if isinstance(promise, Clause) else ()
-        return ClausePage(clause, paragraphs, facts, shown, explain)
+        return ClausePage(clause, paragraphs, facts, shown, explain, *_document(clause.id))
     facts = (f"Source: {promise.source}.",) if isinstance(promise, WireRule) else ()
     told = "A wire rule: a raw client held the broker's answers against it while the run went on."
-    return ClausePage(clause, (told,) if promise is not None else (), facts, (), explain)
+    paragraphs = (told,) if promise is not None else ()
+    return ClausePage(clause, paragraphs, facts, (), explain, *_document(clause.id))
+
+
+def _document(clause_id: str) -> tuple[str, str | None]:
+    """The clause's page in the docs: its path, and its address where the project has one."""
+    page = clause_page(clause_id)
+    return ("", None) if page is None else (page, web(page))
 
 
 @cache

@@ -1,119 +1,97 @@
-"""A verdict as JUnit XML, as CI servers read it: one suite per family, one case per clause.
+"""Runs as JUnit XML, as CI servers read it: one suite per family, one case per clause and per check of a run.
 
-Refuted is a failure; possible is an error, and so is everything in a run that can't be trusted; clauses that were
-not claimed, not recorded, not exercised or allowed are skipped with their reason.
+Refuted is a failure; possible and whatever makes a run inconclusive is an error; the rest is skipped, with its reason.
+The document keeps `specs/schemas/junit.xsd`: what both Jenkins' xUnit plugin and GitLab read. Neither the target nor
+the seed is in the name of a case, so that its history goes on: they are properties of its suite. Only where somebody
+named the run, or where a document holds several, does the run's name tell the cases apart.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from itertools import chain, count
 from xml.etree import ElementTree
 
-from conformance.reports.text import failure
-from conformance.reports.view import CheckView, ClauseView, VerdictView, families
+from conformance.reports.cases import Case, CaseRun, Status, by_family, cases_of, shown
+from conformance.reports.view import VerdictView
 from specs.history.row import Row
-from specs.verdicts.verdict import ClauseVerdict, RunVerdict
 
-_NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-_SKIPPED = {
-    ClauseVerdict.NOT_CLAIMED,
-    ClauseVerdict.NOT_EXERCISED,
-    ClauseVerdict.NOT_RECORDED,
-    ClauseVerdict.ALLOWED,
-}
+_TAGS = {Status.FAILED: "failure", Status.BROKEN: "error", Status.SKIPPED: "skipped"}
+_US = 1_000_000
 
 
 def render(verdicts: Sequence[VerdictView], *, context: Sequence[Row] = ()) -> str:
     """The document for one or several runs."""
     root = ElementTree.Element("testsuites", name="inorder")
-    for verdict in verdicts:
-        _add(root, verdict, context)
-    _count(root, list(root.iter("testcase")))
+    runs = [cases_of(verdict, context) for verdict in verdicts]
+    several = len(verdicts) > 1
+    taken: set[str] = set()
+    for run, verdict in zip(runs, verdicts, strict=True):
+        group = _word(run.title if several else shown(verdict.occasion.name), taken)
+        for family, cases in by_family(run.cases).items():
+            _add_suite(root, run, f"inorder{group}.{family}", cases)
+    every = [case for run in runs for case in run.cases]
+    _set(root, {"time": _seconds(every), **_counts(every)})
     ElementTree.indent(root)
-    return (
-        '<?xml version="1.0" encoding="utf-8"?>\n'
-        + ElementTree.tostring(root, encoding="unicode")
-        + "\n"
-    )
+    body = ElementTree.tostring(root, encoding="unicode")
+    return f'<?xml version="1.0" encoding="utf-8"?>\n{body}\n'
 
 
-def _add(root: ElementTree.Element, verdict: VerdictView, context: Sequence[Row]) -> None:
-    for family, clauses in families([clause for clause in verdict.clauses if not clause.hidden]):
-        suite = _suite(root, verdict, family)
-        for clause in clauses:
-            _add_clause(suite, verdict, clause, context)
-        _count(suite, list(suite))
-    if verdict.met:
-        suite = _suite(root, verdict, "the run itself")
-        for check in verdict.met:
-            _add_check(suite, verdict, check)
-        _count(suite, list(suite))
-
-
-def _suite(root: ElementTree.Element, verdict: VerdictView, family: str) -> ElementTree.Element:
-    suite = ElementTree.SubElement(root, "testsuite", name=f"{verdict.target}: {family}")
-    properties = ElementTree.SubElement(suite, "properties")
-    values = {
-        "target": verdict.target,
-        "profile": verdict.profile,
-        "seed": str(verdict.seed),
-        "run": verdict.run,
-    }
-    if verdict.replay:
-        values["replay"] = verdict.replay
-    for name, value in values.items():
-        ElementTree.SubElement(properties, "property", name=name, value=clean(value))
-    return suite
-
-
-def _case(
-    suite: ElementTree.Element, verdict: VerdictView, name: str, group: str
-) -> ElementTree.Element:
-    return ElementTree.SubElement(
-        suite,
-        "testcase",
-        classname=clean(f"inorder.{verdict.target}.{group}"),
-        name=clean(name),
-        time="0",
-    )
-
-
-def _add_clause(
-    suite: ElementTree.Element, verdict: VerdictView, clause: ClauseView, context: Sequence[Row]
+def _add_suite(
+    root: ElementTree.Element, run: CaseRun, classname: str, cases: Sequence[Case]
 ) -> None:
-    case = _case(suite, verdict, clause.name, clause.family)
-    if verdict.verdict is RunVerdict.INADMISSIBLE:
-        ElementTree.SubElement(
-            case, "error", message="the run can't be trusted", type="inadmissible"
-        )
-    elif clause.verdict in _SKIPPED:
-        ElementTree.SubElement(
-            case, "skipped", message=clean(f"{clause.verdict.value}: {clause.reason}")
-        )
-    elif clause.verdict in (ClauseVerdict.REFUTED, ClauseVerdict.POSSIBLE):
-        tag = "failure" if clause.verdict is ClauseVerdict.REFUTED else "error"
-        told = ElementTree.SubElement(
-            case, tag, message=clean(clause.happened), type=clause.verdict.value
-        )
-        told.text = clean(failure(verdict, clause, context=context))
+    suite = ElementTree.SubElement(root, "testsuite", name=f"{run.title}: {cases[0].family}")
+    _set(suite, {**_counts(cases), "skipped": _count(cases, Status.SKIPPED)})
+    began = datetime.fromtimestamp(cases[0].begin_us / _US, tz=UTC)
+    _set(suite, {"time": _seconds(cases), "timestamp": f"{began:%Y-%m-%dT%H:%M:%S}"})
+    _set(suite, {"hostname": run.host or "unknown"})
+    properties = ElementTree.SubElement(suite, "properties")
+    for name, value in _properties(run).items():
+        ElementTree.SubElement(properties, "property", name=name, value=value)
+    for case in cases:
+        _add_case(suite, classname, case)
 
 
-def _add_check(suite: ElementTree.Element, verdict: VerdictView, check: CheckView) -> None:
-    case = _case(suite, verdict, f"{check.id} {check.title}", "run")
-    if check.ok is False:
-        ElementTree.SubElement(case, "error", message=clean(check.detail), type="check")
-    elif check.ok is None:
-        ElementTree.SubElement(case, "skipped", message="nothing to check")
+def _properties(run: CaseRun) -> Mapping[str, str]:
+    known = {"target": run.target, "profile": run.profile, "seed": str(run.seed), "run": run.run}
+    return {**known, **({"replay": run.replay} if run.replay else {})}
 
 
-def _count(element: ElementTree.Element, below: Sequence[ElementTree.Element]) -> None:
-    cases = [each for each in below if each.tag == "testcase"]
-    element.set("tests", str(len(cases)))
-    for attribute, tag in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
-        element.set(attribute, str(sum(case.find(tag) is not None for case in cases)))
+def _add_case(suite: ElementTree.Element, classname: str, case: Case) -> None:
+    element = ElementTree.SubElement(
+        suite, "testcase", classname=classname, name=case.name, time=_seconds([case])
+    )
+    tag = _TAGS.get(case.status)
+    if tag is None:
+        return
+    told = ElementTree.SubElement(element, tag, message=case.message, type=case.word)
+    told.text = case.details or case.message
 
 
-def clean(text: str) -> str:
-    """Text without the characters that XML 1.0 can't hold."""
-    return _NOT_XML.sub("�", text)
+def _counts(cases: Sequence[Case]) -> dict[str, str]:
+    failures, errors = _count(cases, Status.FAILED), _count(cases, Status.BROKEN)
+    return {"tests": str(len(cases)), "failures": failures, "errors": errors}
+
+
+def _count(cases: Sequence[Case], status: Status) -> str:
+    return str(sum(case.status is status for case in cases))
+
+
+def _seconds(cases: Sequence[Case]) -> str:
+    return f"{sum(case.took_us for case in cases) / _US:.3f}"
+
+
+def _word(name: str, taken: set[str]) -> str:
+    """A name as a part of a class's: servers divide those at dots, and of two cases of one name GitLab shows one."""
+    word = re.sub(r"[^\w+-]+", "-", name).strip("-")
+    others = (f"{word}-{number}" for number in count(2))
+    word = next(each for each in chain([word], others) if each not in taken)
+    taken.add(word)
+    return f".{word}" if word else ""
+
+
+def _set(element: ElementTree.Element, values: Mapping[str, str]) -> None:
+    for name, value in values.items():
+        element.set(name, value)

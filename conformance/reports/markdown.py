@@ -8,6 +8,7 @@ from conformance.reports.power import worth
 from conformance.reports.text import KNOWN_WORDS, WORDS, closing, failure
 from conformance.reports.view import ClauseView, VerdictView, families
 from specs.history.row import Row
+from specs.links import clause_page, web
 from specs.verdicts.verdict import ClauseVerdict
 
 _SIGNS: dict[ClauseVerdict, str] = {
@@ -83,7 +84,7 @@ def _row(verdict: VerdictView, clause: ClauseView) -> str:
     refuted = clause.verdict is ClauseVerdict.REFUTED
     why = clause.happened if refuted else clause.reason or worth(verdict, clause)
     cells = (
-        clause.id,
+        _id(clause.id),
         clause.statement or clause.title,
         clause.party,
         " + ".join(dict.fromkeys(clause.implementations)),
@@ -92,6 +93,13 @@ def _row(verdict: VerdictView, clause: ClauseView) -> str:
         why,
     )
     return f"| {' | '.join(_cell(cell) for cell in cells)} |"
+
+
+def _id(clause_id: str) -> str:
+    """With a link to the clause's page, where that has an address: a report is read far from any checkout."""
+    page = clause_page(clause_id)
+    address = None if page is None else web(page)
+    return clause_id if address is None else f"[{clause_id}]({address})"
 
 
 def _cell(text: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from pyarrow import compute, parquet
 
 from conformance.reports import allure, html, junit, markdown, svg, swimlanes, text
 from conformance.reports.incident import CONTEXT_KINDS
+from conformance.reports.occasion import Occasion
 from conformance.reports.schemas import schema
 from conformance.reports.view import VERDICT_FILE, VerdictView, opened_in, rows_in, view
 from specs.errors import HistoryError, InorderError
@@ -39,12 +41,18 @@ def check(data: Mapping[str, Any], schema_id: str) -> None:
 
 
 def save(
-    verdict: Verdict, folder: Path, *, history: History | None = None, events: int | None = None
+    verdict: Verdict,
+    folder: Path,
+    *,
+    history: History | None = None,
+    events: int | None = None,
+    occasion: Occasion | None = None,
 ) -> VerdictView:
     """Write `verdict.json` and, beside it, report.html, report.txt, report.md, pictures/, junit.xml, allure-results/.
 
     history: what was judged, where it does not lie in the folder. events: how many rows were judged, where
-    the folder holds only some of them. Returns the verdict as reports see it.
+    the folder holds only some of them. occasion: when and under which name, for reports that tell it; it is kept in
+    `occasion.json`. Returns the verdict as reports see it.
     """
     folder.mkdir(parents=True, exist_ok=True)
     data = verdict.to_json()
@@ -57,6 +65,9 @@ def save(
     opened = opened_in(folder) if history is None else history
     rows = None if opened is None else rows_in(opened)
     seen = view(verdict, folder=folder, events=rows if events is None else events)
+    if occasion is not None:
+        occasion.write(folder)
+        seen = replace(seen, occasion=occasion)
     write_reports(seen, folder, context=context_of(opened, seen), history=opened)
     return seen
 

@@ -10,6 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from conformance.reports.occasion import OCCASION_SCHEMA, occasion_schema
 from conformance.reports.power import POWER_SCHEMA, power_schema
 from conformance.reports.statement import STATEMENT_SCHEMA
 from specs.errors import SpecError
@@ -498,6 +499,7 @@ _MADE_BY = {
     CROSSING_SCHEMA: crossing_schema,
     DIFF_SCHEMA: diff_schema,
     IMPORT_SCHEMA: import_schema,
+    OCCASION_SCHEMA: occasion_schema,
     POWER_SCHEMA: power_schema,
     STATEMENT_SCHEMA: statement_schema,
 }

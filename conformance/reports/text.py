@@ -21,6 +21,7 @@ from conformance.reports.view import CheckView, ClauseView, VerdictView, familie
 from specs.clauses.catalogue import by_id
 from specs.history.row import Row
 from specs.history.text import render_rows
+from specs.links import clause_page, link
 from specs.model.rules import RULES
 from specs.verdicts.verdict import OURS, ClauseVerdict, Ended, Further, RunVerdict
 
@@ -211,17 +212,23 @@ def closing(verdict: VerdictView) -> str:
     return sentence
 
 
-def report(verdict: VerdictView, *, width: int, context: Sequence[Row] = ()) -> RenderableType:
-    """Everything: table, checks, failures, closing sentence."""
-    parts: list[RenderableType] = [parties_line(verdict), Text()]
-    parts += [clause_table(verdict)] if any(_in_table(clause) for clause in verdict.clauses) else []
-    parts += [*set_aside(verdict, width), Text()]
+def report(
+    verdict: VerdictView, *, width: int, context: Sequence[Row] = (), whole: bool = True
+) -> RenderableType:
+    """Everything: table, checks, failures, closing sentence. Not the whole: what is not green, and that sentence."""
+    parts: list[RenderableType] = []
+    if whole:
+        parts += [parties_line(verdict), Text()]
+        shown = any(_in_table(clause) for clause in verdict.clauses)
+        parts += [clause_table(verdict)] if shown else []
+        parts += [*set_aside(verdict, width), Text()]
     for clause in verdict.failures:
         parts += [coloured(failure(verdict, clause, width=width, context=context)), Text()]
-    parts += check_lines(verdict.met)
-    parts += known_lines(verdict)
-    parts += coverage_lines(verdict)
-    parts += search_lines(verdict)
+    if whole or any(check.ok is False for check in verdict.met):
+        parts += check_lines(verdict.met)
+    parts += [line for line in known_lines(verdict) if whole or line.style != "dim"]
+    if whole:
+        parts += [*coverage_lines(verdict), *search_lines(verdict)]
     parts.append(closing_line(verdict))
     return Group(*parts)
 
@@ -239,6 +246,7 @@ def plain(verdict: VerdictView, clause: ClauseView, *, width: int, doc: str = ""
     lines += _item("at stake:", f"{times(clause.opportunities)} (floor {clause.floor})", width)
     if clause.reason:
         lines += _item("because:", _sentence(clause.reason), width)
+    lines += _page(clause, width)
     for number, paragraph in enumerate(doc.split("\n\n")):
         lines += (
             ["", *_item("in words:" if number == 0 else "", " ".join(paragraph.split()), width)]
@@ -301,6 +309,7 @@ def failure(
     if clause.opportunities:
         often = f"broken {times(clause.violations)}; at stake {times(clause.opportunities)}"
         lines += _item("how often:", often, width)
+    lines += _page(clause, width)
     said_in = sources(clause.id)
     if said_in:
         lines += _item("source:", ", ".join(said_in), width)
@@ -324,11 +333,17 @@ def render(renderable: RenderableType, *, width: int = 100) -> str:
     return "\n".join(line.rstrip() for line in capture.get().splitlines()) + "\n"
 
 
+def _page(clause: ClauseView, width: int) -> list[str]:
+    """Where the clause is told in full."""
+    page = clause_page(clause.id)
+    return [] if page is None else _item("clause:", link(page), width)
+
+
 def sources(clause_id: str) -> tuple[str, ...]:
-    """Where the promise of a clause or wire rule was made."""
+    """Where it is said that the promise of a clause or wire rule was made."""
     if clause_id in RULES:
-        return (RULES[clause_id].source,)
-    return by_id()[clause_id].sources if clause_id in by_id() else ()
+        return (link(RULES[clause_id].source),)
+    return tuple(map(link, by_id()[clause_id].sources)) if clause_id in by_id() else ()
 
 
 def events(witness: Sequence[Row]) -> str:

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from pyarrow import parquet
 
+from conformance.reports.occasion import Occasion, read_occasion
 from specs.clauses.clause import Clause
 from specs.errors import EXIT_SUITE, HistoryError
 from specs.history.row import Row, make_row
@@ -145,6 +146,12 @@ class VerdictView:
     events: int | None = None
     coverage: Coverage | None = None
     search: Search | None = None
+    occasion: Occasion = field(default_factory=Occasion)
+
+    @property
+    def label(self) -> str:
+        """Of which series the run is: as it was named, or what was judged under which promises."""
+        return self.occasion.name.strip() or f"{self.target} under {self.profile}"
 
     @property
     def known(self) -> tuple[KnownView, ...]:
@@ -263,7 +270,8 @@ def open_run(path: Path | str) -> VerdictView:
     if not isinstance(data, dict):
         raise HistoryError(f"{file} is no verdict: it holds no JSON object")
     folder = file.parent
-    return parse(data, where=str(file), folder=folder, events=count_events(folder))
+    found = parse(data, where=str(file), folder=folder, events=count_events(folder))
+    return replace(found, occasion=read_occasion(folder))
 
 
 def opened_in(folder: Path) -> History | None:

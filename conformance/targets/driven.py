@@ -1,4 +1,5 @@
-"""`reference+java:V` and `rocketmq-local:V+java:V2`: Apache's Java client at work, on our broker and on Apache's.
+"""`reference+java:V` and `rocketmq-local:V+java:V2`: Apache's Java client at work, on our broker and on Apache's; and
+`+go:V`, Apache's Go client.
 
 What a run is written down by: the drivers tell calls, sends and their share of the lanes; who makes the run writes what
 it does itself; the drain reads everything back. Our own broker writes down besides what each client asks of it
@@ -9,21 +10,23 @@ and the clauses that rest on it are not recorded.
 from __future__ import annotations
 
 import asyncio
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
+from conformance.drivers.golang import start_go
 from conformance.drivers.java import start_java
 from conformance.drivers.plans import DRIVEN
 from conformance.drivers.process import DriverProcess, Event
 from conformance.drivers.recording import told_by
 from conformance.drivers.target import DriverTarget
-from conformance.drivers.targets import MARK
+from conformance.drivers.targets import GO_MARK, MARK, MARKS
 from conformance.drivers.watching import ANSWER_WAY_MS, WATCHED, Watch, complete
-from conformance.parts import jars
+from conformance.parts import jars, rocketmq_go
 from conformance.targets.base import Run, find
 from conformance.targets.systems import ApacheOnThisMachine, ReferenceOnSockets, Remote, System
 from conformance.wire.brokers import Brokers
@@ -41,7 +44,8 @@ from specs.vocabulary import Kind, Level, Queue
 
 REFERENCE = "reference"
 CLIENT_IP = "127.0.0.1"
-_OF_JAVA = frozenset({Ability.READ, Ability.CRASH_CLIENT, Ability.PAUSE_CLIENT, Ability.GIVE_UP})
+GO_PROFILE = "rocketmq-go-orderly"
+_OF_DRIVERS = frozenset({Ability.READ, Ability.CRASH_CLIENT, Ability.PAUSE_CLIENT, Ability.GIVE_UP})
 OpenSystem = Callable[[Config, Watch | None], AbstractContextManager[System]]
 
 
@@ -62,15 +66,17 @@ class Pair:
     abilities: frozenset[Ability]
 
 
-class JavaTarget(DriverTarget):
-    """A system, and Apache's Java client of a version at work on it."""
+class DrivenTarget(DriverTarget):
+    """A system, and a client of Apache's of a version at work on it. mark: what stands before that version."""
+
+    mark: ClassVar[str]
 
     def __init__(self, pair: Pair, version: str) -> None:
         super().__init__()
         self.pair, self.version = pair, version
         self.name, self.parties = pair.name, pair.parties
         self.profile, self.config = pair.profile, pair.config
-        self.abilities = pair.abilities | _OF_JAVA
+        self.abilities = pair.abilities | _OF_DRIVERS
         if not pair.watched:  # there a question is told like any client's
             self.abilities |= {Ability.PROGRESS}
         self._kept = ExitStack()
@@ -118,14 +124,20 @@ class JavaTarget(DriverTarget):
     def names(self, run: Run) -> Mapping[str, str]:
         return {f"{CLIENT_IP}@{client.id}": client.id for client in run.plan.clients}
 
+    @abstractmethod
+    def start_client(
+        self, name: str, config: Config, folder: Path, on_event: Callable[[Event], Any]
+    ) -> DriverProcess:
+        """A driver of the client, running and not yet greeted; its log goes below the folder."""
+
     def start_alone(self, name: str, folder: Path) -> DriverProcess:
-        return start_java(self.version, name, self.config, folder, lambda _: None)
+        return self.start_client(name, self.config, folder, lambda _: None)
 
     def spawn(self, name: str, run: Run, on_event: Callable[[Event], Any]) -> DriverProcess:
         """Where the answers to its locks are told by the broker, a client's own lease is so much shorter."""
         config, way_ms = run.plan.config, ANSWER_WAY_MS if self.pair.watched else 0
         config = replace(config, client_lease_ms=config.client_lease_ms - way_ms)
-        return start_java(self.version, name, config, run.folder, on_event)
+        return self.start_client(name, config, run.folder, on_event)
 
     def told_at_start(self, client: ClientPlan, run: Run) -> Mapping[str, Any]:
         return {"namesrv": self.brokers.system.namesrv}
@@ -180,7 +192,41 @@ class JavaTarget(DriverTarget):
         self._kept.close()
 
 
-Paired: TypeAlias = JavaTarget | WireTarget
+class JavaTarget(DrivenTarget):
+    """With Apache's Java client."""
+
+    mark = MARK
+
+    def start_client(
+        self, name: str, config: Config, folder: Path, on_event: Callable[[Event], Any]
+    ) -> DriverProcess:
+        return start_java(self.version, name, config, folder, on_event)
+
+
+class GoTarget(DrivenTarget):
+    """With Apache's Go client. What it has lost shows while it still works on the lane."""
+
+    mark = GO_MARK
+    reads_at_work = True
+    beyond_the_limit = 1
+
+    def start_client(
+        self, name: str, config: Config, folder: Path, on_event: Callable[[Event], Any]
+    ) -> DriverProcess:
+        return start_go(self.version, name, config, folder, on_event)
+
+
+Paired: TypeAlias = DrivenTarget | WireTarget
+
+
+@dataclass(frozen=True, slots=True)
+class ClientOf:
+    """A client of Apache's, as a target names it. check: of its version; profile: of a version, as built."""
+
+    called: str
+    target: type[DrivenTarget]
+    check: Callable[[str], None]
+    profile: Callable[[str], str]
 
 
 def profile_of(version: str) -> str:
@@ -193,27 +239,56 @@ def profile_of(version: str) -> str:
     )
 
 
+CLIENTS: Mapping[str, ClientOf] = {
+    MARK: ClientOf("Java", JavaTarget, jars.check_client_version, profile_of),
+    GO_MARK: ClientOf("Go", GoTarget, rocketmq_go.check_version, lambda _: GO_PROFILE),
+}
+"""By what stands before the version."""
+
+
+def split(text: str) -> tuple[str, str | None, str]:
+    """What stands before the client of a target's name, the mark of the client, and its version. None: no client."""
+    for mark in MARKS:
+        before, found, version = text.partition(mark)
+        if found:
+            return before, mark, version
+    return text, None, ""
+
+
 def reference(client: str | None) -> Paired:
     """Apache's Java client of a version on our own cluster, which records what the client asks for."""
+    return _on_the_reference(client, MARK, "5.4.0")
+
+
+def reference_go(client: str | None) -> Paired:
+    """Apache's Go client of a version on our own cluster, which records what the client asks for."""
+    return _on_the_reference(client, GO_MARK, rocketmq_go.DEFAULT)
+
+
+def _on_the_reference(client: str | None, mark: str, example: str) -> Paired:
+    name = f"{REFERENCE}{mark}".removesuffix(":")
     if not client:
-        raise UsageError(
-            "the target reference+java needs the client's version, as in reference+java:5.4.0"
-        )
-    return pair(None, client)
+        raise UsageError(f"the target {name} needs the client's version, as in {name}:{example}")
+    return pair(None, client, mark)
 
 
-def pair(broker: str | None, client: str | None) -> Paired:
-    """A broker and a client: each Apache's of a version, or (None) our own. Raises UsageError for unknown versions."""
+def pair(broker: str | None, client: str | None, mark: str = MARK) -> Paired:
+    """A broker and a client: each Apache's of a version, or (None) our own. mark: which of Apache's clients.
+
+    Raises UsageError for unknown versions.
+    """
+    of = CLIENTS[mark]
     if broker is not None:
         jars.check_version(broker)
     if client is not None:
-        jars.check_client_version(client)
+        of.check(client)
     system = REFERENCE if broker is None else f"rocketmq-local:{broker}"
-    theirs = ours() if client is None else f"Apache Java client {client}"
+    theirs = ours() if client is None else f"Apache {of.called} client {client}"
     profiles = [
-        REFERENCE if version is None else profile_of(version) for version in (broker, client)
+        REFERENCE if broker is None else profile_of(broker),
+        REFERENCE if client is None else of.profile(client),
     ]
-    name, profile = _name(system, client), " + ".join(dict.fromkeys(profiles))
+    name, profile = _name(system, client, mark), " + ".join(dict.fromkeys(profiles))
     parties = {
         "broker": ours() if broker is None else f"Apache RocketMQ {broker}",
         "client": theirs,
@@ -240,21 +315,22 @@ def pair(broker: str | None, client: str | None) -> Paired:
         open_system=opens,
         abilities=of_system | {Ability.OWN_SYSTEM},
     )
-    return JavaTarget(found, client)
+    return of.target(found, client)
 
 
-def abroad(address: str, client: str) -> JavaTarget:
-    """Apache's Java client of a version on a cluster that runs already. Its lease is taken to be the product's 60 s."""
-    jars.check_client_version(client)
-    theirs, product = f"Apache Java client {client}", Config()
+def abroad(address: str, client: str, mark: str = MARK) -> DrivenTarget:
+    """Apache's client of a version on a cluster that runs already. Its lease is taken to be the product's 60 s."""
+    of = CLIENTS[mark]
+    of.check(client)
+    theirs, product = f"Apache {of.called} client {client}", Config()
     found = Pair(
-        name=f"rocketmq:{address}{MARK}{client}",
+        name=f"rocketmq:{address}{mark}{client}",
         parties={
             "broker": f"Apache RocketMQ at {address}",
             "client": theirs,
             "producer": theirs,
         },
-        profile="rocketmq-5-orderly",
+        profile="rocketmq-5-orderly" if mark == MARK else f"rocketmq-5-orderly + {GO_PROFILE}",
         config=replace(
             DRIVEN,
             broker_lease_ms=product.broker_lease_ms,
@@ -264,7 +340,7 @@ def abroad(address: str, client: str) -> JavaTarget:
         open_system=lambda _config, _watch: Remote(address),
         abilities=Remote.abilities,
     )
-    target = JavaTarget(found, client)
+    target = of.target(found, client)
     target.lease_known, target.remembers = False, True
     return target
 
@@ -279,10 +355,10 @@ def find_java(text: str) -> JavaTarget:
     return found
 
 
-def _name(system: str, client: str | None) -> str:
+def _name(system: str, client: str | None, mark: str) -> str:
     """The target that a user names, as far as there is one: our own client's are those of the raw client too."""
     if client is not None:
-        return f"{system}{MARK}{client}"
+        return f"{system}{mark}{client}"
     return "reference+tcp" if system == REFERENCE else system
 
 

@@ -28,7 +28,7 @@ from conformance.drivers.witness import WITNESS, Witness
 from conformance.parts import kafka
 from conformance.parts.java import java
 from conformance.parts.kafka import KafkaServer
-from conformance.parts.places import CHECKOUT
+from conformance.parts.places import beside
 from conformance.targets.base import Run
 from conformance.targets.options import Argument
 from specs.errors import UsageError
@@ -112,7 +112,7 @@ WORK_MS = 20
 SESSION_SLACK = 2
 """Heartbeats by which a session is longer than the lease that a history speaks of: so long before an accepted commit a
 member may have been heard for the last time."""
-JAVA_DRIVER = CHECKOUT / "drivers" / "kafka-java" / "Driver.java"
+JAVA_DRIVER = beside("drivers") / "kafka-java" / "Driver.java"
 
 
 class Librdkafka(InPython):
@@ -120,7 +120,7 @@ class Librdkafka(InPython):
 
     name = LIBRDKAFKA
     wheel = kafka.librdkafka
-    program = CHECKOUT / "drivers" / "librdkafka" / "driver.py"
+    program = beside("drivers") / "librdkafka" / "driver.py"
 
 
 class JavaClient(Library):

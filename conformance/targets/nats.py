@@ -25,7 +25,7 @@ from conformance.drivers.served import ServedTarget
 from conformance.drivers.witness import WITNESS, Witness
 from conformance.parts import nats
 from conformance.parts.nats import NatsServer
-from conformance.parts.places import CHECKOUT
+from conformance.parts.places import beside
 from conformance.targets.base import Run
 from conformance.targets.options import Argument
 from specs.history.row import Row
@@ -76,7 +76,7 @@ class NatsPy(InPython):
 
     name = NATS_PY
     wheel = nats.client
-    program = CHECKOUT / "drivers" / "nats-py" / "driver.py"
+    program = beside("drivers") / "nats-py" / "driver.py"
 
 
 class NatsTarget(ServedTarget):

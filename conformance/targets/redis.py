@@ -24,7 +24,7 @@ from conformance.drivers.plans import STEADY
 from conformance.drivers.served import ServedTarget
 from conformance.drivers.witness import WITNESS, Witness
 from conformance.parts import redis
-from conformance.parts.places import CHECKOUT
+from conformance.parts.places import beside
 from conformance.parts.redis import RedisServer
 from conformance.targets.base import Run
 from conformance.targets.options import Argument
@@ -74,7 +74,7 @@ class RedisPy(InPython):
 
     name = REDIS_PY
     wheel = redis.client
-    program = CHECKOUT / "drivers" / "redis-py" / "driver.py"
+    program = beside("drivers") / "redis-py" / "driver.py"
 
 
 class RedisTarget(ServedTarget):

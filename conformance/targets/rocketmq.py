@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from dataclasses import fields, replace
 from typing import Any
 
-from conformance.drivers.targets import MARK
 from conformance.parts import jars
-from conformance.targets.driven import Paired, abroad, pair, profile_of
+from conformance.targets.driven import Paired, abroad, pair, profile_of, split
 from conformance.targets.options import parse
 from conformance.targets.systems import ApacheOnThisMachine, Remote
 from conformance.wire.runner import SHORT_LEASES, ours
@@ -23,12 +22,12 @@ def _parties(broker: str) -> dict[str, str]:
 
 
 def local(version: str | None) -> WireTarget | Paired:
-    """An Apache release on this machine; `VERSION+java:VERSION` with Apache's Java client at work on it."""
+    """An Apache release on this machine; `VERSION+java:VERSION` or `+go:VERSION` with a client of Apache's on it."""
     if not version:
         raise UsageError("the target rocketmq-local needs a version, as in rocketmq-local:5.4.0")
-    broker, mark, client = version.partition(MARK)
-    if mark:
-        return pair(broker, client)
+    broker, mark, client = split(version)
+    if mark is not None:
+        return pair(broker, client, mark)
     jars.check_version(version)
     config = replace(SHORT_LEASES, dialect="4.9" if version.startswith("4.") else "5.x")
     return WireTarget(
@@ -44,10 +43,10 @@ def local(version: str | None) -> WireTarget | Paired:
 def remote(address: str | None) -> WireTarget | Paired:
     """A cluster that runs already, by its name server. Its lease is taken to be the product's 60 s.
 
-    `HOST:PORT+java:VERSION` puts Apache's Java client to work on it. `HOST:PORT,broker_lease_ms=30000` says what its
-    brokers were told: then that is known, and what rests on it is judged.
+    `HOST:PORT+java:VERSION` puts Apache's Java client to work on it, `+go:` its Go client.
+    `HOST:PORT,broker_lease_ms=30000` says what its brokers were told: then what rests on it is judged.
     """
-    asked = parse("rocketmq", address, clients=("java",), options=sorted(OF_BROKERS))
+    asked = parse("rocketmq", address, clients=("java", "go"), options=sorted(OF_BROKERS))
     address = asked.head
     if not address or ":" not in address:
         raise UsageError(
@@ -56,8 +55,11 @@ def remote(address: str | None) -> WireTarget | Paired:
     split_address(address)
     if asked.client is not None:
         if asked.options:
-            raise UsageError(f"{asked.named('rocketmq')}: with a Java client it takes no options")
-        return abroad(address, asked.client_version or "")
+            client = asked.client.capitalize()
+            raise UsageError(
+                f"{asked.named('rocketmq')}: with a {client} client it takes no options"
+            )
+        return abroad(address, asked.client_version or "", f"+{asked.client}:")
     known = _settings(asked.options)
 
     def open_remote(_config: Config, proxied: bool) -> Remote:

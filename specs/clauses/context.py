@@ -12,7 +12,7 @@ from specs.faults import pause as standstill
 from specs.history.row import Row
 from specs.history.runinfo import RunInfo
 from specs.plan.config import Config
-from specs.vocabulary import Kind, Outcome, Queue
+from specs.vocabulary import DLQ_PREFIX, Kind, Outcome, Queue
 
 FLUSHED_LATER = "async"
 """The configuration's `flush` of brokers that answer a send before its message is safe from a crash."""
@@ -83,6 +83,8 @@ class Context:
     # By run: where the last reading of a queue and a topic's last call stand in the order.
     drained: dict[tuple[str, Queue], int] = field(default_factory=dict)
     delivered: dict[tuple[str, str | None], int] = field(default_factory=dict)
+    # By run: the first dead letter that was read and names the id of its origin. Whoever reads looks at that column.
+    named_origin: dict[str, Row] = field(default_factory=dict)
 
     @property
     def config(self) -> Config:
@@ -148,7 +150,10 @@ class Context:
         """Somebody looks at what lies in a topic: a listener call, or the reading of a queue to its end."""
         if row.kind is Kind.DELIVER:
             self.delivered[(row.run, row.topic)] = row.seq_begin
-        elif row.queue_offset is None and row.message_id is None and row.outcome is Outcome.OK:
+            return
+        if row.origin_id is not None and (row.topic or "").startswith(DLQ_PREFIX):
+            self.named_origin.setdefault(row.run, row)
+        if row.queue_offset is None and row.message_id is None and row.outcome is Outcome.OK:
             self.drained[(row.run, row.queue)] = row.seq_begin
 
     def fault_between(

@@ -10,7 +10,8 @@ manual ROLLBACK puts all that was taken and not committed back. What anybody of 
 sets it anew (if nothing is stored, to 0 where the group consumes from the first, and to nobody knows what else).
 
 *Known*: an offset certainly holds a message after a SEND that was acknowledged with it ended, or a delivery of it
-began.
+began. The answer to a batch names the offset of its first message only: where the others lie readers show, which are
+not asked here.
 
 *Not known*: a message that was suspended with its counter at the limit, in a lane of which no dead letter is told, may
 have been given up where nobody recorded it. It is neither owed nor finished (`incarnations.UntoldLetters`). What so

@@ -10,9 +10,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from specs.docs.clause_pages import clause_pages, index_page
 from specs.docs.faults import faults_page
-from specs.docs.pages import clauses_page, history_page
+from specs.docs.history import history_page
 from specs.docs.schemas import history_row_schema
+from specs.docs.words import glossary_page
 from specs.history.runinfo import run_schema
 from specs.plan.schema import plan_schema
 from specs.verdicts.online import online_schema
@@ -25,8 +27,10 @@ def schema_text(schema: Mapping[str, Any]) -> str:
 
 
 DOCUMENTS: Mapping[str, Callable[[], str]] = {
-    "docs/clauses.md": clauses_page,
+    "docs/clauses.md": index_page,
+    **clause_pages(),
     "docs/faults.md": faults_page,
+    "docs/glossary.md": glossary_page,
     "docs/history.md": history_page,
     "specs/schemas/history-row.v2.json": lambda: schema_text(history_row_schema()),
     "specs/schemas/online.v1.json": lambda: schema_text(online_schema()),

@@ -46,6 +46,8 @@ BESIDE = " + "
 BY_BROKER = ("DLQ-1", "DLQ-4")
 """Promises of client and broker together whose deviations in our profiles are the broker's: how it stores what it is
 sent as given up (docs/sources.md#dead-letters)."""
+OF_THE_CLIENT: Mapping[str, frozenset[str]] = {"DLQ-1": frozenset({"passed-by"})}
+"""Findings of such a promise that are the client's own doing whatever the broker does: it never sent the message."""
 AT_ODDS: tuple[tuple[str, str, object], ...] = (
     ("DLQ-7", "dead_letter_waits_for_delay_level", True),
 )
@@ -148,14 +150,14 @@ def beside(broker: Profile, client: Profile) -> Profile:
     """What is promised where a broker of one product serves clients of another.
 
     A promise of brokers is the broker's profile's, one of clients and producers the clients' own. One that both keep
-    together is promised as far as the weaker of the two does, save those in BY_BROKER. Answers on the wire are the
-    broker's; the mode is the clients'.
+    together is promised as far as the weaker of the two does, save those in BY_BROKER, of which the clients' profile
+    may allow what is in OF_THE_CLIENT. Answers on the wire are the broker's; the mode is the clients'.
     """
     claims: dict[str, Claim] = {}
     for promise in catalogue():
         theirs, own = broker.claim(promise.id), client.claim(promise.id)
         if promise.party is Party.BROKER or promise.id in BY_BROKER:
-            claims[promise.id] = theirs
+            claims[promise.id] = _with_the_clients(promise.id, theirs, own)
         elif promise.party is Party.PAIR:
             weaker = max(theirs, own, key=lambda claim: _STATUSES.index(claim.status))
             if theirs.status == own.status == "allowed" and theirs.findings and own.findings:
@@ -168,6 +170,20 @@ def beside(broker: Profile, client: Profile) -> Profile:
     return Profile(
         name, title, claims, broker.wire, client.mode, client.message_model, broker.rules
     )
+
+
+def _with_the_clients(clause_id: str, broker: Claim, client: Claim) -> Claim:
+    """A broker's line, with what the client's allows, where that names its own doing and nothing else."""
+    own = set(client.findings)
+    hides = broker.status == "allowed" and not broker.findings
+    if (
+        not own
+        or not own <= OF_THE_CLIENT.get(clause_id, frozenset())
+        or broker.status == "not_applicable"
+        or hides
+    ):
+        return broker
+    return replace(client, findings=tuple(sorted(own.union(broker.findings))))
 
 
 def _load(name: str, children: tuple[str, ...]) -> Profile:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from spark_checkers.keyed import judge_in_memory
-from spark_checkers.rows import RunContext
+from spark_checkers.rows import NEVER, RunContext
 from spark_checkers.twin import Twin
 from specs.clauses.certainty import recorded
 from specs.clauses.clause import Clause
@@ -16,7 +16,7 @@ from specs.history.row import Row
 from specs.history.runinfo import RunInfo
 from specs.history.store import rows_to_table
 from specs.verdicts.examine import Examiner
-from specs.vocabulary import Kind, Outcome
+from specs.vocabulary import DLQ_PREFIX, Kind, Outcome
 
 Found = tuple[int, list[tuple[tuple[int, ...], bool, str]]]
 """(opportunities, violations as (seq_begin of the evidence, certain, name), sorted)."""
@@ -45,11 +45,15 @@ def context_of(rows: Sequence[Row], info: RunInfo) -> RunContext:
     epochs: dict[str, dict[int, int]] = {}
     seen: dict[str | None, frozenset[Kind]] = {None: frozenset()}
     looks: dict[tuple[object, ...], int] = {}
+    named_origin = NEVER
     for row in rows:
         if row.level in REQUEST_LEVELS and row.kind is Kind.DELIVER:
             looks[(row.topic,)] = row.seq_begin
         elif row.level in REQUEST_LEVELS and is_marker(row) and row.outcome is Outcome.OK:
             looks[tuple(row.queue)] = row.seq_begin
+        read = row.level in REQUEST_LEVELS and row.kind is Kind.READ
+        if read and row.origin_id is not None and (row.topic or "").startswith(DLQ_PREFIX):
+            named_origin = min(named_origin, row.seq_begin)
         seen[row.group] = seen.get(row.group, frozenset()) | {row.kind}
         if row.broker_epoch is not None:
             epochs.setdefault(row.broker or "", {}).setdefault(row.broker_epoch, row.seq_begin)
@@ -57,7 +61,7 @@ def context_of(rows: Sequence[Row], info: RunInfo) -> RunContext:
         broker: [(seq, epoch) for epoch, seq in firsts.items()] for broker, firsts in epochs.items()
     }
     return RunContext.of(
-        info, [row for row in rows if row.kind in CONTEXT_KINDS], named, seen, looks
+        info, [row for row in rows if row.kind in CONTEXT_KINDS], named, seen, looks, named_origin
     )
 
 

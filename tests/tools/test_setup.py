@@ -79,7 +79,12 @@ def test_the_state_of_every_part_is_recorded(
     """Exit code 0, a file for programs, two lines for people for each missing part."""
     monkeypatch.setattr(setup, "ensure_uv", lambda _stamps: Path("uv"))
     monkeypatch.setattr(setup, "ensure_packages", lambda _uv, _stamps: None)
-    for name in ("nats", "redis", "toxiproxy"):  # for which a Go or packages would be fetched
+    for name in (
+        "nats",
+        "redis",
+        "rocketmq_go",
+        "toxiproxy",
+    ):  # for which a Go or packages would be fetched
         there = setup.Part(name, "ok", "there")
         monkeypatch.setattr(setup, f"{name}_part", lambda _stamps, there=there: there)
     assert setup.set_up(setup.Stamps()) == 0
@@ -92,6 +97,7 @@ def test_the_state_of_every_part_is_recorded(
         "kafka": "missing",
         "nats": "ok",
         "redis": "ok",
+        "rocketmq_go": "ok",
         "toxiproxy": "ok",
     }
     assert "setup: missing: java." in capsys.readouterr().err

@@ -15,6 +15,22 @@
   addEventListener("hashchange", openTarget);
   openTarget();
 
+  // What a word means, beside it, for the mouse and for the keyboard; without this its link leads there.
+  const means = document.getElementById("means");
+  function explain(event) {
+    const term = event.target.closest && event.target.closest("a.term");
+    means.hidden = !term;
+    if (!term) return;
+    means.textContent = document.getElementById(term.getAttribute("aria-describedby")).textContent;
+    const at = term.getBoundingClientRect(), own = means.getBoundingClientRect();
+    const below = at.bottom + 6 + own.height < innerHeight;
+    means.style.left = scrollX + Math.max(4, Math.min(at.left, document.documentElement.clientWidth - own.width - 4)) + "px";
+    means.style.top = scrollY + (below ? at.bottom + 6 : at.top - own.height - 6) + "px";
+  }
+  for (const kind of ["mouseover", "focusin"]) document.addEventListener(kind, explain);
+  document.addEventListener("focusout", function () { means.hidden = true; });
+  document.addEventListener("keydown", function (event) { if (event.key === "Escape") means.hidden = true; });
+
   const data = document.getElementById("lane-data");
   if (!data) return;
   const run = JSON.parse(data.textContent);

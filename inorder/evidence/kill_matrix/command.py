@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from conformance.cli import seam
+from conformance.cli import completion, seam
 from conformance.cli.options import JSON, print_human, print_json
 from conformance.cli.people import Watching, tell, watching
 from conformance.reports.allure import FOLDER as ALLURE_RESULTS
@@ -27,7 +27,7 @@ SEED = 1
 
 
 @click.command(name="mutants")
-@click.argument("names", nargs=-1, metavar="[NAME]...")
+@click.argument("names", nargs=-1, metavar="[NAME]...", shell_complete=completion.mutant)
 @click.option(
     "--examples",
     type=click.IntRange(1),

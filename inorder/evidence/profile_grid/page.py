@@ -21,6 +21,7 @@ PROFILES = "profiles"
 REASONS = "reasons"
 CASES = "cases"
 WHY_NOT = "why not"
+WHICH = "which"
 HEADS: Mapping[str, tuple[str, ...]] = {
     SUMMARY: ("target", "profiles", "upheld", "inconclusive", "refuted", "clauses refuted", "run"),
     PROFILES: (
@@ -29,9 +30,10 @@ HEADS: Mapping[str, tuple[str, ...]] = {
     ),
     REASONS: ("profile", "target", "not upheld", "clauses"),
     CASES: ("target", "cases", "held", "not held", "not applicable", "seconds", "run"),
-    WHY_NOT: ("target", "why not applicable", "cases", "which"),
+    WHY_NOT: ("target", "why not applicable", "cases"),
+    WHICH: ("target", "why not applicable", "cases by name"),
 }  # fmt: skip
-KEYS = {SUMMARY: 1, PROFILES: 2, REASONS: 2, CASES: 1, WHY_NOT: 1}
+KEYS = {SUMMARY: 1, PROFILES: 2, REASONS: 2, CASES: 1, WHY_NOT: 1, WHICH: 1}
 """How many cells at the left say what a row is about."""
 _SHOWN = (
     ClauseVerdict.REFUTED,
@@ -150,13 +152,19 @@ def picture(found: Sequence[Kept]) -> Element:
 def whole(found: Sequence[Kept], played: Sequence[CasesKept]) -> str:
     """Every row, as a page of its own."""
     page = "# The profile grid\n"
-    for table in (PROFILES, REASONS, CASES, WHY_NOT):
+    for table in (PROFILES, REASONS, CASES, WHY_NOT, WHICH):
         page += f"\n## {table.capitalize()}\n\n" + "\n".join(marks(table)) + "\n"
     for kept in found:
         page = with_profile(page, kept)
     for cases in played:
-        page = with_cases(page, cases)
+        page = _with_names(with_cases(page, cases), cases)
     return page
+
+
+def _with_names(page: str, kept: CasesKept) -> str:
+    name = f"`{kept.target}`"
+    rows = [(name, why, ", ".join(cases)) for why, cases in kept.not_applicable.items()]
+    return refresh(page, WHICH, [name], rows)
 
 
 def with_cases(page: str, kept: CasesKept) -> str:
@@ -165,7 +173,5 @@ def with_cases(page: str, kept: CasesKept) -> str:
     missing = sum(map(len, kept.not_applicable.values()))
     numbers = (kept.count, len(kept.held), len(kept.differs), missing, kept.seconds)
     page = refresh(page, CASES, [name], [(name, *map(str, numbers), kept.date)])
-    rows = [
-        (name, why, str(len(cases)), ", ".join(cases)) for why, cases in kept.not_applicable.items()
-    ]
+    rows = [(name, why, str(len(cases))) for why, cases in kept.not_applicable.items()]
     return refresh(page, WHY_NOT, [name], rows)

@@ -16,11 +16,13 @@ from typing import Any
 from conformance.tap.faults import parse_rule
 from conformance.targets.base import find
 from conformance.targets.driven import profile_of
-from inorder.evidence.track_record import scenes
+from inorder.evidence.track_record import scenes, with_go
 from inorder.evidence.track_record.by_table import ALONE, choose_with_java
 from inorder.evidence.track_record.on_the_wire import ask_over_the_wire
 from inorder.evidence.track_record.tapped import SHORT, SMALL_FILES, Played
+from inorder.evidence.track_record.with_go import SmallPlan
 from inorder.evidence.track_record.with_java import consume_with_java
+from specs import profiles
 from specs.profiles import BESIDE
 from specs.verdicts.verdict import Judged
 
@@ -56,6 +58,29 @@ def _conform(target: str, profile: str) -> str:
 
 def _reproduce(name: str) -> str:
     return f"python -m inorder.evidence.track_record {name}"
+
+
+def _of_go(
+    name: str,
+    bug: str,
+    judged_by: str,
+    trial: SmallPlan,
+    broker: str = "rocketmq-local:5.4.0",
+    red: str = "go:2.1.2",
+    green: str = "java:5.4.0",
+) -> Entry:
+    """A bug of the Go client, by the same plan on the same broker: of the newest one, and Java has it not."""
+    ours = "reference" if broker == "reference" else "rocketmq-5.2-orderly-documented"
+    return Entry(
+        name,
+        bug,
+        judged_by,
+        f"{broker}+{red}",
+        f"{broker}+{green}",
+        f"{ours}{BESIDE}rocketmq-go-orderly-documented",
+        trial,
+        _reproduce(name),
+    )
 
 
 SECOND_LOOK_UP_FAILS = parse_rule("QUERY_CONSUMER_OFFSET#2@c1=answer:1")
@@ -172,6 +197,61 @@ ENTRIES: tuple[Entry, ...] = (
         Played(scenes.a_member_stops_after_its_report),
         "stopped after its offsets were stored; no release is without the bug",
     ),
+    _of_go(
+        "B-32",
+        "with a limit of N retries a message is delivered N + 2 times",
+        "RTY-5",
+        SmallPlan(with_go.never_well),
+    ),
+    _of_go(
+        "B-33",
+        "a listener that commits by hand suspends a message: it is passed, and lost with the next commit",
+        "ORD-3",
+        SmallPlan(with_go.suspended_by_hand),
+    ),
+    _of_go(
+        "B-34a",
+        "with automatic commits the result Commit stores nothing: all comes again for the next owner",
+        "CMT-2",
+        SmallPlan(with_go.committed),
+        broker="reference",
+    ),
+    _of_go(
+        "B-34b",
+        "a listener asks for a retry later: the message is passed, and lost with the next commit",
+        "RTY-7",
+        SmallPlan(with_go.returned_nothing),
+    ),
+    _of_go(
+        "B-35",
+        "the suspend time that the consumer was told is not waited: the message comes again at once",
+        "RTY-1",
+        SmallPlan(with_go.suspended_once),
+    ),
+    _of_go(
+        "B-37",
+        "a listener returns an error: the message is committed, and lost",
+        "RTY-7",
+        SmallPlan(with_go.threw),
+    ),
+    _of_go(
+        "go-650",
+        "a suspended message does not come again: it is passed, and lost with the next commit",
+        "ORD-3",
+        SmallPlan(with_go.suspended_once),
+        broker="reference",
+        red="go:2.1.0",
+        green="go:2.1.2",
+    ),
+    _of_go(
+        "go-994",
+        "a consumer that leaves does not give its lanes back: the next one waits until the lease has expired",
+        "LSE-16",
+        SmallPlan(with_go.all_well, leaves=True),
+        broker="reference",
+        red="go:2.1.1",
+        green="go:2.1.2",
+    ),
     Entry(
         "lock-after-release",
         "a second timer, which a shutdown does not stop, takes the lanes again after they were given back: the next "
@@ -198,8 +278,11 @@ def as_built(target: str) -> str:
 
 
 def as_documented(target: str) -> str:
-    """The same as their users were told."""
-    return BESIDE.join(f"{name}-documented" for name in as_built(target).split(BESIDE))
+    """The same as their users were told: a profile of its own where one excuses what the releases do."""
+    known = profiles.names()
+    built = as_built(target).split(BESIDE)
+    documented = {name: f"{name}-documented" for name in built}
+    return BESIDE.join(documented[name] if documented[name] in known else name for name in built)
 
 
 def entry(name: str) -> Entry | None:

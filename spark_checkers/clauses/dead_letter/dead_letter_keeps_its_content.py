@@ -76,7 +76,9 @@ def _nameless(rows: Rows, findings: Findings, reads: Ints, message: Ints, known:
         [rows.config_of(row).dialect != "4.9" for row in reads.tolist()], np.bool_
     )
     declared = np.asarray([_reads_are_declared(rows, row) for row in reads.tolist()], np.bool_)
-    looked = declared | ~nameless[reads] | (rows.text("view")[reads] != NO_TEXT)
+    others = np.asarray([rows.context_of(row).named_origin for row in reads.tolist()], np.int64)
+    topic_told = rows.text("view")[reads] != NO_TEXT
+    looked = declared | ~nameless[reads] | (topic_told & (others < NEVER))
     promised &= looked & (nameless[reads] | ~known)
     reads, known = reads[promised], known[promised]
     if not len(reads):
@@ -94,8 +96,12 @@ def _nameless(rows: Rows, findings: Findings, reads: Ints, message: Ints, known:
             continue
         findings.at_stake_times(read, int(not is_known))
         if nameless[read]:
-            whole = rows.context_of(read).info.closed_world
-            findings.violation([sent, read], certain=whole)
+            context, told = rows.context_of(read), _reads_are_declared(rows, read)
+            findings.violation(
+                [sent, read],
+                certain=context.info.closed_world,
+                also=() if told else (context.named_origin,),
+            )
 
 
 def _reads_are_declared(rows: Rows, row: int) -> bool:

@@ -178,6 +178,8 @@ def _queue_id(rows: Rows, where: Ints) -> Ints:
 
 Message = tuple[int, int, int]
 Place = tuple[int, int, int, int]
+GivenUp = tuple[int, int | None]
+"""The row that says it, and the delivery that passed it by where nobody says it."""
 
 
 def kernel(rows: Rows, findings: Findings) -> None:
@@ -212,7 +214,8 @@ def kernel(rows: Rows, findings: Findings) -> None:
         for place, row in mine.items():
             if drains.asks_for(rows, message, row, None):
                 due.setdefault(message, {})[place] = (row, None)
-    passed = [pair for state in gone_through(rows, findings) for pair in state.passed.values()]
+    states = gone_through(rows, findings)
+    passed = [pair for state in states for pair in state.passed.values()]
     done: set[tuple[Message, Place]] = set()
     for before, after in sorted(passed, key=lambda pair: pair[1].begin):
         message, place = message_of(before.place), place_of(before.place)
@@ -223,35 +226,45 @@ def kernel(rows: Rows, findings: Findings) -> None:
             rows, message, before.place, after.place
         ):
             due.setdefault(message, {})[place] = (before.place, after.place)
+    missed: dict[tuple[int, int], list[GivenUp]] = {}
     for message, given_up in due.items():
-        _judge(
-            rows,
-            findings,
-            drains.of[message[:2]][1],
-            lies.get(message, {}),
-            list(given_up.values()),
+        last = drains.of[message[:2]][1]
+        missed.setdefault(message[:2], []).extend(
+            _missed(rows, findings, last, lies.get(message, {}), list(given_up.values()))
         )
+    tried = np.flatnonzero(rows.are(Kind.DEAD_LETTER) & grouped & (rows.source != NO_TEXT))
+    ended = [op.place for state in states for op in state.ended]
+    known = {message_of(row) for row in [*tried.tolist(), *ended]}
+    copies = reads[((rows.source != NO_TEXT) | (rows.offset != NONE))[reads] & ok[reads]]
+    unnamed = copies[rows.text("origin_id")[copies] == NO_TEXT].tolist()
+    may_be_any = {
+        (*message_of(row), *place_of(row)) for row in unnamed if message_of(row) not in known
+    }
+    for group, given_up_there in missed.items():
+        passed_over = sum(1 for each in may_be_any if each[:2] == group)
+        in_turn = sorted(given_up_there, key=lambda pair: int(rows.begin[pair[0]]))
+        _judge(rows, findings, drains.of[group][1], in_turn[passed_over:])
 
 
-def _judge(
+def _missed(
     rows: Rows,
     findings: Findings,
     last: int,
     lies: dict[Place, int],
-    given_up: list[tuple[int, int | None]],
-) -> None:
+    given_up: list[GivenUp],
+) -> list[GivenUp]:
     """One message: as many copies as places at which it was given up."""
     given_up.sort(key=lambda pair: int(rows.begin[pair[0]]))
     copies = sum(1 for seq in lies.values() if seq >= rows.begin[given_up[0][0]])
-    for index, (row, passed) in enumerate(given_up):
-        if index >= copies and _was_removed(rows, row, last):
-            continue
+    findings.at_stake(np.asarray([row for row, _ in given_up[:copies]], np.int64))
+    return [pair for pair in given_up[copies:] if not _was_removed(rows, pair[0], last)]
+
+
+def _judge(rows: Rows, findings: Findings, last: int, missed: list[GivenUp]) -> None:
+    for row, passed in missed:
         findings.at_stake(np.asarray([row]))
-        if index >= copies:
-            name = "not-found" if passed is None else "passed-by"
-            findings.violation(
-                [each for each in (row, passed, last) if each is not None], name=name
-            )
+        name = "not-found" if passed is None else "passed-by"
+        findings.violation([each for each in (row, passed, last) if each is not None], name=name)
 
 
 def _was_removed(rows: Rows, row: int, last: int) -> bool:

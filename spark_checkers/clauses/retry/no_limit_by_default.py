@@ -18,39 +18,37 @@ from spark_checkers.lanes import (
 from spark_checkers.planting import Changes, Mutant, Planted, Trace
 from spark_checkers.rows import NO_TEXT, Findings
 from spark_checkers.twin import Twin
-from specs.vocabulary import LISTENER_SUSPENDS, Kind
+from specs.vocabulary import LISTENER_SUSPENDS, Kind, Outcome
 
 
 class Lane(Machine):
-    """Of each incarnation the messages of its last call, and those that have to come again."""
+    """Of each incarnation the messages of its last call, and those that are not finished."""
 
-    __slots__ = ("call", "known", "whole")
+    __slots__ = ("call", "known", "no_letters")
 
     def __init__(self, lane: LaneItems, findings: Findings) -> None:
         super().__init__(lane, findings)
         self.known: dict[int, dict[int, Op]] = {}
         self.call: dict[int, int] = {}
-        # Of a stretch only the last row is known: not enough where a call may hold more and any may be given up.
-        self.whole = self.config.batch == 1 or not any(
+        # What is given up may be any message of a stretch; where nothing is, nobody asks what was delivered.
+        self.no_letters = not any(
             what == BEGIN and op.kind is Kind.DEAD_LETTER for what, op in lane.items
         )
 
     def takes(self, stretch: Stretch) -> bool:
-        name = stretch.first.incarnation
-        again = any(
-            stretch.first.offset <= offset < stretch.stop for offset in self.known.get(name, ())
-        )
-        if again or not self.whole or self.call.get(name) == stretch.first.op:
-            return False
-        self._deliver(stretch.last)
-        return True
+        return self.no_letters
 
     def _deliver(self, op: Op) -> None:
-        known = self.known.get(op.incarnation, {})
+        known = self.known.setdefault(op.incarnation, {})
         if self.call.get(op.incarnation) != op.op:
             self.call[op.incarnation] = op.op
-            known = {offset: before for offset, before in known.items() if asks_again(before)}
-        self.known[op.incarnation] = {**known, op.offset: op}
+            ended = any(_finishes(before) for before in known.values())
+            known = self.known[op.incarnation] = {
+                offset: before
+                for offset, before in known.items()
+                if asks_again(before) or (_is_taken(before) and not ended)
+            }
+        known[op.offset] = op
 
     def begins(self, op: Op) -> None:
         if op.incarnation == NO_TEXT:
@@ -74,6 +72,16 @@ class Lane(Machine):
             and op.outcome in LISTENER_SUSPENDS
         ):
             self.stakes += 1
+
+
+def _finishes(op: Op) -> bool:
+    """Does the call finish its message, and with it whatever was taken before?"""
+    by_itself = op.outcome in (Outcome.SUCCESS, Outcome.ROLLBACK) and not op.manual
+    return op.outcome is Outcome.COMMIT or by_itself
+
+
+def _is_taken(op: Op) -> bool:
+    return op.manual and op.outcome is Outcome.SUCCESS
 
 
 TWIN = Twin(

@@ -14,6 +14,7 @@ from spark_checkers.lanes import (
     Stretch,
     asks_again,
     machine_kernel,
+    may_put_back,
 )
 from spark_checkers.planting import Changes, Mutant, Trace
 from spark_checkers.rows import MS, NEVER, NO_TEXT, NONE, Findings
@@ -22,46 +23,57 @@ from specs.vocabulary import LISTENER_SUSPENDS, Kind, Outcome
 
 
 class Waiting:
-    """A suspended batch of one incarnation: when it is due (NEVER: a dead letter decides), under which grant."""
+    """A suspended batch of one incarnation, or what is left of it: when it is due (NEVER: a dead letter decides), under
+    which grant. ops: its deliveries, by offset. part: of what has come again, before and after."""
 
-    __slots__ = ("add", "due", "letter", "lock", "op")
+    __slots__ = ("add", "due", "letter", "lock", "op", "ops", "part")
 
     def __init__(self, add: Op, op: Op) -> None:
         self.add = add
         self.op = op
+        self.ops: dict[int, Op] = {}
+        self.part: tuple[Op, ...] = ()
         self.due = NEVER
         self.letter: Op | None = None
         self.lock: Op | None = None
 
 
 class Lane(Machine):
-    """The last grant of each client, and what waits to come again."""
+    """The last grant of each client, what waits to come again, and the rest of what comes again in part."""
 
-    __slots__ = ("adds", "locks", "slack", "waiting")
+    __slots__ = ("adds", "locks", "rest", "slack", "waiting")
 
     def __init__(self, lane: LaneItems, findings: Findings) -> None:
         super().__init__(lane, findings)
         self.adds: dict[int, Op] = {}
         self.locks: dict[int, Op] = {}
         self.waiting: dict[int, Waiting] = {}
+        self.rest: dict[int, Waiting] = {}
         self.slack = self.config.schedule_slack_ms * MS
 
     def takes(self, stretch: Stretch) -> bool:
-        return stretch.first.incarnation not in self.waiting
+        name = stretch.first.incarnation
+        return name not in self.waiting and name not in self.rest
 
     def begins(self, op: Op) -> None:
         if op.kind is Kind.RESET:
             self.waiting.clear()
+            self.rest.clear()
         elif op.kind is Kind.ADD:
             self.adds[op.incarnation] = op
             self.waiting.pop(op.incarnation, None)
+            self.rest.pop(op.incarnation, None)
         elif op.kind in (Kind.DELIVER, Kind.DROP):
             waiting = self.waiting.pop(op.incarnation, None)
             if op.kind is Kind.DROP:
                 self.adds.pop(op.incarnation, None)
+                self.rest.pop(op.incarnation, None)
             if waiting is not None:
                 self._seen(waiting, op)
+            if op.kind is Kind.DELIVER:
+                self._again(waiting, op)
         elif op.kind is Kind.DEAD_LETTER:
+            self.rest.pop(op.incarnation, None)
             if op.incarnation in self.waiting:
                 self.waiting[op.incarnation].due = NEVER
         elif op.kind is Kind.LOCK:
@@ -76,6 +88,40 @@ class Lane(Machine):
         elif op.kind is Kind.UNLOCK:
             self._lost(op)
 
+    def _again(self, waiting: Waiting | None, op: Op) -> None:
+        """Is the delivery of a part of the batch that waited?"""
+        offset = max(op.offset, 0)
+        before = None if waiting is None else waiting.ops.pop(offset, None)
+        if waiting is None and op.incarnation in self.rest:
+            rest = self.rest[op.incarnation]
+            if rest.part[1].op == op.op:
+                rest.ops.pop(offset, None)
+                return
+        self.rest.pop(op.incarnation, None)
+        if waiting is not None and before is not None and waiting.due < NEVER:
+            rest = self.rest[op.incarnation] = Waiting(waiting.add, waiting.op)
+            rest.ops, rest.part = waiting.ops, (before, op)
+            rest.letter, rest.due = waiting.letter, waiting.due
+
+    def _part_ended(self, op: Op) -> None:
+        """Where a part of a batch has come again and ended well, the rest is due."""
+        rest = self.rest.get(op.incarnation)
+        if rest is None or rest.part[1].op != op.op:
+            return
+        by_rollback = op.outcome is Outcome.ROLLBACK and not may_put_back(op)
+        well = op.outcome in (Outcome.SUCCESS, Outcome.COMMIT) or by_rollback
+        if not well or op.ended >= NEVER or not rest.ops:
+            del self.rest[op.incarnation]
+            if self.waiting.get(op.incarnation) is rest:
+                del self.waiting[op.incarnation]
+            return
+        own = self.config.suspend_ms
+        rest.op = rest.ops[min(rest.ops)]
+        asked = [each.ended + wait_ms(each, own) * MS for each in rest.ops.values()]
+        rest.due = max(rest.due, op.ended, *asked)
+        rest.lock = self.locks.get(op.client)
+        self.waiting[op.incarnation] = rest
+
     def _seen(self, waiting: Waiting, op: Op) -> None:
         lock, client = waiting.lock, waiting.op.client
         if waiting.due == NEVER or lock is None:
@@ -87,12 +133,16 @@ class Lane(Machine):
             return
         if not self.context.has_threads(self.lane.name(client), self.now):
             return
-        self.stakes += op.kind is Kind.DELIVER or op.started > until
+        comes = op.kind is Kind.DELIVER and (not waiting.part or op.offset in waiting.ops)
+        self.stakes += comes or op.started > until
         if op.started > until:
-            self.found(waiting.add, waiting.op, waiting.letter, lock, op)
+            name = "rest-too-late" if waiting.part else "too-late"
+            self.found(waiting.add, waiting.op, waiting.letter, *waiting.part, lock, op, name=name)
 
     def _until(self, waiting: Waiting) -> int:
         """The end of the bound: sooner where the consumer's own, longer time would be over."""
+        if waiting.part:
+            return waiting.due + self.slack
         asked, own = (
             wait_ms(waiting.op, self.config.suspend_ms),
             own_wait_ms(self.config.suspend_ms),
@@ -111,6 +161,7 @@ class Lane(Machine):
 
     def ends(self, op: Op) -> None:
         if op.kind is Kind.DELIVER:
+            self._part_ended(op)
             self._ended(op)
         elif op.kind is Kind.DEAD_LETTER and op.incarnation in self.waiting:
             if op.outcome is Outcome.OK:
@@ -137,6 +188,10 @@ class Lane(Machine):
         before = self.waiting.get(op.incarnation)
         sure = before is None or before.op.op != op.op or before.due < NEVER
         waiting = self.waiting[op.incarnation] = Waiting(add, op)
+        if before is not None and before.op.op == op.op:
+            waiting.ops = before.ops
+        if op.offset >= 0:
+            waiting.ops[op.offset] = op
         limit = self.config.max_reconsume_times
         if sure and (
             op.outcome not in LISTENER_SUSPENDS or limit < 0 or NONE < op.reconsume < limit

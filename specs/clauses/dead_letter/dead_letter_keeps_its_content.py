@@ -4,8 +4,9 @@ Decided where a dead letter is read whole (its row has the body's hash), against
 original whole: its send or a delivery. Where one id was seen with different contents, nothing is said about it
 (SND-10 does). The topic of origin is compared where the reader recorded it. A copy that a recorded consumer sent
 also names the id of its origin; clients of the 4.9 line do not promise that. That it names none is known where the
-reader recorded what else the copy says of its origin, its topic, or where the run declares that reads are recorded:
-who declares nothing and recorded neither may not have looked.
+run declares that reads are recorded; else only where the reader recorded what else the copy says of its origin, its
+topic, and some dead letter of the run was read with the id of its origin. A log that has no such id anywhere may lack
+the column: nobody may have looked.
 In an open world a log may lack the one and have the other: that it names none is at most possible there.
 """
 
@@ -49,10 +50,14 @@ def wants(row: Row) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Changed(Finding):
-    """original: as it was sent or delivered, or (where only the origin's id is missing) its dead letter's send."""
+    """original: as it was sent or delivered, or (where only the origin's id is missing) its dead letter's send.
+
+    named: then, where the run does not declare its reads, a dead letter that was read with the id of its origin.
+    """
 
     original: Row
     read: Row
+    named: Row | None = None
 
 
 def contents(row: Row) -> tuple[int | None, str | None, str | None]:
@@ -60,15 +65,20 @@ def contents(row: Row) -> tuple[int | None, str | None, str | None]:
 
 
 class MessageJudge(Judge):
-    """Remembers the message as it was first seen, and the first acknowledged dead letter of each group."""
+    """Remembers the message as it was first seen, and the first acknowledged dead letter of each group.
 
-    __slots__ = ("is_one", "original", "reads_are_declared", "sent")
+    unnamed: dead letters that name no origin, until it is known whether anybody looked; each with its dead letter's
+    send, and whether its content was known.
+    """
+
+    __slots__ = ("is_one", "original", "reads_are_declared", "sent", "unnamed")
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
         self.original: Row | None = None
         self.is_one = True
         self.sent: dict[str, Row] = {}
+        self.unnamed: list[tuple[Row, Row, bool]] = []
         declared = context.info.records or {}
         self.reads_are_declared = any(Kind.READ in kinds for kinds in declared.values())
 
@@ -96,13 +106,24 @@ class MessageJudge(Judge):
             if contents(original) != contents(row) or row.view not in (None, original.topic):
                 return (Changed(original, row),)
         sent = self.sent.get((row.topic or "")[len(DLQ_PREFIX) :])
-        looked = self.reads_are_declared or row.origin_id is not None or row.view is not None
-        if sent is None or not looked or self.config.dialect == WITHOUT_ORIGIN_ID:
+        if sent is None or self.config.dialect == WITHOUT_ORIGIN_ID:
+            return NOTHING
+        if row.origin_id is None:
+            if self.reads_are_declared or row.view is not None:
+                self.unnamed.append((sent, row, original is not None))
             return NOTHING
         self.opportunities += original is None
-        if row.origin_id is not None:
-            return NOTHING
-        return (Changed(sent, row, certain=self.context.info.closed_world),)
+        return NOTHING
+
+    def finish(self) -> Iterable[Finding]:
+        """Only now it is known whether any dead letter was read with the id of its origin."""
+        certain, found = self.context.info.closed_world, list[Finding]()
+        for sent, read, is_known in self.unnamed:
+            named = None if self.reads_are_declared else self.context.named_origin.get(read.run)
+            if named is not None or self.reads_are_declared:
+                self.opportunities += not is_known
+                found.append(Changed(sent, read, named, certain=certain))
+        return found
 
 
 judge = MessageJudge
@@ -112,7 +133,13 @@ def explain(found: Changed) -> str:
     original, read = found.original, found.read
     said = f"the dead letter of message {original.source_id} at offset {read.queue_offset} of {read.queue}"
     if original.kind is Kind.DEAD_LETTER:
-        return f"{said}, which {who(original)} sent at {at(original)}, does not name the id of its origin"
+        named = found.named
+        other = (
+            ""
+            if named is None
+            else f", as that at offset {named.queue_offset} of {named.queue} does"
+        )
+        return f"{said}, which {who(original)} sent at {at(original)}, does not name the id of its origin{other}"
     pairs = (
         ("body's hash", original.body_hash, read.body_hash),
         ("tags", original.tags, read.tags),

@@ -6,10 +6,13 @@ on to a higher offset in a later call) without any dead letter being sent, is fo
 A message that lies at two places of the topic, and was given up at both, is to be found twice.
 Decided by the final drain: every queue of `%DLQ%` + group that the history shows must have been read to its end by
 a read that began at least the bound later; a read that failed decides nothing. A drain's READ rows of that topic
-name the group. In an open world there may be dead-letter queues that nobody read, of brokers that nobody named: what is
-not found there is at most possibly lost. (b) needs the auto mode and a limit. A dead letter that was begun before the
-broker removed some of the group's dead letters on purpose, and is not found afterwards, may have been one of them,
-unless it was too young for that (`keep_ms`); what was begun later lies above the announced minimum.
+name the group. A copy is known by the id of its origin, or by its own where it kept that of its message. One that has
+neither may be any that is missed: as many of those, the first ones, are passed over as there are such copies, whoever
+wrote them (in a closed world SND-2 asks where they come from). In an open world there may be dead-letter queues that
+nobody read, of brokers that nobody named: what is not found there is at most possibly lost. (b) needs the auto mode and
+a limit. A dead letter that was begun before the broker removed some of the group's dead letters on purpose, and is not
+found afterwards, may have been one of them, unless it was too young for that (`keep_ms`); what was begun later lies
+above the announced minimum.
 """
 
 from __future__ import annotations
@@ -79,7 +82,7 @@ def _place_of(row: Row) -> _Place:
 class GroupJudge(Judge):
     """Remembers the messages given up, and what was read of the group's dead letters."""
 
-    __slots__ = ("exhausted", "markers", "passed", "read", "sent")
+    __slots__ = ("exhausted", "known", "markers", "passed", "read", "sent", "unnamed")
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
@@ -93,11 +96,19 @@ class GroupJudge(Judge):
         self.read: dict[
             str, dict[_Place, int]
         ] = {}  # message → where it lies → where in the history it was last read
+        self.known: set[str] = (
+            set()
+        )  # messages that were exhausted, or that somebody tried to give up
+        self.unnamed: dict[
+            str, set[_Place]
+        ] = {}  # by their own id, if any: where copies lie that name no origin
         self.markers: dict[
             tuple[str | None, int | None], Row | None
         ] = {}  # queue → the last read to its end
 
     def begins(self, row: Row) -> Iterable[Finding]:
+        if row.kind is Kind.DEAD_LETTER and row.source_id is not None:
+            self.known.add(row.source_id)
         if row.kind is Kind.READ or row.incarnation is None:
             return NOTHING
         lane = (row.topic, row.broker, row.queue_id, row.incarnation)
@@ -128,6 +139,8 @@ class GroupJudge(Judge):
             if self._is_exhausted(row) and row.queue_offset is not None:
                 lane = (row.topic, row.broker, row.queue_id, row.incarnation)
                 self.exhausted.setdefault(lane, {})[row.queue_offset] = row
+                if row.source_id is not None:
+                    self.known.add(row.source_id)
             return NOTHING
         source = row.source_id
         if row.kind is Kind.READ:
@@ -138,6 +151,8 @@ class GroupJudge(Judge):
                 self.markers.setdefault(queue, None)
                 if source is not None and row.outcome is Outcome.OK:
                     self.read.setdefault(source, {})[_place_of(row)] = row.seq_begin
+                if row.origin_id is None and row.outcome is Outcome.OK:
+                    self.unnamed.setdefault(source or "", set()).add(_place_of(row))
         elif row.kind is Kind.DEAD_LETTER and row.outcome is Outcome.OK and source is not None:
             self.sent.setdefault(source, {}).setdefault(_place_of(row), row)
         return NOTHING
@@ -163,7 +178,7 @@ class GroupJudge(Judge):
             return NOTHING
         first = min(markers, key=lambda marker: marker.seq_begin)
         last = max(markers, key=lambda marker: marker.seq_begin)
-        found: list[Finding] = []
+        missed: list[tuple[Row, Row | None]] = []
         for source, given_up in self._due(first).items():
             given_up.sort(key=lambda pair: pair[0].seq_begin)
             lies = self.read.get(source, {}).values()
@@ -172,11 +187,18 @@ class GroupJudge(Judge):
                 if index < copies:
                     self.opportunities += 1
                 elif not self._may_be_removed(row, last):
-                    self.opportunities += 1
-                    found.append(
-                        NotFound(row, last) if passed is None else PassedBy(row, passed, last)
-                    )
-        return found
+                    missed.append((row, passed))
+        missed.sort(key=lambda pair: pair[0].seq_begin)
+        missed = missed[self._may_be_any() :]
+        self.opportunities += len(missed)
+        return [
+            NotFound(row, last) if passed is None else PassedBy(row, passed, last)
+            for row, passed in missed
+        ]
+
+    def _may_be_any(self) -> int:
+        """How many of the copies that were read have an id of their own, or none, and name no origin?"""
+        return sum(len(lie) for id_, lie in self.unnamed.items() if id_ not in self.known)
 
     def _due(self, first: Row) -> dict[str, list[tuple[Row, Row | None]]]:
         """By message, what was given up or passed by long enough before the reading began, once for each place."""

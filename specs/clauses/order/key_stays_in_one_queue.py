@@ -3,7 +3,9 @@
 Compared are neighbours: a send, and the last one of the same producer, topic and key that was acknowledged before it
 began. Both say in `view` by which selector and from which queues they chose; where that differs, or is not known, the
 list of queues may have changed, and keys then move. The order within the queue is not compared across a crash of the
-broker, which may lose what it had not flushed. Delayed messages lie elsewhere first and are left out.
+broker, which may lose what it had not flushed. Delayed messages lie elsewhere first and are left out. So are sends
+whose answer names no place: the answer to a batch names that of its first message, so where the others of it lie only
+readers show, and this clause asks none (SND-5 asks where a batch lies, ORD-9 compares with what readers show).
 """
 
 from __future__ import annotations

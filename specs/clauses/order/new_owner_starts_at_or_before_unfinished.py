@@ -1,14 +1,16 @@
 """A new owner starts at or before the lowest message that nobody of the group has finished.
 
-Where an offset was stored for the lane, an incarnation's first delivery must not lie beyond an unfinished message
-at or above that offset. The stored offset is shown by a look-up that was answered with it or by a commit that was
-answered; it must have been stored before the client looked it up for this incarnation (look-up and add may lie
-apart), and a crash of the broker may have lost it. Of several the highest counts: it claims least. In a closed world
-only what somebody committed can be stored: an answer beyond every commit shows that something is stored, and the
-highest commit before it says how much (whether such an answer may be given is CMT-9's to say). What *finished* and
-*known* mean, and what is remembered of a queue, is said in `specs.clauses.progress`; a group that is seen on
-the queue only after every other has finished a message is not judged by the SEND of that message. Nobody owes what
-the broker has removed on purpose: below the minimum that it announced before the delivery nothing is unfinished.
+Where an offset was stored for the lane, an incarnation's first delivery must not lie beyond an unfinished message at
+or above that offset. The stored offset is shown by a look-up that was answered with it or by a commit that was
+answered; it must have been stored before the client looked it up for this incarnation (look-up and add may lie apart),
+and a crash of the broker may have lost it. Of several the highest counts: it claims least. In a closed world only what
+somebody committed can be stored: an answer beyond every commit shows that something is stored, and the highest commit
+before it says how much (whether such an answer may be given is CMT-9's to say). What *finished* and *known* mean, and
+what is remembered of a queue, is said in `specs.clauses.progress`: of a batch that was sent the first message is known
+by its answer, the others only once they are delivered, so that who skips one of those unseen is not found here. A
+group that is seen on the queue only after every other has finished a message is not judged by the SEND of that
+message. Nobody owes what the broker has removed on purpose: below the minimum that it announced before the delivery
+nothing is unfinished.
 """
 
 from __future__ import annotations

@@ -1,8 +1,10 @@
 """An orderly consumer that nobody gave a limit of retries (-1, the default) never gives a message up.
 
 Its lane waits for as long as the listener suspends. A dead letter of a message that it has delivered, in its last call
-or in one that asked for the message again, is one too many then, answered or not. The default of concurrent consumers,
-16, is kept by the broker, which counts for them: it is no matter of this clause."""
+or in one that did not finish the message, is one too many then, answered or not. Not finished is what asked to come
+again, and what ended in SUCCESS in manual mode, until a COMMIT covers it: a ROLLBACK puts that back too. How often a
+message was delivered is not counted. Of what an earlier call has finished nothing is said. The default of concurrent
+consumers, 16, is kept by the broker, which counts for them: it is no matter of this clause."""
 
 from __future__ import annotations
 
@@ -12,11 +14,11 @@ from dataclasses import dataclass
 from specs.clauses.context import Context
 from specs.clauses.judging import NOTHING, Finding, Judge
 from specs.clauses.premises import ORDERLY, Premise
-from specs.clauses.rows import asks_again
+from specs.clauses.rows import acknowledges, asks_again, is_manual
 from specs.clauses.words import at, who
 from specs.history.row import Row
 from specs.history.runinfo import RunInfo
-from specs.vocabulary import LISTENER_SUSPENDS, Key, Kind, Party
+from specs.vocabulary import LISTENER_SUSPENDS, Key, Kind, Outcome, Party
 
 
 def _has_no_limit(info: RunInfo) -> bool:
@@ -54,7 +56,7 @@ class GivenUp(Finding):
 
 
 class LaneJudge(Judge):
-    """Remembers, of each incarnation, the messages of its last call and those that have to come again."""
+    """Remembers, of each incarnation, the messages of its last call and those that are not finished."""
 
     __slots__ = ("last", "op")
 
@@ -75,9 +77,7 @@ class LaneJudge(Judge):
             known = self.last.setdefault(name, {})
             if self.op.get(name) != row.op_id:
                 self.op[name] = row.op_id
-                known = self.last[name] = {
-                    each: before for each, before in known.items() if asks_again(before)
-                }
+                known = self.last[name] = _unfinished(known)
             known[offset] = row
         else:
             last = self.last.get(name, {}).get(offset)
@@ -94,6 +94,22 @@ class LaneJudge(Judge):
         ):
             self.opportunities += 1
         return NOTHING
+
+
+def _unfinished(known: dict[int, Row]) -> dict[int, Row]:
+    """Of the last call and what was not finished before it: what is not finished after it."""
+    # What a call has finished is forgotten with the next one: whatever acknowledges here is of the last call.
+    committed = any(acknowledges(row) for row in known.values())
+    return {
+        offset: row
+        for offset, row in known.items()
+        if asks_again(row) or (_is_taken(row) and not committed)
+    }
+
+
+def _is_taken(row: Row) -> bool:
+    """Did the call end well in manual mode, without a COMMIT?"""
+    return is_manual(row) and row.outcome is Outcome.SUCCESS
 
 
 judge = LaneJudge

@@ -2,9 +2,11 @@
 
 *There*: decided by each reading of the queue to its end that began after the time of the message's level, counted from
 the answer to its send, and the slack of a timer and of a request. Its id must be among the messages that were read
-meanwhile; the offset is nobody's to tell. Where the broker died since it was sent, was paused or had its disk filled by
-a fault, it must have been up again for that slack, as its first answer about the queue afterwards shows; a settled
-reading has waited for everything. Not there is also what a reading has shown and a later one does not show.
+meanwhile; the offset is nobody's to tell. Where the broker died since it was sent, it must have been up again for that
+slack, as its first answer about the queue afterwards shows. Where it was paused, the pause must have been over for that
+slack and the time after which a broker tries again what it could not store. From a fault on that filled its disk, or
+a pause that did not end, only a settled reading decides, which has waited for everything. Not there is also what a
+reading has shown and a later one does not show.
 
 *Behind*: each level is a queue of its own, first in, first out. Of two messages of one level for one queue the one
 whose send had been acknowledged before the other one's began lies at the lower offset. Compared are messages that were

@@ -1,11 +1,12 @@
-"""A message whose every send was refused is neither read nor delivered.
+"""A message whose every send was refused, with a code that says so, is neither read nor delivered.
 
 A refusal is an answer with a code that says that nothing was stored. The codes 10 to 12 say that the message *is*
 stored, and code 1, a broker's internal error, says nothing for certain; an attempt that ended with one of these,
-without an answer, or without a code may have stored the message, and so excuses it. Every attempt up to the last
-must be in the history. A copy among the retries or dead letters shows its original. Where frames may come twice, one
-of the two may be stored and the other one refused. It is at stake where somebody looked after a refusal: its queue was
-read to the end, or a listener was called for the topic.
+without an answer, or without a code may have stored the message, and so excuses it: who writes down that a send was
+refused and not by which answer may mean any failure, so of systems without such codes nothing is said. Every attempt
+up to the last must be in the history. A copy among the retries or dead letters shows its original. Where frames may
+come twice, one of the two may be stored and the other one refused. It is at stake where somebody looked after a
+refusal: its queue was read to the end, or a listener was called for the topic.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ from specs.vocabulary import Key, Kind, Outcome, Party
 
 ID = "SND-3"
 TITLE = "refused is never seen"
-STATEMENT = "A message whose every send was refused is never read or delivered."
+STATEMENT = (
+    "A message whose every send was refused with a code that says so is never read or delivered."
+)
 PARTY = Party.BROKER
 KEY = Key.MESSAGE
 PREMISE = (NO_FRAME_TWICE,)

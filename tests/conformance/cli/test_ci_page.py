@@ -106,12 +106,13 @@ def test_the_template_s_script_judges(tmp_path: Path) -> None:
     """With its inputs filled in; what it says of artefacts is where the run lies."""
     head, body = read(TEMPLATE)
     values = {name: told.get("default", "") for name, told in head["spec"]["inputs"].items()}
-    values |= {"target": MUTANT[0], "arguments": f"--seed 1 {SHORT}"}
+    wheel = "https://gitlab.example/inorder-1.2-py3-none-any.whl"
+    values |= {"target": MUTANT[0], "arguments": f"--seed 1 {SHORT}", "package": wheel}
     job = body["inorder"]
     install, judge = (
         COMPONENT_INPUT.sub(lambda found: values[found[1]], line) for line in job["script"]
     )
-    assert install == 'python -m pip install --quiet "inorder"'
+    assert install == f'python -m pip install --quiet "{wheel}"'
     assert bash(judge, tmp_path, BESIDE).returncode == 1
     kept = [*job["artifacts"]["paths"], job["artifacts"]["reports"]["junit"]]
     assert all(

@@ -242,7 +242,16 @@ def test_a_chosen_clause_decides_alone(refuted_run: tuple[Result, Path]) -> None
     """With the others deselected the exit code is about what ran."""
     verdict = open_run(refuted_run[1])
     ready = seam.prepare(MUTANT, None)
-    run = Suite(ready=ready, seed=5, examples=None, out=refuted_run[1], verdict=verdict)
+    run = Suite(
+        ready=ready,
+        seed=5,
+        examples=None,
+        out=refuted_run[1],
+        folder=refuted_run[1],
+        verdict=verdict,
+    )
+    assert run.exit_code() == 0, "none of the suite's tests ran"
+    run.seen = {"MET-1"}
     assert run.exit_code() == 1
     run.deselected = True
     run.seen = {"MET-1", "ORD-2"}

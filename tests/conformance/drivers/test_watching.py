@@ -15,6 +15,7 @@ from reference_impl.protocol.headers import (
     CreateTopicHeader,
     PullHeader,
     QueryConsumerOffsetHeader,
+    SendBackHeader,
     SendHeader,
     UpdateConsumerOffsetHeader,
 )
@@ -110,6 +111,21 @@ def test_each_request_of_a_watched_client_is_a_row(tmp_path: Path) -> None:
     given_up = rows[6]
     assert (tuple(given_up.lane), given_up.message_id, given_up.reconsume_times, given_up.attempt) == (
         ("billing", "orders", "b0", 0), "m2", 2, 1,
+    )  # fmt: skip
+
+
+def test_what_a_client_asks_to_be_put_away_is_given_up(tmp_path: Path) -> None:
+    """Below delay level 0 a send-back is a dead letter at once; any other is a retry, which nobody here asks for."""
+    desk = Desk(tmp_path)
+    desk.joins(1, "127.0.0.1@c1")
+    desk.sends(1, "orders", "m1")
+    for level in (3, -1):
+        back = SendBackHeader(0, "billing", level, origin_msg_id="m1", origin_topic="orders")
+        desk.ask(1, RequestCode.CONSUMER_SEND_MSG_BACK, back.to_ext())
+    (row,) = desk.rows()
+    assert (row.kind, row.client_id, row.outcome) == (Kind.DEAD_LETTER, "c1", Outcome.OK)
+    assert (tuple(row.lane), row.queue_offset, row.message_id, row.attempt) == (
+        ("billing", "orders", "b0", 0), 0, "m1", 1,
     )  # fmt: skip
 
 

@@ -25,6 +25,7 @@ def test_it_looks_at_every_part(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
         "kafka",
         "nats",
         "redis",
+        "rocketmq-go",
         "toxiproxy",
         "go",
         "docker",

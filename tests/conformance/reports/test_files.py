@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 import specs
 from conformance.cli.main import root as commands
-from conformance.reports import allure, junit, markdown
+from conformance.reports import allure, cases, junit, markdown
 from conformance.reports.saving import WrongReport, check, context_of, save
 from conformance.reports.schemas import LIST_SCHEMA, NAMES, file_of, schema, text_of
 from conformance.reports.view import VerdictView, open_run
@@ -56,7 +56,7 @@ def test_allure_names_results_by_family_and_clause(refuted: VerdictView, tmp_pat
     result = results(allure.write(refuted, tmp_path))["inorder.LSE-1"]
     assert result["name"] == "LSE-1 one owner at a time"
     assert labels(result)["suite"] == "lease"
-    assert labels(result)["parentSuite"] == "mutant:two-owners"
+    assert labels(result)["parentSuite"] == "mutant:two-owners under as-documented"
     assert result["description"] == "No two clients hold the lease of one lane at the same time."
 
 
@@ -141,7 +141,7 @@ def test_allure_knows_the_environment(refuted: VerdictView, tmp_path: Path) -> N
     """environment.properties names target, profile, seed and who made what."""
     allure.write(refuted, tmp_path)
     lines = (tmp_path / "environment.properties").read_text(encoding="utf-8").splitlines()
-    assert lines[:3] == ["target = mutant:two-owners", "profile = as-documented", "seed = 7319"]
+    assert lines[1:4] == ["target = mutant:two-owners", "profile = as-documented", "seed = 7319"]
     assert "implementation.broker = inorder mutant two-owners" in lines
 
 
@@ -157,11 +157,12 @@ def test_junit_counts_add_up(refuted: VerdictView, allowed: VerdictView) -> None
         for tag in ("failure", "error", "skipped")
     }
     assert root.get("tests") == str(len(cases))
-    assert {
-        "failure": root.get("failures"),
-        "error": root.get("errors"),
-        "skipped": root.get("skipped"),
-    } == {tag: str(count) for tag, count in counted.items()}
+    assert [root.get("failures"), root.get("errors")] == [
+        str(counted["failure"]),
+        str(counted["error"]),
+    ]
+    skipped = [int(suite.get("skipped", "")) for suite in root]
+    assert sum(skipped) == counted["skipped"] > 0
     assert counted["failure"] == 1
 
 
@@ -175,7 +176,7 @@ def test_junit_tells_the_story_of_a_failure(refuted: VerdictView) -> None:
 
 def test_junit_survives_characters_that_xml_forbids() -> None:
     """A control character in a message becomes a sign that XML can hold."""
-    assert junit.clean("a\x00b\x1bc") == "a�b�c"
+    assert cases.clean("a\x00b\x1bc") == "a�b�c"
 
 
 ASSUMING = "; assuming that the history would tell clock step, crash, unlock"
@@ -190,7 +191,7 @@ def test_junit_tells_what_a_refutation_takes_for_granted_and_what_is_not_recorde
     assert "finding:    two-owners" in (failure.text or "")
     (case,) = (case for case in root.iter("testcase") if case.get("name", "").startswith("CMT-4"))
     assert [each.get("message") for each in case] == [
-        "not_recorded: the history does not tell commit"
+        "not recorded: the history does not tell commit"
     ]
 
 
@@ -211,12 +212,12 @@ def test_allure_names_the_finding_and_skips_what_is_not_recorded(
     allure.write(assuming, tmp_path)
     found = results(tmp_path)
     lse = found["inorder.LSE-1"]
-    assert {"name": "finding", "value": "two-owners", "excluded": True} in lse["parameters"]
+    assert "<b>finding</b></td><td>two-owners</td>" in lse["descriptionHtml"]
     assert lse["statusDetails"]["message"].endswith(ASSUMING)
     cmt = found["inorder.CMT-4"]
     assert (cmt["status"], cmt["statusDetails"]["message"]) == (
         "skipped",
-        "the history does not tell commit",
+        "not recorded: the history does not tell commit",
     )
 
 

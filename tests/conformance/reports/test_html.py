@@ -14,6 +14,7 @@ import pytest
 from conformance.reports import html
 from conformance.reports import overview as overviews
 from conformance.reports.view import VerdictView, view
+from specs import glossary
 from specs.history.runinfo import RunInfo
 from specs.history.store import History, write_history
 from specs.history.text import parse_history
@@ -133,7 +134,8 @@ def test_the_page_needs_nothing_else(broken: tuple[VerdictView, History]) -> Non
     """No address but its own parts, nothing that is loaded, no script but the one that its policy names."""
     page = html.render(*broken)
     found = Page(page)
-    assert [link for link in found.having("href") if not link.startswith("#")] == []
+    elsewhere = [link for link in found.having("href") if not link.startswith("#")]
+    assert [link for link in elsewhere if "/docs/clauses/" not in link] == []
     assert found.having("src") == []
     assert set(re.findall(r"url\(([^)]*)", page)) <= set(re.findall(r"url\((#[^)]*)", page))
     assert "@import" not in page
@@ -294,3 +296,32 @@ def test_faults_and_the_environment_are_told(broken: tuple[VerdictView, History]
         "broker_lease_ms 60000",
     ):
         assert told in words, told
+
+
+def test_words_are_explained_where_they_are_used(broken: tuple[VerdictView, History]) -> None:
+    """Each leads to its meaning, which the page holds; in running text only where it comes first."""
+    page = html.render(*broken)
+    found = Page(page)
+    terms = [attributes for tag, attributes in found.elements if attributes.get("class") == "term"]
+    named = {str(each["href"]) for each in terms}
+    words = {word.name: f"#word-{word.anchor}" for word in glossary.words()}
+    for name in ("lane", "lease", "at stake", "floor", "party", "level", "not claimed", "finding"):
+        assert words[name] in named, name
+    assert {str(each["href"])[1:] for each in terms} <= set(found.having("id"))
+    assert {each["aria-describedby"] for each in terms} <= set(found.having("id"))
+    promised = page[page.index("<dt>promised</dt>") :].split("</dd>", 1)[0]
+    assert promised.count('class="term"') == 2  # its lease and its lane
+
+
+@pytest.mark.parametrize(
+    ("sentence", "shown"),
+    [
+        ("A <lane> & a lane.", "A &lt;LANE&gt; &amp; a lane."),
+        ("Lanes, lane, planes", "LANES, lane, planes"),
+        ("nothing of it", "nothing of it"),
+    ],
+)
+def test_a_sentence_is_explained_once_a_word(sentence: str, shown: str) -> None:
+    """Whole words, whatever else is escaped."""
+    told = str(html._explained(sentence))
+    assert re.sub(r"<a [^>]*>(.*?)</a>", lambda found: found[1].upper(), told) == shown

@@ -11,6 +11,7 @@ import pytest
 from conformance.reports import html, svg, swimlanes
 from conformance.reports import overview as overviews
 from conformance.reports.view import VerdictView, view
+from specs import glossary
 from specs.history.store import History, write_history
 from specs.history.text import parse_history
 from specs.verdicts.verdict import Verdict
@@ -101,6 +102,28 @@ def test_it_can_be_used_without_a_mouse(browser: Browser, page: Path) -> None:
         "[...document.querySelectorAll('.scroll')].filter(each => each.tabIndex !== 0).length"
     )
     assert browser.run(unreached) == 0
+
+
+def test_a_word_is_explained_beside_it(browser: Browser, page: Path) -> None:
+    """By the keyboard as by the mouse, inside of the window; Escape takes it away."""
+    browser.open(page.as_uri())
+    shown = "(() => { const each = document.getElementById('means'); return each.hidden ? '' : each.textContent; })()"
+    term = "document.querySelector('#lanes a.term')"
+    assert browser.run(shown) == ""
+    browser.run(f"{term}.focus()")
+    assert browser.run(shown) == glossary.word("lane").plain
+    inside = (
+        "(() => { const at = document.getElementById('means').getBoundingClientRect();"
+        "return at.left >= 0 && at.right <= innerWidth && at.top >= 0 && at.bottom <= innerHeight; })()"
+    )
+    assert browser.run(inside)
+    browser.press("Escape", 27)
+    assert browser.run(shown) == ""
+    browser.run(f"{term}.dispatchEvent(new Event('mouseover', {{bubbles: true}}))")
+    assert browser.run(shown) == glossary.word("lane").plain
+    browser.run("document.body.dispatchEvent(new Event('mouseover', {bubbles: true}))")
+    assert browser.run(shown) == ""
+    assert browser.errors == []
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

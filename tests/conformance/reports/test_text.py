@@ -22,6 +22,7 @@ REFUTED  LSE-1 one owner at a time                                 seed 7319   2
   events:     0ms      alice  locks  billing/orders/b0/3  ok
               59999ms  bob    locks  billing/orders/b0/3  ok
   how often:  broken once; at stake once
+  clause:     docs/clauses/LSE-1.md
   source:     docs/sources.md#lock-table
   replay:     inorder replay runs/7319"""
 

@@ -63,8 +63,9 @@ REFUTED = {
         0ms..5ms  shop   sends         orders/b0/3  offset=17 id=m17 body=1 ok
         6ms..9ms  alice  dead-letters  LANE  offset=17 id=m17 ok
         20ms      drain  reads         DEAD  offset=0 id=m17 body=1 view=orders ok
+        21ms      drain  reads         DEAD  offset=1 id=c2 origin=m4 body=2 view=orders ok
         """,
-        [(2, 3)],
+        [(2, 3, 4)],
     ),
     "DLQ-8: back in its own topic": (
         "DLQ-8",

@@ -9,18 +9,21 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from specs.clauses.catalogue import all_clauses
+from specs.clauses.catalogue import all_clauses, catalogue
+from specs.clauses.clause import Clause, Promise
 from specs.docs import DOCUMENTS, write_all
 from specs.docs.conventions import CONVENTIONS, LEVELS, OUTCOMES
 from specs.docs.schemas import history_row_schema
 from specs.history.row import make_row
 from specs.history.runinfo import RunInfo, run_schema
 from specs.history.text import parse_history
+from specs.links import CLAUSES
 from specs.profiles import load, names
 from specs.verdicts.examine import examine
 from specs.verdicts.schema import verdict_schema
 from specs.verdicts.verdict import conclude, row_to_json
 from specs.vocabulary import Kind, Level, Outcome
+from tests.docs.reading import anchors
 
 ROOT = Path(__file__).parents[3]
 
@@ -46,15 +49,6 @@ def test_every_word_of_the_vocabulary_is_documented() -> None:
     assert list(LEVELS) == list(Level)
 
 
-def anchors(page: Path) -> set[str]:
-    """The anchors that a forge makes of a page's headings."""
-    headings = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), flags=re.MULTILINE)
-    return {
-        "".join(c if c.isalnum() or c in "-_" else "-" if c == " " else "" for c in h.lower())
-        for h in headings
-    }
-
-
 def test_every_source_of_a_clause_and_of_a_profile_exists() -> None:
     """A source is a section of docs/sources.md."""
     known = anchors(ROOT / "docs" / "sources.md")
@@ -65,17 +59,23 @@ def test_every_source_of_a_clause_and_of_a_profile_exists() -> None:
     } == set()
 
 
-@pytest.mark.parametrize("page", ["clauses.md", "history.md", "sources.md"])
-def test_links_between_pages_lead_somewhere(page: str) -> None:
-    """Relative links name a page, and a heading in it."""
-    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
-    for target in re.findall(r"\]\(([^)]+)\)", text):
-        if target.startswith("http"):
-            continue
-        name, _, anchor = target.partition("#")
-        other = ROOT / "docs" / (name or page)
-        assert other.is_file(), target
-        assert not anchor or anchor in anchors(other), target
+def test_no_page_is_left_of_a_clause_that_is_gone() -> None:
+    """Whatever lies among the clauses' pages is generated."""
+    lying = {path.relative_to(ROOT).as_posix() for path in (ROOT / CLAUSES).iterdir()}
+    assert lying - set(DOCUMENTS) == set()
+
+
+@pytest.mark.parametrize("clause", catalogue(), ids=lambda clause: clause.id)
+def test_a_clause_s_page_says_what_a_reader_asks(clause: Promise) -> None:
+    """What it promises, its other names, where it was said; and each profile once."""
+    page = (ROOT / f"{CLAUSES}/{clause.id}.md").read_text(encoding="utf-8")
+    told = [clause.statement, clause.doc, *clause.rules, *(p.text for p in clause.premise)]
+    told += [f"../{source.removeprefix('docs/')}" for source in clause.sources]
+    if isinstance(clause, Clause):
+        told += [clause.shortest_violation.strip(), clause.lookalike.strip()]
+    assert [each for each in told if each not in page] == []
+    promised = page.partition("## Who promises it")[2]
+    assert sorted(re.findall(r"`([\w.-]+)`", promised)) == sorted(names())
 
 
 def test_every_schema_is_a_schema() -> None:

@@ -13,7 +13,7 @@ from specs.errors import SpecError
 from specs.profiles import WIRE_ANSWERS, load, names
 
 IDS = all_ids()
-LINES = ("4.0", "4.9", "5.0", "5.2", "5")
+LINES = ("4.0", "4.9", "5.0", "5.2", "5", "go")
 CLAUSE_LINE = re.compile(r"(?!WIR)[A-Z]{3}-\d+ = ")
 OF_KAFKA = (
     "kafka-java",
@@ -346,6 +346,17 @@ def test_a_broker_of_one_product_and_clients_of_another() -> None:
     )  # of both, but what 4.9 does otherwise its broker does
     assert load("rocketmq-4.9-orderly + reference").claim("DLQ-1") == theirs.claim("DLQ-1")
     assert mixed.name == "reference + rocketmq-4.9-orderly"
+
+
+def test_what_a_client_passes_by_is_its_own_doing_whatever_the_broker() -> None:
+    """A line that names nothing else of a promise of the broker's is the client's; one that names more is not."""
+    go = load("rocketmq-go-orderly").claim("DLQ-1")
+    assert load("rocketmq-5.2-orderly + rocketmq-go-orderly").claim("DLQ-1") == go
+    older = load("rocketmq-5.0-orderly + rocketmq-go-orderly").claim("DLQ-1")
+    assert (older.status, older.findings) == ("allowed", ("not-found", "passed-by"))
+    assert load("rocketmq-5.2-orderly + rocketmq-5.0-orderly").claim("DLQ-1").status == "claimed"
+    waits = load("rocketmq-4.9-orderly + rocketmq-go-orderly").claim("DLQ-1")
+    assert waits == load("rocketmq-4.9-orderly").claim("DLQ-1")
 
 
 def test_a_mixed_profile_of_what_does_not_exist() -> None:

@@ -18,7 +18,7 @@ from inorder.evidence.profile_grid.cases import (
     ON_SOCKETS,
     keep_cases,
 )
-from inorder.evidence.profile_grid.page import CASES, WHY_NOT, marks, with_cases
+from inorder.evidence.profile_grid.page import CASES, WHY_NOT, marks, whole, with_cases
 from specs.verdicts.examine import examine
 
 PAGE = "\n".join(line for table in (CASES, WHY_NOT) for line in marks(table)) + "\n"
@@ -96,10 +96,10 @@ def test_the_page_tells_how_many_held_and_why_others_could_not() -> None:
     kept = keep_cases(ON_SOCKETS, date="2026-11-21", topic="start/first_error")
     page = with_cases(PAGE, kept)
     assert f"| `reference+tcp` | 2 | 0 | 0 | 2 | {kept.seconds} | 2026-11-21 |" in page
-    assert (
-        "sockets of one machine don't delay | 1 | start/first_error_before_the_first_pull |" in page
-    )
+    assert "| `reference+tcp` | sockets of one machine don't delay | 1 |" in page
     assert with_cases(page, kept) == page
+    named = whole([], [kept])
+    assert "sockets of one machine don't delay | start/first_error_before_the_first_pull |" in named
 
 
 @pytest.mark.long

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 import shlex
 from importlib.util import find_spec
-from pathlib import Path
 
 import click
 import pytest
 
 from conformance.cli.main import root
-from tests.conformance.cli.console import PAGES, ROOT, commands, lines
+from tests.docs.commands import every_command
+from tests.docs.reading import ROOT
 
 PLACEHOLDER = re.compile(r"^[A-Z][A-Z|:.=-]*$|^\.\.\.$|[<>\[\]]")
 """A word that stands for another one."""
@@ -51,29 +51,27 @@ def wrong_with(words: list[str]) -> str | None:
     return None
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_each_command_of_a_page_is_taken(page: Path) -> None:
-    told = [
-        (command, wrong_with(shlex.split(command, comments=True))) for command in commands(page)
-    ]
-    assert [(command, why) for command, why in told if why is not None] == []
+def test_each_command_is_taken() -> None:
+    ours = [each for each in every_command() if each.text.startswith("inorder ")]
+    told = [(each.told, wrong_with(shlex.split(each.text)[1:])) for each in ours]
+    assert [each for each in told if each[1] is not None] == []
 
 
 MODULE = re.compile(
     r"\bpython3? -m ((?:specs|reference_impl|conformance|chaos|spark_checkers|inorder)[\w.]*)"
 )
-TARGET = re.compile(r"^ *(?:\$ )?make ([a-z-]+)")
+TARGET = re.compile(r"make ([a-z-]+)")
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_each_module_and_each_goal_of_make_is_there(page: Path) -> None:
-    """Modules wherever the page names them."""
+def test_each_module_and_each_goal_of_make_is_there() -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    goals = {found[1] for found in map(TARGET.match, lines(page)) if found}
+    texts = [each.text for each in every_command()]
+    goals = {found[1] for found in map(TARGET.match, texts) if found}
+    assert len(goals) > 5
     assert [goal for goal in goals if f"\n{goal}:" not in makefile] == []
-    modules = set(MODULE.findall(page.read_text(encoding="utf-8")))
-    named = [module for module in modules if not module.endswith("NAME")]
-    assert [module for module in named if not can_be_run(module)] == []
+    modules = {module for text in texts for module in MODULE.findall(text)}
+    assert len(modules) > 10
+    assert [module for module in modules if not can_be_run(module)] == []
 
 
 def can_be_run(module: str) -> bool:
@@ -82,11 +80,6 @@ def can_be_run(module: str) -> bool:
     if spec is None or not spec.submodule_search_locations:
         return spec is not None
     return find_spec(f"{module}.__main__") is not None
-
-
-def test_the_pages_show_commands() -> None:
-    """Else the pattern reads past them."""
-    assert sum(1 for page in PAGES for _ in commands(page)) > 80
 
 
 @pytest.mark.parametrize(

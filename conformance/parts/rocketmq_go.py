@@ -1,0 +1,173 @@
+"""The driver of Apache RocketMQ's Go client: built once for a client's version, on the released module.
+
+Two things of the released source are compiled otherwise; a version in which they are not where they were is refused:
+- What the client does at fixed intervals (heartbeats, rebalance, storing offsets) and how long it believes in a lock
+  are constants. They are read from the environment instead, so that a run need not take minutes, as the Java client
+  reads its own from system properties; without these variables they are what was released.
+- The table of the lanes on which it works tells its changes, as the one does that the Java driver puts in its place.
+
+    python -m conformance.parts.rocketmq_go 2.1.2
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from conformance.parts import golang
+from conformance.parts.places import CHECKOUT, tools_dir
+from specs.errors import InorderError, Unavailable, UsageError
+
+VERSIONS = ("2.1.0", "2.1.1", "2.1.2")
+"""Clients on which the driver was built and run."""
+DEFAULT = "2.1.2"
+MODULE = "github.com/apache/rocketmq-client-go/v2"
+SOURCE = CHECKOUT / "drivers" / "go" / "main.go"
+TIMERS: Mapping[str, Mapping[str, str]] = {
+    "internal/client.go": {
+        "_HeartbeatBrokerInterval": "INORDER_HEARTBEAT_MS",
+        "_PersistOffsetInterval": "INORDER_PERSIST_MS",
+        "_RebalanceInterval": "INORDER_REBALANCE_MS",
+    },
+    "consumer/process_queue.go": {"_RebalanceLockMaxTime": "INORDER_CLIENT_LEASE_MS"},
+}
+"""File of the module → constant in it → variable of the environment, in ms."""
+
+TABLE = "consumer/consumer.go"
+TOLD: Mapping[str, str] = {
+    "processQueueTable sync.Map": "processQueueTable inorderTable",
+    "dc.processQueueTable.Store(mq, pq)": "dc.processQueueTable.begin(&mq, pq)",
+}
+"""What stands once in the file of the table → what is compiled."""
+
+_LANES = """package consumer
+
+import (
+	"sync"
+
+	"github.com/apache/rocketmq-client-go/v2/primitive"
+)
+
+// InorderLane hears of a lane before the client has it in its table, and once it is gone. The queue that it is given
+// first is the one to which all messages of this work on the lane point.
+var InorderLane = func(queue *primitive.MessageQueue, added bool) {}
+
+type inorderTable struct{ sync.Map }
+
+func (t *inorderTable) begin(queue *primitive.MessageQueue, work *processQueue) {
+	InorderLane(queue, true)
+	t.Map.Store(*queue, work)
+}
+
+func (t *inorderTable) Delete(key interface{}) {
+	queue, isQueue := key.(primitive.MessageQueue)
+	if _, there := t.Map.LoadAndDelete(key); there && isQueue {
+		InorderLane(&queue, false)
+	}
+}
+"""
+_TIMER = """package {package}
+
+import (
+	"os"
+	"strconv"
+	"time"
+)
+
+func inorderTimer(name string, released time.Duration) time.Duration {{
+	if ms, err := strconv.ParseInt(os.Getenv(name), 10, 64); err == nil {{
+		return time.Duration(ms) * time.Millisecond
+	}}
+	return released
+}}
+"""
+
+
+def check_version(version: str) -> None:
+    """Raises UsageError, naming the known ones, if there is no such client to drive."""
+    if version not in VERSIONS:
+        raise UsageError(
+            f"There is no Go client of Apache RocketMQ {version!r} to drive; known: {', '.join(VERSIONS)}."
+        )
+
+
+def path(version: str) -> Path:
+    """Where the driver's binary lies, there or not. Raises UsageError for an unknown version, or without its source."""
+    check_version(version)
+    if not SOURCE.is_file():
+        raise UsageError("the Go driver is built from a source checkout, and this is none")
+    parts = (SOURCE.read_bytes(), Path(__file__).read_bytes())
+    digest = hashlib.sha256(b"\0".join(parts)).hexdigest()[:16]
+    return tools_dir() / "go-driver" / version / digest
+
+
+def present(version: str) -> bool:
+    """Whether the binary is there."""
+    return os.access(path(version), os.X_OK)
+
+
+def ensure(version: str) -> Path:
+    """The binary, built now if it is not there.
+
+    Raises UsageError for an unknown version or without a source checkout, Unavailable if it can't be built.
+    """
+    if not present(version):
+        golang.build_own(
+            golang.OwnProgram(
+                product=f"the driver of RocketMQ's Go client {version}",
+                source=SOURCE,
+                module=MODULE,
+                version=version,
+                changes=changes,
+            ),
+            path(version),
+        )
+    return path(version)
+
+
+def changes(module: Path) -> dict[str, str]:
+    """The files of the released module that are compiled otherwise, and those that are added.
+
+    Raises Unavailable where something is not where it was: this version would not run as it is told.
+    """
+    made: dict[str, str] = {}
+    for file, variables in TIMERS.items():
+        text = (module / file).read_text(encoding="utf-8")
+        for constant, variable in variables.items():
+            released = re.compile(rf"^\s*{constant}\s*=\s*(\d+ \* time\.\w+)$", re.MULTILINE)
+            found = _only(released.findall(text), file, constant)
+            text = released.sub("", text)
+            text += f'\nvar {constant} = inorderTimer("{variable}", {found})\n'
+        made[file] = text
+        package = file.partition("/")[0]
+        made[f"{package}/inorder_timer.go"] = _TIMER.format(package=package)
+    text = (module / TABLE).read_text(encoding="utf-8")
+    for released_text, told in TOLD.items():
+        _only(re.findall(re.escape(released_text), text), TABLE, released_text)
+        text = text.replace(released_text, told)
+    return {**made, TABLE: text, "consumer/inorder_lanes.go": _LANES}
+
+
+def _only(found: Sequence[str], file: str, what: str) -> str:
+    if len(found) != 1:
+        raise Unavailable(f"{file} of RocketMQ's Go client has {what!r} {len(found)} times")
+    return found[0]
+
+
+def main(versions: Sequence[str]) -> int:
+    """Builds the named drivers; an exit code."""
+    try:
+        for version in versions or (DEFAULT,):
+            sys.stdout.write(f"{version}: {ensure(version)}\n")
+    except InorderError as error:
+        sys.stderr.write(f"{error}\n")
+        return error.exit_code
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

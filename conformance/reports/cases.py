@@ -1,0 +1,335 @@
+"""A run as test reports see it: a case for each clause and for each check of the run.
+
+Allure and JUnit are both written from these cases, so that the two say the same.
+
+Rules:
+- a refuted clause failed; a possible one, a failed check, and everything in a run that can't be trusted is broken;
+  upheld passed; the rest is skipped. A message begins with the word for it, by which Allure's categories sort;
+- who a case is depends on its run's label and its own id alone, so that a series keeps its history;
+- clauses are judged together: each is given the same share of the run's time, and the sum is the run's;
+- no text holds a character that XML forbids.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from functools import cache
+from importlib.metadata import PackageNotFoundError, metadata, version
+
+from conformance.reports import svg, swimlanes
+from conformance.reports.incident import incident_of
+from conformance.reports.text import WORDS, events, failure, keepers, sources, times
+from conformance.reports.timeline import drawing
+from conformance.reports.view import CheckView, ClauseView, VerdictView
+from specs.clauses.clause import Clause
+from specs.history.clock import host_clock
+from specs.history.row import Row
+from specs.verdicts.verdict import ClauseVerdict, RunVerdict, row_to_json
+
+THE_RUN = Clause.FAMILIES["MET"]
+NOT_TRUSTED = "not trusted"
+LESS_SPECIFIC = "refuted too"
+IDLE_CHECK = "nothing to check"
+_NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_MOST_LABEL = 200
+
+
+class Status(StrEnum):
+    """As Allure calls it; JUnit says failure, error and skipped."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    BROKEN = "broken"
+    SKIPPED = "skipped"
+
+
+class Severity(StrEnum):
+    """What it means for an application when the promise is broken."""
+
+    BLOCKER = "blocker"
+    CRITICAL = "critical"
+    NORMAL = "normal"
+    MINOR = "minor"
+
+
+# Lost or out of order: nobody can repair it afterwards. Done twice, or standing still: somebody can.
+_SEVERITY = {
+    "ORD": Severity.BLOCKER,
+    "SND": Severity.BLOCKER,
+    "CMT": Severity.BLOCKER,
+    "LSE": Severity.CRITICAL,
+    "DLQ": Severity.CRITICAL,
+    "LIV": Severity.CRITICAL,
+    "RTY": Severity.NORMAL,
+    "ASG": Severity.NORMAL,
+    "MET": Severity.NORMAL,
+}
+_STATUS = {
+    ClauseVerdict.UPHELD: Status.PASSED,
+    ClauseVerdict.REFUTED: Status.FAILED,
+    ClauseVerdict.POSSIBLE: Status.BROKEN,
+    ClauseVerdict.NOT_EXERCISED: Status.SKIPPED,
+    ClauseVerdict.NOT_RECORDED: Status.SKIPPED,
+    ClauseVerdict.NOT_CLAIMED: Status.SKIPPED,
+    ClauseVerdict.ALLOWED: Status.SKIPPED,
+}
+
+
+class Form(StrEnum):
+    """What an attachment holds."""
+
+    TEXT = "text"
+    JSON = "json"
+    SVG = "svg"
+
+
+@dataclass(frozen=True, slots=True)
+class Attachment:
+    """A text beside a case."""
+
+    name: str
+    text: str
+    form: Form = Form.TEXT
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A clause or a check of the run, and what came of it.
+
+    word: what came of it, in words (`refuted`, `not exercised`). message: a sentence that begins with the word; empty
+    for what passed. details: the story of a failure. facts: what else is to be said, by name. page: the address of
+    the clause's page, where it has one.
+    """
+
+    id: str
+    name: str
+    family: str
+    status: Status
+    word: str
+    severity: Severity
+    statement: str = ""
+    message: str = ""
+    details: str = ""
+    evidence: str = ""
+    facts: tuple[tuple[str, str], ...] = ()
+    attachments: tuple[Attachment, ...] = ()
+    page: str | None = None
+    begin_us: int = 0
+    took_us: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class CaseRun:
+    """The cases of one run. label: of which series it is. began_us: since 1970, UTC. environment: what was judged, by
+    name."""
+
+    label: str
+    target: str
+    profile: str
+    run: str
+    seed: int
+    verdict: str
+    replay: str
+    host: str
+    began_us: int
+    took_us: int
+    environment: tuple[tuple[str, str], ...]
+    cases: tuple[Case, ...]
+    identity: str = field(repr=False, default="")
+
+    @property
+    def title(self) -> str:
+        """The label, as long as a page can show it."""
+        return shown(self.label) or "unnamed"
+
+    def known_as(self, case_id: str) -> str:
+        """Who a case is, in every run of the series: a hash of the label and of the case's id."""
+        return digest(f"{self.identity}\n{case_id}")
+
+    def case(self, name: str) -> Case | None:
+        """The case of that id."""
+        return next((each for each in self.cases if each.id == name), None)
+
+
+def by_family(cases: Sequence[Case]) -> dict[str, list[Case]]:
+    """Cases by family, families in the order of their first case."""
+    found: dict[str, list[Case]] = {}
+    for case in cases:
+        found.setdefault(case.family, []).append(case)
+    return found
+
+
+def digest(text: str) -> str:
+    """A short name for a long one; as Allure makes them."""
+    return hashlib.md5(text.encode("utf-8", "surrogatepass"), usedforsecurity=False).hexdigest()
+
+
+def clean(text: str) -> str:
+    """Text without the characters that XML 1.0 can't hold."""
+    return _NOT_XML.sub("�", text)
+
+
+def shown(text: str) -> str:
+    """A name on one line, as long as a page can show it; two long ones that differ stay two."""
+    line = " ".join(clean(text).split())
+    return line if len(line) <= _MOST_LABEL else f"{line[:_MOST_LABEL]}… {digest(text)[:8]}"
+
+
+def page_of(clause_id: str) -> str | None:
+    """The address of a clause's page, for what is read on another machine; None where the project has none."""
+    base = _address()
+    return None if base is None else f"{base}/docs/clauses.md#{clause_id.lower()}"
+
+
+@cache
+def _address() -> str | None:
+    """Where the repository is browsed, as the installed package says (its project URL `Documentation`)."""
+    try:
+        named = metadata("inorder").get_all("Project-URL") or ()
+    except PackageNotFoundError:
+        return None
+    urls = dict(entry.replace(" ", "").split(",", 1) for entry in named)
+    found = urls.get("Documentation")
+    return None if found is None else found.rstrip("/")
+
+
+def cases_of(verdict: VerdictView, context: Sequence[Row] = ()) -> CaseRun:
+    """The cases of a run. context: rows that a picture shows beside the evidence."""
+    occasion = verdict.occasion
+    cases = [
+        *(_of_clause(verdict, clause, context) for clause in verdict.clauses),
+        *(_of_check(check) for check in verdict.met),
+    ]
+    began_us = occasion.began_us or host_clock().wall_us()
+    share, rest = divmod(occasion.took_us, len(cases) or 1)
+    timed, begin_us = [], began_us
+    for number, case in enumerate(cases):
+        took_us = share + (number < rest)
+        timed.append(replace(case, begin_us=begin_us, took_us=took_us))
+        begin_us += took_us
+    return CaseRun(
+        label=clean(verdict.label),
+        target=clean(verdict.target),
+        profile=clean(verdict.profile),
+        run=clean(verdict.run),
+        seed=verdict.seed,
+        verdict=verdict.verdict.value,
+        replay=clean(verdict.replay or ""),
+        host=shown(occasion.host),
+        began_us=began_us,
+        took_us=occasion.took_us,
+        environment=tuple((name, clean(value)) for name, value in _environment(verdict)),
+        cases=tuple(timed),
+        identity=verdict.label,
+    )
+
+
+def _environment(verdict: VerdictView) -> list[tuple[str, str]]:
+    """What was judged, under which profile, with which seed."""
+    return [
+        ("target", verdict.target),
+        ("profile", verdict.profile),
+        ("seed", str(verdict.seed)),
+        ("verdict", verdict.verdict.value),
+        *((f"implementation.{role}", name) for role, name in sorted(verdict.parties.items())),
+        ("levels", ", ".join(verdict.levels)),
+        *((f"tool.{name}", str(value)) for name, value in sorted(verdict.tool.items())),
+        ("inorder", version("inorder")),
+    ]
+
+
+def _of_clause(verdict: VerdictView, clause: ClauseView, context: Sequence[Row]) -> Case:
+    status, word, why = _came_to(verdict, clause)
+    said_in = sources(clause.id)
+    facts = [
+        ("promised", clause.statement),
+        ("kept by", keepers(verdict, clause)),
+        ("at stake", f"{times(clause.opportunities)} (floor {clause.floor:,})"),
+    ]
+    if clause.violations:
+        facts.append(("broken", times(clause.violations)))
+    if clause.findings:
+        facts.append(("finding", ", ".join(clause.findings)))
+    if said_in:
+        facts.append(("promised in", ", ".join(said_in)))
+    facts.append(("seed", str(verdict.seed)))
+    if verdict.replay and clause.witness:
+        facts.append(("replay", verdict.replay))
+    return Case(
+        id=clause.id,
+        name=shown(clause.name),
+        family=clause.family,
+        status=status,
+        word=word,
+        severity=_SEVERITY.get(clause.id.partition("-")[0], Severity.MINOR),
+        statement=clean(clause.statement),
+        message=clean(f"{word}: {why}") if why else "",
+        details=clean(failure(verdict, clause, context=context)) if clause.witness else "",
+        evidence=clean(events(clause.witness)) if clause.witness else "",
+        facts=tuple((name, clean(value)) for name, value in facts),
+        attachments=_attachments(verdict, clause, context),
+        page=page_of(clause.id),
+    )
+
+
+def _came_to(verdict: VerdictView, clause: ClauseView) -> tuple[Status, str, str]:
+    """Its status, the word for it, and why."""
+    word = WORDS[clause.verdict].lower()
+    if verdict.verdict is RunVerdict.INADMISSIBLE:
+        return Status.BROKEN, NOT_TRUSTED, "the run can't be trusted, see the checks of the run"
+    if clause.hidden:
+        return Status.SKIPPED, LESS_SPECIFIC, clause.reason
+    match clause.verdict:
+        case ClauseVerdict.UPHELD:
+            return Status.PASSED, word, ""
+        case ClauseVerdict.REFUTED:
+            return Status.FAILED, word, clause.happened or "no evidence was kept"
+        case ClauseVerdict.POSSIBLE:
+            why = "; ".join(filter(None, (clause.happened.rstrip("."), clause.reason)))
+            return Status.BROKEN, word, why
+        case other:
+            return _STATUS[other], word, clause.reason or "no reason was given"
+
+
+def _of_check(check: CheckView) -> Case:
+    status = {True: Status.PASSED, False: Status.BROKEN, None: Status.SKIPPED}[check.ok]
+    word = {True: "passed", False: THE_RUN, None: IDLE_CHECK}[check.ok]
+    why = "; ".join(filter(None, (check.title, check.detail)))
+    return Case(
+        id=check.id,
+        name=shown(f"{check.id} {check.title}"),
+        family=THE_RUN,
+        status=status,
+        word=word,
+        severity=_SEVERITY["MET"],
+        statement=clean(f"A check of the run, not of what was judged: {check.title}."),
+        message="" if check.ok else clean(f"{word}: {why}"),
+        details=clean(why) if check.ok is False else "",
+        facts=(("found", clean(check.detail)),) if check.detail else (),
+    )
+
+
+def _attachments(
+    verdict: VerdictView, clause: ClauseView, context: Sequence[Row]
+) -> tuple[Attachment, ...]:
+    """What a clause with evidence carries, the picture first."""
+    if not clause.witness:
+        return ()
+    rows = [row_to_json(row) for row in clause.witness]
+    found = [
+        Attachment("swim lanes", svg.render(swimlanes.picture(clause, context)), Form.SVG),
+        Attachment("what happened", failure(verdict, clause, context=context)),
+        Attachment("timeline", drawing(incident_of(clause.witness, context))),
+        Attachment("witness", events(clause.witness)),
+        Attachment("witness (rows)", json.dumps(rows, indent=2, sort_keys=True), Form.JSON),
+    ]
+    if verdict.replay:
+        found.append(Attachment("replay command", verdict.replay))
+    return tuple(
+        each if each.form is Form.SVG else replace(each, text=clean(each.text)) for each in found
+    )
