@@ -16,7 +16,7 @@ Rules = tuple[tuple[str, str], ...]
 
 QUICK = (
     r"inorder list ",
-    r"inorder (?:explain|report|diff|baseline|import) ",
+    r"inorder (?:explain|report|diff|baseline|import|statement) ",
     r"inorder check (?!.*--engine spark)",
     r"inorder replay lease/",
     r"inorder conform --target \S+ --seed 1 --examples 6 --floor 0 ",
@@ -56,6 +56,8 @@ STANDS_FOR: Rules = (
     (r"(?<=list faults --target )T$", "reference"),
     (r"\bprofile_grid TARGET\b", "profile_grid reference"),
     (r"\btrack_record ID$", "track_record B-55"),
+    (r"\bkill_matrix\.power NAME$", "kill_matrix.power newest-first"),
+    (r"\bchaos_grid TARGET\.\.\.$", "chaos_grid reference+tcp --scenario consumer-killed"),
     (r"(?<=parts\.(?:nats) )VERSION$", "2.15.2"),
     (r"(?<=parts\.redis )VERSION$", "7.0.15"),
     (r"\brocketmq:(?:HOST:PORT|127\.0\.0\.1:9876)", "rocketmq:{namesrv}"),
@@ -74,6 +76,8 @@ SHORTER: Rules = (
     (r"--events 1000000\b", "--events 20000"),
     (r"--soak 300\b", "--soak 2 --backlog 1000"),
     (r"(evidence\.load)$", r"\1 --alone --queues 1 --clients 1 --rounds 1 --backlog 1000 --send-s 0.5"),
+    (r"(evidence\.kill_matrix\.power)(?: \S+)?$",
+     r"\1 newest-first --seeds 1 --out searches --power power.json"),
     (r"(evidence\.planted)$", r"\1 --sample 2 --examples 2"),
     (r"(evidence\.interop \S+)$", r"\1 --page {matrix} --budget 1s"),
     (r"(evidence\.track_record \S+)$", r"\1 --page {track_record} --times 1"),

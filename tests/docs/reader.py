@@ -161,7 +161,7 @@ def codes(command: Command) -> Sequence[int]:
     """With which codes it may end, by what the page says of it."""
     first, _, rest = command.text.partition(" ")
     verb = rest.partition(" ")[0] if first == "inorder" else first
-    if verb not in JUDGES:
+    if verb not in JUDGES and "--exit-code" not in command.text:
         return (0, 2) if "--budget" in how.replaced(command.text, how.SHORTER) else (0,)
     said = f"{command.comment} {' '.join(command.shown or ())}"
     if re.search(r"\b(?:REFUTED|refuted|BROKE)\b", said) and "everything upheld" not in said:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,8 @@ def test_a_grid_goes_on_and_shows_what_it_found(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     asked: list[str] = []
-    fine = {"word": "upheld", "refuted": [], "missed": []}
+    stood = [{"what": "crash", "lane": "billing/orders/b0/0", "ms": 1104.0}]
+    fine = {"word": "upheld", "refuted": [], "missed": [], "recovery": stood}
     monkeypatch.setattr(chaos_grid, "play", played(asked, fine))
     words = [*WORDS, "--out", str(tmp_path)]
     assert CliRunner().invoke(chaos_grid.main, [*words, "--budget", "0s"]).exit_code == 2
@@ -39,15 +41,23 @@ def test_a_grid_goes_on_and_shows_what_it_found(
     assert first.stdout == again.stdout
     assert "2 cells are" in again.stderr
     assert "| consumer-killed | upheld |" in (tmp_path / chaos_grid.PAGE).read_text()
+    assert [each["word"] for each in json.loads((tmp_path / chaos_grid.DATA).read_text())] == [
+        "upheld",
+        "upheld",
+    ]
+    assert "consumer-killed: upheld: reference+tcp" in (tmp_path / "chaos.svg").read_text()
+    told = "consumer-paused on reference+tcp: crash: 1,104 to 1,104, median 1,104, of 1"
+    assert told in (tmp_path / "recovery.svg").read_text()
 
 
 def test_a_refuted_clause_is_shown_and_told(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    broken = {"word": "refuted", "refuted": ["LSE-2"], "missed": []}
+    broken = {"word": "refuted", "refuted": ["LSE-2"], "missed": [], "recovery": []}
     monkeypatch.setattr(chaos_grid, "play", played([], broken))
     result = CliRunner().invoke(chaos_grid.main, [*WORDS, "--out", str(tmp_path)])
     assert (result.exit_code, "refuted (LSE-2)" in result.stdout) == (1, True)
+    assert "consumer-killed: refuted: LSE-2: reference+tcp" in (tmp_path / "chaos.svg").read_text()
 
 
 def test_what_a_target_was_not_given_and_what_failed_have_their_words() -> None:

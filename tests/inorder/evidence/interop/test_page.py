@@ -10,13 +10,14 @@ import pytest
 from click.testing import CliRunner
 
 import inorder.evidence.interop.__main__ as command
+from conformance.reports import svg
 from conformance.reports.saving import check
 from conformance.reports.schemas import CROSSING_SCHEMA
 from conformance.targets.driven import pair
 from inorder.evidence.interop.__main__ import PAGE, with_feature, written
 from inorder.evidence.interop.cells import BROKERS, CLIENTS, Cell, all_runs, chosen_runs, summed_up
 from inorder.evidence.interop.features import Checked, direction_of, directions
-from inorder.evidence.interop.page import CELLS, DEVIATIONS, FEATURES, marks, refresh
+from inorder.evidence.interop.page import CELLS, DEVIATIONS, FEATURES, marks, picture, refresh
 from specs import profiles
 from specs.errors import TargetMisbehaved, UsageError
 from specs.history.runinfo import RunInfo
@@ -105,6 +106,14 @@ def test_a_cell_comes_back_from_json() -> None:
         judged("LSE-16", ClauseVerdict.ALLOWED), judged("ORD-2", ClauseVerdict.REFUTED)
     )  # fmt: skip
     assert Cell.from_json(found.to_json()) == found
+    old = {name: value for name, value in found.to_json().items() if name != "clauses"}
+    assert Cell.from_json(old) == replace(found, clauses={})
+
+
+def test_the_picture_shows_every_cell_by_every_clause() -> None:
+    found = cell(judged("LSE-16", ClauseVerdict.ALLOWED), judged("ORD-2", ClauseVerdict.REFUTED))
+    told = svg.render(picture([found]))
+    assert f"{found.target}: refuted: ORD-2; allowed: LSE-16" in told
 
 
 def test_a_matrix_goes_on_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -148,6 +157,7 @@ def test_a_matrix_goes_on_where_it_was(tmp_path: Path, monkeypatch: pytest.Monke
     assert (again.exit_code, sorted(asked)) == (0, tried)
     assert all(f"| `{run.name}` |" in page.read_text(encoding="utf-8") for run in all_runs())
     assert page.read_text(encoding="utf-8").count("| batch |") == len(directions())
+    assert all(run.name in (out / "crossing.svg").read_text() for run in all_runs())
     cut = CliRunner().invoke(command.main, [*words, "--fresh", "--budget", "0s"])
     assert (cut.exit_code, f"of {len(everything)} cells are not made yet" in cut.stderr) == (
         2,

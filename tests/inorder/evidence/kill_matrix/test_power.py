@@ -76,7 +76,7 @@ def test_what_is_said_to_be_drawn_is_drawn() -> None:
     for name, values in DRAWN.items():
         strategy = begin[names.get(name, name)]
         strategy.validate()
-        assert set(values) <= set(strategy.wrapped_strategy.elements), name
+        assert set(values) <= set(strategy.elements), name
 
 
 def test_the_file_says_what_each_mutant_needs_now() -> None:

@@ -145,6 +145,11 @@ def test_what_is_measured_is_kept_and_told_again_with_its_age(
     assert first.stdout == again.stdout
     assert "Ordered deliveries" in first.stdout
     assert "3 cells are" in again.stderr
+    kept = json.loads((tmp_path / "load.json").read_text(encoding="utf-8"))
+    assert [each["sends_per_s"] for each in kept] == [100, 101, 102]
+    told = "4 queues, 1 clients, ours: 101 (100 to 102)"
+    assert told in (tmp_path / "sends.svg").read_text(encoding="utf-8")
+    assert "900 (900 to 900)" in (tmp_path / "deliveries.svg").read_text(encoding="utf-8")
 
 
 def test_a_measurement_comes_back_as_it_was() -> None:

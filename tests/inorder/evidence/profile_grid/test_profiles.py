@@ -231,6 +231,10 @@ def test_the_grid_goes_on_where_it_was(tmp_path: Path, monkeypatch: pytest.Monke
     assert page.read_text().count(f"| {len(profiles.names())} | 0 |") == len(TARGETS)
     everything = (out / "everywhere.md").read_text()
     assert everything.count("| inconclusive |") == len(TARGETS) * len(profiles.names())
+    drawn = (out / "everywhere.svg").read_text()
+    assert all(
+        f"{profile}: inconclusive: 0 clauses upheld" in drawn for profile in profiles.names()
+    )
 
 
 @pytest.mark.long

@@ -185,6 +185,8 @@ def test_an_entry_that_was_reproduced_is_not_run_again(
     again = CliRunner().invoke(command.main, words)
     assert (again.exit_code, asked) == (0, ["B-17"])
     assert page.read_text(encoding="utf-8").count("| red 1 of 1, green 1 of 1 | 2026-11-21 |") == 2
+    told = (out / command.PICTURE).read_text(encoding="utf-8")
+    assert "refuted 1 of 1 times: red; upheld 1 of 1 times: green" in told
     cut = CliRunner().invoke(command.main, [*words, "--fresh", "--budget", "0s"])
     assert (cut.exit_code, "2 of 2 cells are not made yet" in cut.stderr) == (2, True)
 
