@@ -39,7 +39,7 @@ from specs.history.clock import host_clock
 PAGE = CHECKOUT / "docs" / "track-record.md"
 TIMES = 3
 CELL_FILES = ".cells"
-CODE = ("specs", "reference_impl", "conformance", "drivers/java", "inorder/evidence/track_record")
+CODE = ("specs", "reference_impl", "conformance", "drivers", "inorder/evidence/track_record")
 """What a reproduction depends on."""
 
 
