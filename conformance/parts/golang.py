@@ -69,7 +69,7 @@ def build(program: Program, target: Path) -> None:
     """Puts the program's binary at `target`, complete or not at all. Raises Unavailable if it can't be built."""
     with _toolchain(target.parent) as (compiler, environment, scratch):
         flags = f"-s -w {program.flags}".rstrip()
-        install = [compiler, "install", "-trimpath", "-ldflags", flags]
+        install: list[str | Path] = [compiler, "install", "-trimpath", "-ldflags", flags]
         _run([*install, program.package], environment, f"Go could not build {program.product}")
         os.replace(scratch / "bin" / program.made, target)
 
@@ -97,7 +97,14 @@ def build_own(program: OwnProgram, target: Path) -> None:
             f"replace {program.module} => {module}",
         )
         (home / "go.mod").write_text("\n".join(lines) + "\n")
-        build_it = [compiler, "build", "-mod=mod", "-trimpath", "-ldflags", "-s -w"]
+        build_it: list[str | Path] = [
+            compiler,
+            "build",
+            "-mod=mod",
+            "-trimpath",
+            "-ldflags",
+            "-s -w",
+        ]
         _run([*build_it, "-o", made, "."], environment, complaint, home)
         os.replace(made, target)
 
