@@ -26,6 +26,8 @@ VERSIONS = ("2.1.0", "2.1.1", "2.1.2")
 """Clients on which the driver was built and run."""
 DEFAULT = "2.1.2"
 MODULE = "github.com/apache/rocketmq-client-go/v2"
+AT_LEAST = {"github.com/json-iterator/go": "1.1.12", "github.com/modern-go/reflect2": "1.0.2"}
+"""Those of 2.1.2: what 2.1.0 names reads Go's maps as they were before Go 1.18, and dies."""
 SOURCE = beside("drivers") / "go" / "main.go"
 TIMERS: Mapping[str, Mapping[str, str]] = {
     "internal/client.go": {
@@ -123,6 +125,7 @@ def ensure(version: str) -> Path:
                 module=MODULE,
                 version=version,
                 changes=changes,
+                at_least=AT_LEAST,
             ),
             path(version),
         )

@@ -40,7 +40,7 @@ PAGE = CHECKOUT / "docs" / "track-record.md"
 TIMES = 3
 CELL_FILES = ".cells"
 PICTURE = "track-record.svg"
-CODE = ("specs", "reference_impl", "conformance", "drivers/java", "inorder/evidence/track_record")
+CODE = ("specs", "reference_impl", "conformance", "drivers", "inorder/evidence/track_record")
 """What a reproduction depends on."""
 
 
