@@ -31,6 +31,8 @@ STANDS_FOR: Rules = (
     # Alternatives, optional parts: the first of them.
     (r"(?<=\w)\|\w+(?:\|\w+)*(?= |$)", ""),
     (r" \| source$", ""),
+    # A shell's `eval` ends well whatever it was given.
+    (r'^eval "\$\((.*)\)"$', r"set -o pipefail; \1 | grep complete"),
     # What a reader has; `Things` makes it.
     (r"csv --map map.toml LOG --out HISTORY", "csv --map map.toml deliveries.csv --out imported"),
     (r"\bBEFORE AFTER\b", "{run} {run}"),
@@ -82,7 +84,8 @@ SHORTER: Rules = (
     (r"(evidence\.interop \S+)$", r"\1 --page {matrix} --budget 1s"),
     (r"(evidence\.track_record \S+)$", r"\1 --page {track_record} --times 1"),
     (r"(evidence\.profile_grid .*)$", r"\1 --page {everywhere} --budget 1s"),
-    (r"^make matrix(?: ARGS=--fresh)?$", "make matrix ARGS='--budget 1s --page {matrix}'"),
+    (r"^make matrix$", "make matrix ARGS='--budget 1s --page {matrix}'"),
+    (r"^make matrix ARGS=--fresh$", "make matrix ARGS='--fresh --budget 1s --page {matrix}'"),
     (r"^make everywhere$", "make everywhere ARGS='--budget 1s --page {everywhere}'"),
     (r"^make track-record$", "make track-record ARGS='--budget 1s --page {track_record}'"),
     (r"^inorder mutants$", "inorder mutants --budget 1s"),
