@@ -273,15 +273,18 @@ class Environment:
             environment=alone(),
         )
 
-    @property
-    def megabytes(self) -> float:
-        """As `du` counts: each file once, in whole blocks."""
-        seen = {
-            (told.st_dev, told.st_ino): told.st_blocks * 512
+    def megabytes(self, *, bytecode: bool) -> float:
+        """Of its files: those that Python has compiled, or all the others, `pip` among them."""
+        sizes = (
+            path.lstat().st_size
             for path in self.folder.rglob("*")
-            for told in [path.lstat()]
-        }
-        return sum(seen.values()) / 1e6
+            if path.is_file() and not path.is_symlink() and (path.suffix == ".pyc") == bytecode
+        )
+        return sum(sizes) / 1e6
+
+    @property
+    def told_size(self) -> str:
+        return f"{self.megabytes(bytecode=False):.0f} MB and {self.megabytes(bytecode=True):.0f} MB of bytecode"
 
 
 def alone() -> dict[str, str]:
@@ -313,7 +316,7 @@ def try_out(file: Path, folder: Path, root: Path = ROOT) -> str:
     environment(*VERDICT, code=VERDICT_CODE)
     took = time.monotonic() - began
     return (
-        f"{file.name}: installed in {environment.seconds:.0f} s, {environment.megabytes:.0f} MB;"
+        f"{file.name}: installed in {environment.seconds:.0f} s, {environment.told_size};"
         f" first verdict after {took:.0f} s more"
     )
 

@@ -109,7 +109,8 @@ HELD_ELSEWHERE: Mapping[str, str] = {
         "tests/inorder/evidence/track_record/test_tapped.py"
     ),
     r"docs/mqadmin\.md: mqadmin .*": "tests/conformance/parts/test_mqadmin.py",
-    r".*: pip install inorder": "tests/conformance/cli/test_ci_page.py",
+    r".*: pip install (?:\./inorder-|\"|CHECKOUT).*": "tests/tools/test_release.py",
+    r".*: make release": "tests/tools/test_release.py",
     r".*: make (?:test|test-all|setup|contracts)": "Makefile",
     r".*: pytest(?: tests/conformance/cases)? --rewrite": "tests/conformance/cases/test_rewrite.py",
     r"docs/machines\.md: inorder replay FILE": "tests/inorder/evidence/machines/test_every.py",

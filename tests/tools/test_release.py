@@ -213,7 +213,7 @@ def test_from_the_file_to_a_first_verdict(
 ) -> None:
     """Install it, type one command: the reference is judged and upheld. The environment is small."""
     environment = release.installed(getattr(built, kind), tmp_path / "venv")
-    megabytes = environment.megabytes
+    size, megabytes = environment.told_size, environment.megabytes(bytecode=False)
     assert environment("--version") == f"inorder {release.version()}\n"
     began = time.monotonic()
     said = environment("conform", "--target", "reference", "--out", "run")
@@ -221,7 +221,7 @@ def test_from_the_file_to_a_first_verdict(
     assert "UPHELD  reference under reference" in said
     tell(
         capsys,
-        f"{kind}: installed in {environment.seconds:.0f} s, {megabytes:.0f} MB; judged in {seconds:.0f} s",
+        f"{kind}: installed in {environment.seconds:.0f} s, {size}; judged in {seconds:.0f} s",
     )
     assert megabytes < MEGABYTES_WITHOUT_EXTRAS
 
