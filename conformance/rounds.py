@@ -16,7 +16,7 @@ from random import Random
 from typing import Any
 
 from conformance import again
-from conformance.drivers.plans import CHANGES, ENDS, drawn_plan
+from conformance.drivers.plans import CHANGES, ENDS, MESSAGES, drawn_plan
 from conformance.keeping import keep_first
 from conformance.run import fresh_names, run
 from conformance.stopping import Stop
@@ -80,7 +80,7 @@ def conform_rounds(
             number = len(done) + 1
             say(f"round {number}{'' if rounds is None else f' of {rounds}'} on {target.name}")
             names = fresh_names(seed, number)
-            plan = _drawn(target, names, seed, number, draw, changes)
+            plan = plan_for(target, names, seed, draw, plain=number == 1, changes=changes)
             info = {"profile": profile.name, "run": f"{_word(target.name)}-{seed}-{number}"}
             folder = out / "rounds" / f"{number}"
             folder.mkdir(parents=True)
@@ -105,14 +105,28 @@ def _goes_on(done: Sequence[Round], rounds: int | None, profile: Profile, stop: 
     return stop.bounds.keep_going or not refutes(done[-1].examination, profile)
 
 
-def _drawn(target: Target, names: str, seed: int, number: int, draw: Random, changes: int) -> Plan:
+def plan_for(
+    target: Target,
+    names: str,
+    seed: int,
+    draw: Random,
+    *,
+    plain: bool,
+    changes: int = CHANGES,
+    messages: int = MESSAGES,
+) -> Plan:
+    """A drawn plan of what the target can do (`conformance.drivers.plans`).
+
+    names: what everything in it begins with.
+    """
     return drawn_plan(
         target.config,
         names,
         seed,
         draw,
-        plain=number == 1,
+        plain=plain,
         changes=changes,
+        messages=messages,
         ends=ENDS if Ability.CRASH_CLIENT in target.abilities else ("stop",),
         poison=Ability.GIVE_UP in target.abilities,
     )

@@ -13,7 +13,7 @@ import tempfile
 import venv
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from specs.errors import Unavailable
@@ -51,6 +51,7 @@ class OwnProgram:
     module: str
     version: str
     changes: Callable[[Path], Mapping[str, str]] = lambda _: {}
+    at_least: Mapping[str, str] = field(default_factory=dict)
 
 
 def go() -> Path | None:
@@ -68,8 +69,8 @@ def build(program: Program, target: Path) -> None:
     """Puts the program's binary at `target`, complete or not at all. Raises Unavailable if it can't be built."""
     with _toolchain(target.parent) as (compiler, environment, scratch):
         flags = f"-s -w {program.flags}".rstrip()
-        install = [compiler, "install", "-trimpath", "-ldflags", flags, program.package]
-        _run(install, environment, f"Go could not build {program.product}")
+        install: list[str | Path] = [compiler, "install", "-trimpath", "-ldflags", flags]
+        _run([*install, program.package], environment, f"Go could not build {program.product}")
         os.replace(scratch / "bin" / program.made, target)
 
 
@@ -92,11 +93,19 @@ def build_own(program: OwnProgram, target: Path) -> None:
             "module inorder",
             f"go {'.'.join(map(str, GO_AT_LEAST))}",
             f"require {program.module} v{program.version}",
+            *(f"require {name} v{version}" for name, version in program.at_least.items()),
             f"replace {program.module} => {module}",
         )
         (home / "go.mod").write_text("\n".join(lines) + "\n")
-        flags = ["-mod=mod", "-trimpath", "-ldflags", "-s -w", "-o", made]
-        _run([compiler, "build", *flags, "."], environment, complaint, home)
+        build_it: list[str | Path] = [
+            compiler,
+            "build",
+            "-mod=mod",
+            "-trimpath",
+            "-ldflags",
+            "-s -w",
+        ]
+        _run([*build_it, "-o", made, "."], environment, complaint, home)
         os.replace(made, target)
 
 

@@ -19,14 +19,16 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from conformance.parts import golang
-from conformance.parts.places import CHECKOUT, tools_dir
+from conformance.parts.places import beside, tools_dir
 from specs.errors import InorderError, Unavailable, UsageError
 
 VERSIONS = ("2.1.0", "2.1.1", "2.1.2")
 """Clients on which the driver was built and run."""
 DEFAULT = "2.1.2"
 MODULE = "github.com/apache/rocketmq-client-go/v2"
-SOURCE = CHECKOUT / "drivers" / "go" / "main.go"
+AT_LEAST = {"github.com/json-iterator/go": "1.1.12", "github.com/modern-go/reflect2": "1.0.2"}
+"""Those of 2.1.2: what 2.1.0 names reads Go's maps as they were before Go 1.18, and dies."""
+SOURCE = beside("drivers") / "go" / "main.go"
 TIMERS: Mapping[str, Mapping[str, str]] = {
     "internal/client.go": {
         "_HeartbeatBrokerInterval": "INORDER_HEARTBEAT_MS",
@@ -123,6 +125,7 @@ def ensure(version: str) -> Path:
                 module=MODULE,
                 version=version,
                 changes=changes,
+                at_least=AT_LEAST,
             ),
             path(version),
         )

@@ -23,7 +23,7 @@ from importlib.metadata import PackageNotFoundError, metadata, version
 
 from conformance.reports import svg, swimlanes
 from conformance.reports.incident import incident_of
-from conformance.reports.text import WORDS, events, failure, keepers, sources, times
+from conformance.reports.text import WORDS, counted, events, failure, keepers, sources, times
 from conformance.reports.timeline import drawing
 from conformance.reports.view import CheckView, ClauseView, VerdictView
 from specs.clauses.clause import Clause
@@ -230,13 +230,13 @@ def cases_of(verdict: VerdictView, context: Sequence[Row] = ()) -> CaseRun:
 
 
 def _environment(verdict: VerdictView) -> list[tuple[str, str]]:
-    """What was judged, under which profile, with which seed."""
+    """What came of it, in words; what was judged, under which profile, with which seed."""
     return [
+        ("verdict", counted(verdict)),
         ("target", verdict.target),
         ("profile", verdict.profile),
         ("seed", str(verdict.seed)),
-        ("verdict", verdict.verdict.value),
-        *((f"implementation.{role}", name) for role, name in sorted(verdict.parties.items())),
+        *sorted(verdict.parties.items()),
         ("levels", ", ".join(verdict.levels)),
         *((f"tool.{name}", str(value)) for name, value in sorted(verdict.tool.items())),
         ("inorder", version("inorder")),
@@ -247,7 +247,6 @@ def _of_clause(verdict: VerdictView, clause: ClauseView, context: Sequence[Row])
     status, word, why = _came_to(verdict, clause)
     said_in = sources(clause.id)
     facts = [
-        ("promised", clause.statement),
         ("kept by", keepers(verdict, clause)),
         ("at stake", f"{times(clause.opportunities)} (floor {clause.floor:,})"),
     ]
@@ -256,7 +255,7 @@ def _of_clause(verdict: VerdictView, clause: ClauseView, context: Sequence[Row])
     if clause.findings:
         facts.append(("finding", ", ".join(clause.findings)))
     if said_in:
-        facts.append(("promised in", ", ".join(said_in)))
+        facts.append(("source", ", ".join(said_in)))
     facts.append(("seed", str(verdict.seed)))
     if verdict.replay and clause.witness:
         facts.append(("replay", verdict.replay))

@@ -199,17 +199,23 @@ def _told(check: CheckView) -> str:
 
 def closing(verdict: VerdictView) -> str:
     """The verdict in one sentence: the word, how many of what, and what makes it no better."""
-    counts = [
-        f"{verdict.count(each)} {WORDS[each].lower()}"
-        for each in ClauseVerdict
-        if verdict.count(each) or each is ClauseVerdict.UPHELD
-    ]
-    sentence = f"{verdict.verdict.value.upper()}  {verdict.target} under {verdict.profile}: {', '.join(counts)}"
+    word, _, counts = counted(verdict).partition(": ")
+    sentence = f"{word}  {verdict.target} under {verdict.profile}: {counts}"
     if verdict.cut:
         sentence += f"; the history was cut ({', '.join(verdict.cut)})"
     if verdict.search is not None and verdict.search.ended is Ended.INTERRUPTED:
         sentence += "; the search was cut short"
     return sentence
+
+
+def counted(verdict: VerdictView) -> str:
+    """The verdict's word, and how many of what."""
+    counts = [
+        f"{verdict.count(each)} {WORDS[each].lower()}"
+        for each in ClauseVerdict
+        if verdict.count(each) or each is ClauseVerdict.UPHELD
+    ]
+    return f"{verdict.verdict.value.upper()}: {', '.join(counts)}"
 
 
 def report(

@@ -289,13 +289,17 @@ func newListener(client, group string, told []any, works *lanes) (*listener, err
 }
 
 func (l *listener) orderly(ctx context.Context, messages ...*primitive.MessageExt) (consumer.ConsumeResult, error) {
+	told, there := primitive.GetOrderlyCtx(ctx)
+	if there && messages[0].Queue.BrokerName == "" { // before 2.1.2 a message does not know its queue
+		for _, message := range messages {
+			message.Queue = &told.MQ
+		}
+	}
 	call, chosen, listed := l.begin(messages)
 	emit(line{"event": "delivered", "call": call, "messages": listed})
 	time.Sleep(time.Duration(chosen.durationMs) * time.Millisecond) // how long the work takes is the plan's
-	if chosen.suspendMs >= 0 {
-		if told, there := primitive.GetOrderlyCtx(ctx); there {
-			told.SuspendCurrentQueueTimeMillis = int(chosen.suspendMs)
-		}
+	if chosen.suspendMs >= 0 && there {
+		told.SuspendCurrentQueueTimeMillis = int(chosen.suspendMs)
 	}
 	emit(line{
 		"event": "finished", "call": call, "outcome": chosen.outcome, "manual": l.manual, "suspend_ms": chosen.suspendMs,
@@ -359,7 +363,16 @@ func property(message *primitive.MessageExt, name string) any {
 type lanes struct {
 	lock   sync.Mutex
 	works  map[*primitive.MessageQueue]int // a work's messages all point to this queue, and those of no other work do
-	latest map[primitive.MessageQueue]int  // of each lane that is in the table
+	latest map[primitive.MessageQueue]int  // of each lane that was ever in the table
+	there  map[primitive.MessageQueue]bool // is it still?
+}
+
+func newLanes() *lanes {
+	return &lanes{
+		works:  map[*primitive.MessageQueue]int{},
+		latest: map[primitive.MessageQueue]int{},
+		there:  map[primitive.MessageQueue]bool{},
+	}
 }
 
 func (l *lanes) changed(queue *primitive.MessageQueue, added bool) {
@@ -367,7 +380,7 @@ func (l *lanes) changed(queue *primitive.MessageQueue, added bool) {
 	defer l.lock.Unlock()
 	if added {
 		l.works[queue] = len(l.works) + 1
-		l.latest[*queue] = l.works[queue]
+		l.latest[*queue], l.there[*queue] = l.works[queue], true
 	}
 	l.tell(*queue, added)
 }
@@ -379,7 +392,7 @@ func (l *lanes) tell(queue primitive.MessageQueue, added bool) {
 	}
 	if !added {
 		told["event"] = "dropped"
-		delete(l.latest, queue)
+		delete(l.there, queue)
 	}
 	emit(told)
 }
@@ -387,13 +400,16 @@ func (l *lanes) tell(queue primitive.MessageQueue, added bool) {
 func (l *lanes) number(queue *primitive.MessageQueue) int {
 	l.lock.Lock()
 	defer l.lock.Unlock()
-	return l.works[queue]
+	if work, known := l.works[queue]; known {
+		return work
+	}
+	return l.latest[*queue] // before 2.1.2: that of the lane
 }
 
 func (l *lanes) left() {
 	l.lock.Lock()
 	defer l.lock.Unlock()
-	for queue := range l.latest {
+	for queue := range l.there {
 		l.tell(queue, false)
 	}
 }
@@ -722,7 +738,7 @@ func main() {
 	os.Stdout = os.Stderr // what a library prints must not stand between our lines
 	rlog.SetLogLevel("warn")
 	in := bufio.NewReaderSize(os.Stdin, 1<<16)
-	d := &driver{lanes: &lanes{works: map[*primitive.MessageQueue]int{}, latest: map[primitive.MessageQueue]int{}}}
+	d := &driver{lanes: newLanes()}
 	consumer.InorderLane = d.lanes.changed
 	for {
 		text, err := readLine(in)

@@ -79,8 +79,12 @@ SHORTER: Rules = (
     (r"(evidence\.kill_matrix\.power)(?: \S+)?$",
      r"\1 newest-first --seeds 1 --out searches --power power.json"),
     (r"(evidence\.planted)$", r"\1 --sample 2 --examples 2"),
-    (r"(evidence\.(?:interop|track_record|profile_grid) \S+)(.*)$", r"\1\2 --page page.md --budget 1s"),
-    (r"^make (matrix|everywhere|track-record)(?: ARGS=--fresh)?$", r"make \1 ARGS='--budget 1s --page page.md'"),
+    (r"(evidence\.interop \S+)$", r"\1 --page {matrix} --budget 1s"),
+    (r"(evidence\.track_record \S+)$", r"\1 --page {track_record} --times 1"),
+    (r"(evidence\.profile_grid .*)$", r"\1 --page {everywhere} --budget 1s"),
+    (r"^make matrix(?: ARGS=--fresh)?$", "make matrix ARGS='--budget 1s --page {matrix}'"),
+    (r"^make everywhere$", "make everywhere ARGS='--budget 1s --page {everywhere}'"),
+    (r"^make track-record$", "make track-record ARGS='--budget 1s --page {track_record}'"),
     (r"^inorder mutants$", "inorder mutants --budget 1s"),
     (r"^(pytest --pyargs conformance\.suite .*)$", r"\1 --inorder-examples 2"),
 )  # fmt: skip
@@ -98,6 +102,9 @@ HELD_ELSEWHERE: Mapping[str, str] = {
     r".*: python -m inorder\.evidence\.kill_matrix\.document": (
         "tests/inorder/evidence/kill_matrix/test_document.py"
     ),
+    r".*: python -m inorder\.evidence\.track_record (?:B-54|B-61|B-77[bce]|lock-after-release)": (
+        "tests/inorder/evidence/track_record/test_tapped.py"
+    ),
     r"docs/mqadmin\.md: mqadmin .*": "tests/conformance/parts/test_mqadmin.py",
     r".*: pip install inorder": "tests/conformance/cli/test_ci_page.py",
     r".*: make (?:test|test-all|setup|contracts)": "Makefile",
@@ -111,7 +118,7 @@ HELD_ELSEWHERE: Mapping[str, str] = {
 """`PAGE: COMMAND` → who runs the same: a test, or `make`, which runs the tests."""
 
 NOT_RUN: Mapping[str, str] = {
-    r".*: make bench": "an hour, and its figures mean something on an idle machine only",
+    r".*: make bench": "a quarter of an hour, and its figures mean something on an idle machine only",
 }
 """`PAGE: COMMAND` → why not. At most one in twenty."""
 

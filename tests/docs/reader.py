@@ -50,14 +50,14 @@ class Things:
 
     @cached_property
     def run(self) -> str:
-        typed(f"{MUTANT} {self.folder / 'run'}", self.folder)
+        typed(f"{MUTANT} {self.folder / 'run'}", self.folder, in_process=True)
         return str(self.folder / "run")
 
     @cached_property
     def baseline(self) -> str:
         to = self.folder / "baseline.toml"
         told = f"--owner me --reason known --expires 2099-12-31 --out {to}"
-        typed(f"inorder baseline {self.run} {told}", self.folder)
+        typed(f"inorder baseline {self.run} {told}", self.folder, in_process=True)
         return str(to)
 
     @cached_property
@@ -66,6 +66,22 @@ class Things:
         typed("python -m inorder.evidence.freezing frozen --only examples", self.folder)
         typed("python -m inorder.evidence.corpus judge frozen --out totals.json", self.folder)
         return str(self.folder / "totals.json")
+
+    @cached_property
+    def matrix(self) -> str:
+        """A page of the docs that a grid writes its tables into: a copy."""
+        return self._copied("matrix")
+
+    @cached_property
+    def everywhere(self) -> str:
+        return self._copied("everywhere")
+
+    @cached_property
+    def track_record(self) -> str:
+        return self._copied("track-record")
+
+    def _copied(self, page: str) -> str:
+        return shutil.copy(ROOT / "docs" / f"{page}.md", self.folder)
 
     @cached_property
     def namesrv(self) -> str:

@@ -23,7 +23,7 @@ from ruamel.yaml import YAML
 
 from conformance.parts import docker_engine
 from conformance.parts.processes import wait_until
-from tests.conformance.cli.test_documented_commands import wrong_with
+from tests.docs.test_taken import wrong_with
 from tests.tools import compose, releases
 
 release: Any = releases.load()
@@ -89,7 +89,11 @@ def test_a_file_with_what_the_reader_does_not_know_is_refused(tmp_path: Path) ->
 
 def why_no_engine() -> str | None:
     """Why there is no engine with networks of its own, none where one answers or can be started."""
-    missing = [tool for tool in ("dockerd", "debootstrap", "iptables", "unshare") if shutil.which(tool) is None]
+    missing = [
+        tool
+        for tool in ("dockerd", "debootstrap", "iptables", "unshare")
+        if shutil.which(tool) is None
+    ]
     if missing:
         return f"{' and '.join(missing)} missing: apt-get install docker.io debootstrap iptables"
     if os.geteuid() != 0:

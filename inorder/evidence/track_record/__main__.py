@@ -27,6 +27,7 @@ from conformance.parts.processes import exit_on_sigterm
 from inorder.evidence import grid, tables
 from inorder.evidence.options import GridOptions, close, grid_options, in_a_sentence
 from inorder.evidence.track_record.entries import ENTRIES, Entry, Say, entry
+from inorder.evidence.track_record.planned import DoesPlans, digests_of
 from inorder.evidence.track_record.table import Reproduction, picture, refresh
 from inorder.evidence.track_record.witness import keep_witness
 from specs.errors import (
@@ -40,22 +41,26 @@ PAGE = CHECKOUT / "docs" / "track-record.md"
 TIMES = 3
 CELL_FILES = ".cells"
 PICTURE = "track-record.svg"
-CODE = ("specs", "reference_impl", "conformance", "drivers/java", "inorder/evidence/track_record")
+CODE = ("specs", "reference_impl", "conformance", "drivers", "inorder/evidence/track_record")
 """What a reproduction depends on."""
 
 
 def reproduce(chosen: Entry, times: int, folder: Path, say: Say) -> Reproduction:
     """Run an entry's two sides, `times` seeds each; the runs lie in `folder`/ID/red|green/SEED."""
     seeds = range(1, times + 1)
+    own = folder / chosen.id
     sides = [
-        trial(target, chosen.profile, chosen.judged_by, seeds, folder / chosen.id / side, say)
+        trial(target, chosen.profile, chosen.judged_by, seeds, own / side, say)
         for side, target, trial in (
             ("red", chosen.red, chosen.trial),
             ("green", chosen.green, chosen.green_trial or chosen.trial),
         )
     ]
     today = datetime.fromtimestamp(host_clock().wall_us() / 1e6, UTC).date().isoformat()
-    return Reproduction(chosen, sides[0], sides[1], today)
+    plans: tuple[tuple[str, ...], tuple[str, ...]] = (), ()
+    if isinstance(chosen.trial, DoesPlans):
+        plans = digests_of(own / "red", seeds), digests_of(own / "green", seeds)
+    return Reproduction(chosen, sides[0], sides[1], today, plans)
 
 
 def _chosen(names: Sequence[str]) -> list[Entry]:

@@ -1,9 +1,10 @@
 """What an entry of the track record is, and the list of them.
 
 An entry names a bug, the clause or wire rule that judges it, and two releases. Nothing in an entry knows the bug's
-mechanism: a trial is an ordinary run (the wire machine, a client at work, or a scene with several), and the same
-clause judges both sides by the same profile, so that a difference is the release's. That profile is what the red
-release's users were told (*as documented*); its profile *as built* excuses the bug, with the source.
+mechanism: a trial is an ordinary run (the wire machine, a client at work, a scene with several, or a drawn plan), and
+the same clause judges both sides by the same profile, so that a difference is the release's. That profile is what the
+red release's users were told (*as documented*); its profile *as built* excuses the bug, with the source. A system whose
+profiles excuse no release has one profile for both.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from conformance.targets.driven import profile_of
 from inorder.evidence.track_record import scenes, with_go
 from inorder.evidence.track_record.by_table import ALONE, choose_with_java
 from inorder.evidence.track_record.on_the_wire import ask_over_the_wire
+from inorder.evidence.track_record.planned import Planned
 from inorder.evidence.track_record.tapped import SHORT, SMALL_FILES, Played
 from inorder.evidence.track_record.with_go import SmallPlan
 from inorder.evidence.track_record.with_java import consume_with_java
@@ -56,6 +58,10 @@ def _conform(target: str, profile: str) -> str:
     return f"inorder conform --target {target} --profile {profile} --seed 1"
 
 
+def _conform_alone(target: str) -> str:
+    return f"inorder conform --target {target} --seed 1"
+
+
 def _reproduce(name: str) -> str:
     return f"python -m inorder.evidence.track_record {name}"
 
@@ -65,19 +71,20 @@ def _of_go(
     bug: str,
     judged_by: str,
     trial: SmallPlan,
-    broker: str = "rocketmq-local:5.4.0",
     red: str = "go:2.1.2",
     green: str = "java:5.4.0",
 ) -> Entry:
-    """A bug of the Go client, by the same plan on the same broker: of the newest one, and Java has it not."""
-    ours = "reference" if broker == "reference" else "rocketmq-5.2-orderly-documented"
+    """A bug of the Go client, by the same plan on our broker, which sees what clients ask for.
+
+    Of the newest one, and Java has it not.
+    """
     return Entry(
         name,
         bug,
         judged_by,
-        f"{broker}+{red}",
-        f"{broker}+{green}",
-        f"{ours}{BESIDE}rocketmq-go-orderly-documented",
+        f"reference+{red}",
+        f"reference+{green}",
+        f"reference{BESIDE}rocketmq-go-orderly-documented",
         trial,
         _reproduce(name),
     )
@@ -91,6 +98,14 @@ RELEASE_IS_ANSWERED_LATE = parse_rule("UNLOCK_BATCH_MQ#1@a=delay-answer:900")
 
 MORE_PER_CALL = replace(SHORT, batch=2, max_reconsume_times=3, suspend_ms=300)
 SHORT_LEASES = replace(SHORT, lock_interval_ms=500, client_lease_ms=5_000, broker_lease_ms=10_000)
+
+FEW_CHANGES = Planned(changes=2)
+"""A round of `conform` with half of its changes: a second consumer comes, and one goes or a third comes."""
+AUTOMATIC = "group.protocol=consumer,enable.auto.commit=true"
+PAUSES = "app.on.failure=pause"
+STATES = "app.rollups=true,app.filters=state"
+BELOW = "app.consumer=ordered,app.filters=below"
+WILD = "app.consumer=ordered,app.filters=wild"
 
 ENTRIES: tuple[Entry, ...] = (
     Entry(
@@ -214,7 +229,6 @@ ENTRIES: tuple[Entry, ...] = (
         "with automatic commits the result Commit stores nothing: all comes again for the next owner",
         "CMT-2",
         SmallPlan(with_go.committed),
-        broker="reference",
     ),
     _of_go(
         "B-34b",
@@ -239,7 +253,6 @@ ENTRIES: tuple[Entry, ...] = (
         "a suspended message does not come again: it is passed, and lost with the next commit",
         "ORD-3",
         SmallPlan(with_go.suspended_once),
-        broker="reference",
         red="go:2.1.0",
         green="go:2.1.2",
     ),
@@ -248,7 +261,6 @@ ENTRIES: tuple[Entry, ...] = (
         "a consumer that leaves does not give its lanes back: the next one waits until the lease has expired",
         "LSE-16",
         SmallPlan(with_go.all_well, leaves=True),
-        broker="reference",
         red="go:2.1.1",
         green="go:2.1.2",
     ),
@@ -266,6 +278,70 @@ ENTRIES: tuple[Entry, ...] = (
             rules=(RELEASE_IS_ANSWERED_LATE,),
         ),
         _reproduce("lock-after-release"),
+    ),
+    Entry(
+        "K-1",
+        "with the new protocol of groups an automatic commit passes the record in work: who takes over after a crash "
+        "never sees it",
+        "CMT-1",
+        f"kafka-local:4.3.1+java:4.4.0,{AUTOMATIC}",
+        f"kafka-local:4.3.1+java:4.1.0,{AUTOMATIC}",
+        "kafka-java-auto",
+        FEW_CHANGES,
+        _conform_alone(f"kafka-local:4.3.1+java:4.4.0,{AUTOMATIC}"),
+    ),
+    Entry(
+        "K-2",
+        "resuming a partition that is not paused takes the consumer back to an older offset: finished records come "
+        "again",
+        "ORD-10",
+        f"kafka-local:4.3.1+librdkafka:2.3.0,{PAUSES}",
+        f"kafka-local:4.3.1+librdkafka:2.4.0,{PAUSES}",
+        "kafka-librdkafka",
+        FEW_CHANGES,
+        _conform_alone(f"kafka-local:4.3.1+librdkafka:2.3.0,{PAUSES}"),
+    ),
+    Entry(
+        "N-1",
+        "a rollup on a consumer's other subject, while a message is in work, skips the next message: it is never "
+        "delivered",
+        "LIV-1",
+        f"nats-local:2.14.3,{STATES}",
+        f"nats-local:2.15.2,{STATES}",
+        "nats-queue",
+        FEW_CHANGES,
+        _conform_alone(f"nats-local:2.14.3,{STATES}"),
+    ),
+    Entry(
+        "N-2",
+        "a consumer with a second filter that nothing matches is not given what was there before it",
+        "LIV-1",
+        f"nats-local:2.11.1,{BELOW}",
+        f"nats-local:2.12.1,{BELOW}",
+        "nats-ordered",
+        FEW_CHANGES,
+        _conform_alone(f"nats-local:2.11.1,{BELOW}"),
+    ),
+    Entry(
+        "N-3",
+        "the same where the second filter has a wildcard in its midst",
+        "LIV-1",
+        f"nats-local:2.11.1,{WILD}",
+        f"nats-local:2.12.1,{WILD}",
+        "nats-ordered",
+        FEW_CHANGES,
+        _conform_alone(f"nats-local:2.11.1,{WILD}"),
+    ),
+    Entry(
+        "R-1",
+        "an entry that was deleted while it was pending stays in front of its group for ever: nothing behind it is "
+        "delivered",
+        "LIV-1",
+        "redis-local:6.2.14,app.states=true",
+        "redis-local:7.0.15,app.states=true",
+        "redis-streams",
+        Planned(changes=2, messages=240),
+        _conform_alone("redis-local:6.2.14,app.states=true"),
     ),
 )
 

@@ -25,17 +25,26 @@ HEAD = (
 
 @dataclass(frozen=True, slots=True)
 class Reproduction:
-    """An entry that was run: one result per seed on each side; date: ISO."""
+    """An entry that was run: one result per seed on each side; date: ISO.
+
+    plans: the digests of the plans that each side did, red first, by seed; none where a trial is no plan.
+    """
 
     entry: Entry
     red: Sequence[Judged]
     green: Sequence[Judged]
     date: str
+    plans: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
 
     @property
     def reproduced(self) -> bool:
-        """Refuted at least once in the red release, upheld each time in the green one."""
-        return self.red_times > 0 and self.green_times == len(self.green) > 0
+        """Refuted at least once in the red release, upheld each time in the green one, by the same plans."""
+        return self.red_times > 0 and self.green_times == len(self.green) > 0 and self.is_one_plan
+
+    @property
+    def is_one_plan(self) -> bool:
+        """Did both sides do the same?"""
+        return self.plans[0] == self.plans[1]
 
     @property
     def red_times(self) -> int:
@@ -48,18 +57,22 @@ class Reproduction:
     def to_json(self) -> dict[str, Any]:
         sides = {"red": self.red, "green": self.green}
         told = {side: [_to_json(each) for each in results] for side, results in sides.items()}
-        return {"entry": self.entry.id, **told, "date": self.date}
+        return {"entry": self.entry.id, **told, "date": self.date, "plans": self.plans}
 
     @classmethod
     def from_json(cls, entry: Entry, data: Mapping[str, Any]) -> Reproduction:
         """What `to_json` told of this entry."""
         red, green = ([_from_json(each) for each in data[side]] for side in ("red", "green"))
-        return cls(entry, red, green, data["date"])
+        plans = tuple(data["plans"][0]), tuple(data["plans"][1])
+        return cls(entry, red, green, data["date"], plans)
 
     def wrong(self) -> str:
         """Why it counts as not reproduced, a sentence; empty when it was."""
         if self.reproduced:
             return ""
+        if not self.is_one_plan:
+            red, green = (", ".join(each) or "none" for each in self.plans)
+            return f"{self.entry.id} was not reproduced: its sides did other plans ({red}; {green})"
         shown = [
             f"{target}: " + ", ".join(each.verdict.value for each in results)
             for target, results in ((self.entry.red, self.red), (self.entry.green, self.green))
@@ -69,6 +82,8 @@ class Reproduction:
     def line(self) -> str:
         entry = self.entry
         rate = f"red {self.red_times} of {len(self.red)}, green {self.green_times} of {len(self.green)}"
+        if self.plans[0]:
+            rate += f", plans {' '.join(f'`{each}`' for each in self.plans[0])}"
         green = f"`{entry.green}`" + (f", {entry.green_setting}" if entry.green_setting else "")
         cells = (
             entry.id, entry.bug, entry.judged_by, f"`{entry.red}`", green, rate, self.date,

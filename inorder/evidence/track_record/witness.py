@@ -2,6 +2,10 @@
 
 inorder explain docs/track-record/B-77c
 inorder check docs/track-record/B-77c
+
+Where the run did a plan, it goes with the witness, so that it can be done once more:
+
+inorder replay docs/track-record/K-1
 """
 
 from __future__ import annotations
@@ -12,8 +16,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from conformance import again
+from conformance.parts.places import CHECKOUT
 from conformance.reports.view import VERDICT_FILE
-from conformance.run import judge
+from conformance.run import NAMES, judge
 from specs import profiles
 from specs.errors import SpecError
 from specs.history.row import Row
@@ -45,6 +51,11 @@ def keep_witness(found: Judged, run: Path, folder: Path) -> None:
     ]
     if folder.exists():
         shutil.rmtree(folder)
+    # Whoever does it again has another machine; only the names that the plan's runs begin with are of use.
+    environment = {NAMES: info.environment[NAMES]} if NAMES in info.environment else {}
+    info = replace(info, environment=environment)
+    if info.plan is not None:
+        info = replace(info, replay=again.command("replay", _in_checkout(folder)))
     history = write_history(folder, info, rows, as_text=True)
     profile = profiles.load(info.profile or "")
     # It is kept in the repository, where the version that judged it is the commit's.
@@ -53,6 +64,11 @@ def keep_witness(found: Judged, run: Path, folder: Path) -> None:
         raise SpecError(f"the witness of {found.id} alone is {verdict.clauses[0].verdict.value}")
     text = json.dumps(verdict.to_json(), indent=2, sort_keys=True, ensure_ascii=False)
     (folder / VERDICT_FILE).write_text(text + "\n", encoding="utf-8")
+
+
+def _in_checkout(folder: Path) -> Path:
+    """As whoever stands in a checkout names it."""
+    return folder.relative_to(CHECKOUT) if folder.is_relative_to(CHECKOUT) else folder
 
 
 def _with_what_explains(witness: Sequence[Row], rows: Sequence[Row]) -> list[Row]:

@@ -113,12 +113,19 @@ def test_an_entry_is_judged_by_a_clause_that_its_profile_claims(entry: Entry) ->
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda each: each.id)
 def test_a_bug_is_claimed_as_documented_and_excused_as_built(entry: Entry) -> None:
-    """Of a release that never promised it, both profiles say so, and its promise is the next release's."""
+    """Of a release that never promised it, both profiles say so, and its promise is the next release's.
+
+    A system whose profile excuses no release has one for all of them, and promises it in so many words.
+    """
     built, documented = load(as_built(entry.red)), load(as_documented(entry.red))
     if entry.judged_by in RULES:
         assert (built.rules[entry.judged_by].status, documented.rules) == ("allowed", {})
         return
     claim = built.claim(entry.judged_by)
+    if built == documented:
+        assert (claim.status, claim.source.startswith("docs/sources.md#")) == ("claimed", True)
+        assert entry.profile == as_documented(entry.red) == as_documented(entry.green)
+        return
     assert (claim.source.startswith("docs/sources.md#"), bool(claim.reason)) == (True, True)
     if claim.status == "not_applicable":
         assert documented.claim(entry.judged_by) == claim
