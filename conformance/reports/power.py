@@ -116,18 +116,15 @@ class Power:
     def words(self, runs: int) -> str:
         """For a table's cell."""
         after = f"{self.slowest} run{'' if self.slowest == 1 else 's'}"
-        if len(self.bugs) == 1:
+        if len(self.bugs) > 1:
             found = (
-                f"such searches found the planted bug of this clause, after {after} at most"
-                if self.found
-                else f"the planted bug of this clause is not found by every search of {self.bugs[0].most} runs"
+                f"found {self.found} of {len(self.bugs)} planted bugs, the slowest after {after}"
             )
+        elif self.found:
+            found = f"found the planted bug after {after} at most"
         else:
-            found = (
-                f"such searches found {self.found} of {len(self.bugs)} planted bugs of this clause, "
-                f"the slowest after {after}"
-            )
-        return f"{found}; one of {runs:,} runs finds one with {percent(self.chance(runs))}"
+            found = f"of {self.bugs[0].most} runs did not all find the planted bug"
+        return f"such searches {found}; {runs:,} runs find one with {percent(self.chance(runs))}"
 
 
 def percent(chance: Chance) -> str:

@@ -30,7 +30,9 @@ def found_after() -> str:
     seeds = sorted({int(seed) for bug in searched for seed in bug["runs"]})
     curves = {}
     for seed in seeds:
-        runs = [bug["runs"].get(str(seed)) for bug in searched]
+        if any(str(seed) not in bug["runs"] for bug in searched):
+            continue  # of a seed by which only some were searched for the line would end too low
+        runs = [bug["runs"][str(seed)] for bug in searched]
         curves[f"seed {seed}"] = report.found_after([run for run in runs if run is not None])
     title = "Planted bugs that a search has found after so many runs"
     return svg.render(report.found_picture("power", title, curves, len(searched)))

@@ -18,7 +18,7 @@ from specs import glossary
 from specs.history.runinfo import RunInfo
 from specs.history.store import History, write_history
 from specs.history.text import parse_history
-from specs.verdicts.verdict import RunVerdict, Verdict
+from specs.verdicts.verdict import Coverage, RunVerdict, Verdict
 from tests.conformance.reports import hostile
 
 Make = Callable[..., Verdict]
@@ -325,3 +325,12 @@ def test_a_sentence_is_explained_once_a_word(sentence: str, shown: str) -> None:
     """Whole words, whatever else is escaped."""
     told = str(html._explained(sentence))
     assert re.sub(r"<a [^>]*>(.*?)</a>", lambda found: found[1].upper(), told) == shown
+
+
+def test_the_page_draws_how_a_search_saturated(upheld: VerdictView) -> None:
+    """Where the verdict says so; without it there is no such part."""
+    growth = Coverage(9, 30, 0, growth=((1, 4), (7, 8), (30, 9)))
+    page = html.render(replace(upheld, coverage=growth), None)
+    assert "How the search saturated" in page
+    assert "states: 4 after 1, 8 after 7, 9 after 30" in page
+    assert "How the search saturated" not in html.render(upheld, None)

@@ -94,18 +94,20 @@ def test_a_bug_that_no_search_found_lowers_what_is_said() -> None:
     assert (both.found, both.slowest) == (1, 2)
     assert both.chance(150).estimate == pytest.approx(0.5)
     assert both.words(150).startswith(
-        "such searches found 1 of 2 planted bugs of this clause, the slowest after 2 runs"
+        "such searches found 1 of 2 planted bugs, the slowest after 2 runs; 150 runs find one with "
     )
 
 
 def test_words_for_one_bug_and_for_several() -> None:
     assert Power("X", (bug(1, 1),)).words(150) == (
-        "such searches found the planted bug of this clause, after 1 run at most; "
-        "one of 150 runs finds one with more than 99.9 %"
+        "such searches found the planted bug after 1 run at most; "
+        "150 runs find one with more than 99.9 %"
     )
     words = Power("X", (bug(2, 3), bug(41, 12))).words(1_500)
-    assert words.startswith("such searches found 2 of 2 planted bugs of this clause, the slowest")
-    assert "is not found by every search of 300 runs" in Power("X", (bug(3, None),)).words(10)
+    assert words.startswith("such searches found 2 of 2 planted bugs, the slowest")
+    assert "searches of 300 runs did not all find the planted bug" in Power(
+        "X", (bug(3, None),)
+    ).words(10)
 
 
 def test_percents_are_rounded_down() -> None:
@@ -152,8 +154,8 @@ def searched(upheld: VerdictView) -> VerdictView:
 
 def test_an_upheld_clause_says_what_it_is_worth(searched: VerdictView) -> None:
     clause = next(each for each in searched.clauses if each.id == "LSE-1")
-    assert "planted bugs of this clause" in power.worth(searched, clause)
-    assert "of 150 runs" in power.worth(searched, clause)
+    assert "planted bugs, the slowest after" in power.worth(searched, clause)
+    assert "; 150 runs find one with" in power.worth(searched, clause)
 
 
 def test_what_is_not_such_a_search_says_nothing(searched: VerdictView, make_verdict: Make) -> None:
