@@ -36,8 +36,8 @@ Rules = Callable[[int], tuple[ListenerRule, ...]]
 
 
 def never_well(number: int) -> tuple[ListenerRule, ...]:
-    """A message is suspended each time, until it is given up."""
-    return (ListenerRule(Outcome.SUSPEND, number=number),)
+    """A message is suspended each time, for as long as the call asks, until it is given up."""
+    return (ListenerRule(Outcome.SUSPEND, SUSPEND_MS, number=number),)
 
 
 def suspended_once(number: int) -> tuple[ListenerRule, ...]:

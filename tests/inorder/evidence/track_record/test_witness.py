@@ -39,6 +39,10 @@ def test_bugs_of_the_java_client_have_one() -> None:
     assert {path.name for path in KEPT} <= {each.id for each in ENTRIES}
 
 
+PASSED = frozenset({"ORD-3", "RTY-4", "RTY-7"})
+"""One deed that each of them forbids: a call goes beyond a message that failed."""
+
+
 @pytest.mark.parametrize("folder", KEPT, ids=lambda folder: folder.name)
 def test_a_kept_witness_is_refuted_again_and_explained(folder: Path) -> None:
     entry = next(each for each in ENTRIES if each.id == folder.name)
@@ -50,7 +54,9 @@ def test_a_kept_witness_is_refuted_again_and_explained(folder: Path) -> None:
     refuted = [
         each["id"] for each in json.loads(judged.stdout)["clauses"] if each["verdict"] == "refuted"
     ]
-    assert refuted == [entry.judged_by]
+    same = PASSED if entry.judged_by in PASSED else frozenset()
+    assert entry.judged_by in refuted
+    assert set(refuted) - same <= {entry.judged_by}
     told = CliRunner().invoke(root, ["explain", str(folder)])
     assert f"REFUTED  {entry.judged_by}" in told.stdout
 
