@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
@@ -102,12 +103,12 @@ def why_not_here(entry: Entry) -> str | None:
         target = find(side)
         assert isinstance(target, ServedTarget)
         version = target.parties["broker"].rpartition(" ")[2]
-        there = {
-            kafka_target.KafkaTarget: lambda v=version: kafka.server_jars(v).present,
-            nats_target.NatsTarget: lambda v=version: nats.present(v),
-            redis_target.RedisTarget: lambda v=version: redis.present(v),
-        }[type(target)]
-        if not there():
+        there: Mapping[type[ServedTarget], Callable[[str], bool]] = {
+            kafka_target.KafkaTarget: lambda version: kafka.server_jars(version).present,
+            nats_target.NatsTarget: nats.present,
+            redis_target.RedisTarget: redis.present,
+        }
+        if not there[type(target)](version):
             return f"needs the server of {side}; it is fetched or built when the entry is done once"
         if isinstance(target, kafka_target.KafkaTarget):
             for part in ("java", "maven"):
