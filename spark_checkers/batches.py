@@ -24,7 +24,7 @@ class Work:
 
     __slots__ = ("back", "calls", "cut", "latest", "letters", "manual", "running", "size", "whole")
 
-    def __init__(self, size: int, whole: bool = False) -> None:
+    def __init__(self, size: int, *, whole: bool = False) -> None:
         self.size = size
         self.whole = whole  # nothing of the next call can be cut off
         self.cut: int | None = None  # the call of which something may be
@@ -107,7 +107,7 @@ class BatchLane(Machine):
         return True
 
     def _work(self, name: int) -> Work:
-        return self.works.setdefault(name, Work(self.config.batch, self.context.info.closed_world))
+        return self.works.setdefault(name, Work(self.config.batch, whole=self.context.info.closed_world))
 
     def begins(self, op: Op) -> None:
         if op.kind is Kind.RESET:

@@ -23,7 +23,7 @@ class Calls:
 
     __slots__ = ("call", "failed", "owed", "rows", "stored", "whole")
 
-    def __init__(self, whole: bool = False) -> None:
+    def __init__(self, *, whole: bool = False) -> None:
         self.whole = whole
         self.call = NONE
         self.rows: list[Op] = []
@@ -67,7 +67,7 @@ class CallLane(Machine):
 
     def takes(self, stretch: Stretch) -> bool:
         calls = self.calls.setdefault(
-            stretch.first.incarnation, Calls(self.context.info.closed_world)
+            stretch.first.incarnation, Calls(whole=self.context.info.closed_world)
         )
         if calls.owed or calls.failed:
             return False
@@ -88,10 +88,10 @@ class CallLane(Machine):
             self.calls[op.incarnation] = Calls(whole=True)
         elif op.offset >= 0 and op.kind is Kind.DELIVER:
             self._deliver(
-                self.calls.setdefault(op.incarnation, Calls(self.context.info.closed_world)), op
+                self.calls.setdefault(op.incarnation, Calls(whole=self.context.info.closed_world)), op
             )
         elif op.offset >= 0 and op.kind is Kind.DEAD_LETTER:
-            calls = self.calls.setdefault(op.incarnation, Calls(self.context.info.closed_world))
+            calls = self.calls.setdefault(op.incarnation, Calls(whole=self.context.info.closed_world))
             if op.outcome is not Outcome.OK and op.offset not in calls.stored:
                 calls.failed[op.offset] = op
 

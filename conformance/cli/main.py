@@ -108,7 +108,7 @@ class Root(click.Group):
         args: Sequence[str] | None = None,
         prog_name: str | None = None,
         complete_var: str | None = None,
-        standalone_mode: bool = True,
+        standalone_mode: bool = True,  # noqa: FBT002  # as click's
         **extra: Any,
     ) -> Any:
         """As click's, but standalone it exits with the codes of this command line, whatever happens."""

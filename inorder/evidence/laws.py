@@ -331,7 +331,7 @@ class Hearing:
     reasons: list[str] = field(default_factory=list)
     least: int | None = None
 
-    def add(self, clause: str, law: str, broken: str | None, at_stake: bool = True) -> None:
+    def add(self, clause: str, law: str, broken: str | None, *, at_stake: bool = True) -> None:
         count = self.counts.setdefault((clause, law), Count())
         count.histories += at_stake
         if broken is not None:
@@ -370,7 +370,7 @@ def hear_valid(
                 if tally.violations and clause not in against:
                     said.setdefault(clause, f"{info.run}: {tally.explanation}")
         for each in asked:
-            hearing.add(each.id, law, said.get(each.id), each in at_stake)
+            hearing.add(each.id, law, said.get(each.id), at_stake=each in at_stake)
     for each in (clause for clause in at_stake if hearing.wants(clause.id, NEEDS)):
         left = [
             times

@@ -215,7 +215,7 @@ class Producer:
         Raises NotReachable when no broker is known for the topic.
         """
         return await self._sent(
-            self._message(topic, body, key, tags, keys, properties, None, queue, selector, True)
+            self._message(topic, body, key, tags, keys, properties, None, queue, selector, oneway=True)
         )
 
     async def send_batch(
@@ -290,6 +290,7 @@ class Producer:
         delay_level: int | None,
         queue: int | None,
         selector: Selector | None,
+        *,
         oneway: bool = False,
     ) -> SendMessage:
         if queue is not None and selector is not None:

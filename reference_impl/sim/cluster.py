@@ -552,6 +552,7 @@ class Cluster:
         topic: str,
         count: int,
         key: str | None = None,
+        *,
         batch: bool = False,
         tags: str | None = None,
         delay_level: int | None = None,

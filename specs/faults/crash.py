@@ -43,7 +43,7 @@ HEALING_SAYS = (
 ALSO = ("kill_consumer",)
 
 
-def inject(rig: Rig, client: str, silent: bool = False) -> None:
+def inject(rig: Rig, client: str, *, silent: bool = False) -> None:
     rig.kill(client, silent=silent)
 
 

@@ -41,7 +41,7 @@ SAYS = (
 )
 
 
-def inject(rig: Rig, a: str, b: str, code: int, answer: bool = False) -> None:
+def inject(rig: Rig, a: str, b: str, code: int, *, answer: bool = False) -> None:
     rig.trouble(Trouble.DROP_NEXT, a, b, code, answer=answer)
 
 

@@ -362,7 +362,7 @@ class _History:
         self._call("next", heir, (other, group, queue), plain=True)
 
     def _call(
-        self, verb: str, me: dict[str, Any], place: tuple[str, str, int], plain: bool = False
+        self, verb: str, me: dict[str, Any], place: tuple[str, str, int], *, plain: bool = False
     ) -> None:
         if self.tidy:
             self.now = max(self.now, self.ended)

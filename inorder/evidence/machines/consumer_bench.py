@@ -220,7 +220,7 @@ class ConsumerBench(Bench):
         else:
             self.others.discard(queue)
 
-    def returns(self, which: int, outcome: str, manual: bool, suspend_ms: int) -> None:
+    def returns(self, which: int, outcome: str, *, manual: bool, suspend_ms: int) -> None:
         """A call ends, if one runs."""
         if not self.calls or self.is_stopped:
             return
@@ -286,7 +286,7 @@ class ConsumerBench(Bench):
         for _ in range(6):
             self.wait(1_200)
             for _ in range(len(self.calls)):
-                self.returns(0, Outcome.SUCCESS, False, -1)
+                self.returns(0, Outcome.SUCCESS, manual=False, suspend_ms=-1)
         if self.stopping_ms is None:
             ours = [queue for topic in sorted(self.queues) for queue in self.share(topic)]
             if sorted(self.lanes) != sorted(ours):

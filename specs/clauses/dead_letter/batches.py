@@ -46,7 +46,7 @@ class Work:
 
     __slots__ = ("again", "begun", "current", "last", "letters", "manual", "size")
 
-    def __init__(self, size: int, begun: bool = False) -> None:
+    def __init__(self, size: int, *, begun: bool = False) -> None:
         self.size = size  # so many messages a call holds at most
         self.begun = begun  # something of it was seen before
         self.manual = False
@@ -137,7 +137,7 @@ class BatchesJudge(Judge):
         work = self.works.get(row.incarnation)
         if work is None:
             work = self.works[row.incarnation] = Work(
-                self.config.batch, self.context.info.closed_world
+                self.config.batch, begun=self.context.info.closed_world
             )
         return work
 

@@ -87,7 +87,7 @@ def received(offset: int, key: str = "a") -> dict[str, object]:
     }
 
 
-def handled(offset: int, ok: bool = True) -> dict[str, object]:
+def handled(offset: int, *, ok: bool = True) -> dict[str, object]:
     return {
         "event": "handled",
         "ok": ok,

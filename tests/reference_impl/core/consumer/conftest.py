@@ -147,6 +147,7 @@ class Bench:
     def returns(
         self,
         outcome: Outcome = Outcome.SUCCESS,
+        *,
         manual: bool = False,
         suspend_ms: int = -1,
         at: int = 0,
@@ -168,7 +169,7 @@ class Bench:
     def shut_down(self) -> list[Any]:
         return self.give(Shutdown())
 
-    def answer_held(self, code: int, keep: bool = False) -> None:
+    def answer_held(self, code: int, *, keep: bool = False) -> None:
         """Answers the open requests of that code; keep: later ones stay open too."""
         found = self._unhold(code)
         if keep:
@@ -176,7 +177,7 @@ class Bench:
         for request in found:
             self.give(Answered(request.token, self._answer(request)))
 
-    def fail_held(self, code: int, reason: str = "timeout", keep: bool = False) -> None:
+    def fail_held(self, code: int, reason: str = "timeout", *, keep: bool = False) -> None:
         """Fails the open requests of that code; keep: later ones stay open too."""
         found = self._unhold(code)
         if keep:

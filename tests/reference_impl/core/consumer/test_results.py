@@ -49,7 +49,7 @@ def test_auto_mode(
     b.append(5)
     b.returns()
     b.returns()
-    b.returns(outcome, manual, suspend_ms=500)
+    b.returns(outcome, manual=manual, suspend_ms=500)
     check(b, offset, when, then)
 
 
@@ -115,11 +115,11 @@ def test_exhausted_and_acknowledged(bench: Any, outcome: Outcome, manual: bool) 
     """Auto: the message is finished. Manual: it stays taken, the lane goes on, a later COMMIT passes it."""
     b = bench(max_reconsume_times=0).start()
     b.append(2)
-    b.returns(outcome, manual)
+    b.returns(outcome, manual=manual)
     assert b.offsets == [1]
     (pq,) = b.consumer.lanes.values()
     assert pq.offset == (-1 if manual else 1)
-    b.returns(Outcome.COMMIT, manual)
+    b.returns(Outcome.COMMIT, manual=manual)
     assert pq.offset == 2
 
 
