@@ -108,6 +108,8 @@ HELD_ELSEWHERE: Mapping[str, str] = {
     r".*: python -m inorder\.evidence\.track_record (?:B-54|B-61|B-77[bce]|lock-after-release)": (
         "tests/inorder/evidence/track_record/test_tapped.py"
     ),
+    # A driver with a process for each client needs the system that it speaks to.
+    r'.*: inorder chaos .* --target "exec:python3 driver\.py"': "tests/chaos/test_toys.py",
     r"docs/mqadmin\.md: mqadmin .*": "tests/conformance/parts/test_mqadmin.py",
     r".*: pip install (?:\./inorder-|\"|CHECKOUT).*": "tests/tools/test_release.py",
     r".*: make release": "tests/tools/test_release.py",

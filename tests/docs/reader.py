@@ -108,14 +108,13 @@ class Reader:
         """What the page takes for granted in its reader's folder."""
         if page == "README.md":
             (self.folder / "two-owners.txt").write_text(TWO_OWNERS, encoding="utf-8")
+            (self.folder / "tests").mkdir()
+            (self.folder / "tests" / "test_mine.py").write_text("def test_mine():\n    pass\n")
             for step in steps(ROOT / "docs" / "import.md"):
                 if isinstance(step, File):
                     (self.folder / step.name).write_text(step.text, encoding="utf-8")
-        if page in ("docs/targets.md", "docs/chaos.md"):
-            for name in ("hosted.py", "networked.py", "queue_server.py"):
-                if (TOYS / name).exists():
-                    shutil.copy(TOYS / name, self.folder)
-            shutil.copy(TOYS / "networked.py", self.folder / "driver.py")
+        if page == "docs/targets.md":
+            shutil.copy(TOYS / "hosted.py", self.folder)
         of_it = (step.text for step in steps(ROOT / page) if isinstance(step, Command))
         if any(" docs/" in how.replaced(text, how.STANDS_FOR) for text in of_it):
             (self.folder / "docs").symlink_to(ROOT / "docs")
