@@ -298,7 +298,8 @@ def _came_to(verdict: VerdictView, clause: ClauseView) -> tuple[Status, str, str
 def _of_check(check: CheckView) -> Case:
     status = {True: Status.PASSED, False: Status.BROKEN, None: Status.SKIPPED}[check.ok]
     word = {True: "passed", False: THE_RUN, None: IDLE_CHECK}[check.ok]
-    why = "; ".join(filter(None, (check.title, check.detail)))
+    told = ": ".join(filter(None, (check.title, check.detail)))
+    why = f"not met: {told}" if check.ok is False else told
     return Case(
         id=check.id,
         name=shown(f"{check.id} {check.title}"),
@@ -308,8 +309,6 @@ def _of_check(check: CheckView) -> Case:
         severity=_SEVERITY["MET"],
         statement=clean(f"A check of the run, not of what was judged: {check.title}."),
         message="" if check.ok else clean(f"{word}: {why}"),
-        details=clean(why) if check.ok is False else "",
-        facts=(("found", clean(check.detail)),) if check.detail else (),
     )
 
 

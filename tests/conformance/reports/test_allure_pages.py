@@ -145,7 +145,7 @@ def click(browser: Browser, words: str) -> None:
 
 OVERVIEW = {
     ("upheld", 2): ["UPHELD: 1 upheld", "100%", "Not claimed: does not apply", "reference under"],
-    ("upheld", 3): ["UPHELD: 1 upheld", "100%", "the run itself"],
+    ("upheld", 3): ["UPHELD: 1 upheld", "100%", "reference under"],
     ("refuted", 2): [
         "REFUTED: ",
         f"{MUTANT} under reference",
@@ -170,7 +170,7 @@ SAID = {
         "swim lanes",
         "replay command",
     ],
-    "inconclusive": ["the run itself: claimed clauses exercised; ORD-"],
+    "inconclusive": ["the run itself: not met: claimed clauses exercised: ORD-"],
 }
 
 

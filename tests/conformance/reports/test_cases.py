@@ -117,7 +117,7 @@ def test_each_verdict_has_a_category_of_its_own(
     words = [] if word is ClauseVerdict.UPHELD else [word.value.replace("_", " ")]
     assert category(found["status"], message) == words
     assert category("failed", "AssertionError: assert 1 == 2") == []
-    assert category("broken", "the run itself: claimed clauses exercised; ORD-2") == [
+    assert category("broken", "the run itself: not met: claimed clauses exercised: ORD-2") == [
         "the run itself"
     ]
 
