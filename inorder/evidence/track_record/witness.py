@@ -15,7 +15,6 @@ from pathlib import Path
 from conformance.reports.view import VERDICT_FILE
 from conformance.run import judge
 from specs import profiles
-from specs.clauses.catalogue import by_id
 from specs.errors import SpecError
 from specs.history.row import Row
 from specs.history.store import open_history, write_history
@@ -46,16 +45,6 @@ def keep_witness(found: Judged, run: Path, folder: Path) -> None:
     ]
     if folder.exists():
         shutil.rmtree(folder)
-    told = (
-        {*by_id()[found.id].needs, *(row.kind for row in found.witness)}
-        if found.id in by_id()
-        else {Kind.LOCK}
-    )
-    grants = any(row.kind is Kind.LOCK for row in rows)
-    if info.records is not None and grants and Kind.LOCK not in told:
-        # A grant is kept, and its renewals are left out: nobody is to miss them.
-        fewer = {level: set(kinds) - {Kind.LOCK} for level, kinds in info.records.items()}
-        info = replace(info, records={level: tuple(sorted(each)) for level, each in fewer.items()})
     history = write_history(folder, info, rows, as_text=True)
     profile = profiles.load(info.profile or "")
     # It is kept in the repository, where the version that judged it is the commit's.
