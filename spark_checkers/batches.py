@@ -107,7 +107,9 @@ class BatchLane(Machine):
         return True
 
     def _work(self, name: int) -> Work:
-        return self.works.setdefault(name, Work(self.config.batch, whole=self.context.info.closed_world))
+        return self.works.setdefault(
+            name, Work(self.config.batch, whole=self.context.info.closed_world)
+        )
 
     def begins(self, op: Op) -> None:
         if op.kind is Kind.RESET:

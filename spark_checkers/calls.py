@@ -88,10 +88,13 @@ class CallLane(Machine):
             self.calls[op.incarnation] = Calls(whole=True)
         elif op.offset >= 0 and op.kind is Kind.DELIVER:
             self._deliver(
-                self.calls.setdefault(op.incarnation, Calls(whole=self.context.info.closed_world)), op
+                self.calls.setdefault(op.incarnation, Calls(whole=self.context.info.closed_world)),
+                op,
             )
         elif op.offset >= 0 and op.kind is Kind.DEAD_LETTER:
-            calls = self.calls.setdefault(op.incarnation, Calls(whole=self.context.info.closed_world))
+            calls = self.calls.setdefault(
+                op.incarnation, Calls(whole=self.context.info.closed_world)
+            )
             if op.outcome is not Outcome.OK and op.offset not in calls.stored:
                 calls.failed[op.offset] = op
 

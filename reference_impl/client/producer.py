@@ -215,7 +215,9 @@ class Producer:
         Raises NotReachable when no broker is known for the topic.
         """
         return await self._sent(
-            self._message(topic, body, key, tags, keys, properties, None, queue, selector, oneway=True)
+            self._message(
+                topic, body, key, tags, keys, properties, None, queue, selector, oneway=True
+            )
         )
 
     async def send_batch(

@@ -98,7 +98,9 @@ class CallsJudge(Judge):
             case Kind.DEAD_LETTER if row.incarnation is not None and row.queue_offset is not None:
                 calls = self.calls.get(row.incarnation)
                 if calls is None:
-                    calls = self.calls[row.incarnation] = Calls(-1, begun=self.context.info.closed_world)
+                    calls = self.calls[row.incarnation] = Calls(
+                        -1, begun=self.context.info.closed_world
+                    )
                 if row.outcome is not Outcome.OK and row.queue_offset not in calls.given_up:
                     calls.failed[row.queue_offset] = row
             case _:
@@ -111,7 +113,9 @@ class CallsJudge(Judge):
             return NOTHING
         calls = self.calls.get(row.incarnation)
         if calls is None:
-            calls = self.calls[row.incarnation] = Calls(row.op_id, begun=self.context.info.closed_world)
+            calls = self.calls[row.incarnation] = Calls(
+                row.op_id, begun=self.context.info.closed_world
+            )
         is_next = row.op_id != calls.op and all(ended_before(each, row) for each in calls.rows)
         found = self.next_call(calls, row) if is_next else self.same_call(calls, row)
         if row.op_id != calls.op:

@@ -80,7 +80,9 @@ class SideBySideBench(ConsumerBench):
         )
         self._class = bug or consumer_class(self.config)  # type: ignore[assignment]  # of this mode
 
-    def returns(self, which: int, outcome: str, *, manual: bool = False, suspend_ms: int = -1) -> None:
+    def returns(
+        self, which: int, outcome: str, *, manual: bool = False, suspend_ms: int = -1
+    ) -> None:
         """A call ends, if one runs."""
         if not self.calls or self.is_stopped:
             return

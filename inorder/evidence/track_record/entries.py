@@ -228,7 +228,7 @@ ENTRIES: tuple[Entry, ...] = (
         "B-34a",
         "with automatic commits the result Commit stores nothing: all comes again for the next owner",
         "CMT-2",
-        SmallPlan(with_go.committed),
+        SmallPlan(with_go.committed, one_more_ms=13_000),
     ),
     _of_go(
         "B-34b",

@@ -26,8 +26,10 @@ LIMIT = 2
 SUSPEND_MS = 500
 FIRST_SEND_MS = 4_000
 """By then a consumer has its lane."""
-TO_THE_END_MS = 8_000
-ONE_MORE_MS = FIRST_SEND_MS + 5_000
+TO_THE_END_MS = 3_000
+ONE_MORE_MS = 5_000
+PERSIST_FIRST_MS = 10_000
+"""Neither client reports an offset by itself before that; it has no setting."""
 LEAVES_MS = FIRST_SEND_MS + 3_000
 """By then all messages were worked on."""
 
@@ -77,11 +79,13 @@ def all_well(_number: int) -> tuple[ListenerRule, ...]:
 class SmallPlan:
     """A small plan as a trial: one lane, one consumer, one key's messages, of which one fails.
 
-    leaves: a second consumer stands by, and the one that has the lane leaves in good order.
+    leaves: a second consumer stands by, and the one that has the lane leaves in good order. one_more_ms: how long after
+    the others the last message is sent.
     """
 
     rules: Rules
     leaves: bool = False
+    one_more_ms: int = ONE_MORE_MS
 
     def __call__(
         self,
@@ -124,7 +128,11 @@ class SmallPlan:
             seed=seed,
             topology=Topology(topics=(TopicPlan(topic, 1),), groups=(group,)),
             config=replace(
-                target.config, max_reconsume_times=LIMIT, suspend_ms=SUSPEND_MS, batch=1
+                target.config,
+                max_reconsume_times=LIMIT,
+                suspend_ms=SUSPEND_MS,
+                batch=1,
+                persist_first_ms=PERSIST_FIRST_MS,
             ),
             clients=(
                 ClientPlan(shop, "producer"),
@@ -135,10 +143,10 @@ class SmallPlan:
                 *(Action(0, "start", {"client": each}) for each in workers),
                 Action(FIRST_SEND_MS, "send", send),
                 *stops,
-                Action(ONE_MORE_MS, "send", {**send, "count": 1}),
+                Action(FIRST_SEND_MS + self.one_more_ms, "send", {**send, "count": 1}),
             ),
             listener=self.rules(number),
-            until_ms=FIRST_SEND_MS + TO_THE_END_MS,
+            until_ms=FIRST_SEND_MS + self.one_more_ms + TO_THE_END_MS,
         )
 
 

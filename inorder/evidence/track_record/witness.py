@@ -56,14 +56,6 @@ def keep_witness(found: Judged, run: Path, folder: Path) -> None:
     info = replace(info, environment=environment)
     if info.plan is not None:
         info = replace(info, replay=again.command("replay", _in_checkout(folder)))
-    if info.records is not None and not any(row.kind is Kind.LOCK for row in rows):
-        # Whoever renewed a lease meanwhile is left out: nobody is to miss it.
-        kept_kinds = {
-            level: tuple(set(kinds) - {Kind.LOCK}) for level, kinds in info.records.items()
-        }
-        info = replace(
-            info, records={level: tuple(sorted(kinds)) for level, kinds in kept_kinds.items()}
-        )
     history = write_history(folder, info, rows, as_text=True)
     profile = profiles.load(info.profile or "")
     # It is kept in the repository, where the version that judged it is the commit's.
