@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from conformance.cli import completion
 from conformance.cli.options import JSON, carried, print_json
 from conformance.cli.people import tell
 from conformance.reports import statement_pages as pages
@@ -24,7 +25,13 @@ _BY_SUFFIX = {".md": MARKDOWN, ".markdown": MARKDOWN, ".json": JSON, ".html": HT
 
 
 @click.command(name="statement")
-@click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.argument(
+    "runs",
+    nargs=-1,
+    required=True,
+    type=click.Path(path_type=Path),
+    shell_complete=completion.run,
+)
 @click.option(
     "--format",
     "form",

@@ -18,14 +18,14 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from functools import cache
-from importlib.metadata import PackageNotFoundError, metadata, version
+from importlib.metadata import version
 
 from conformance.reports import svg, swimlanes
 from conformance.reports.incident import incident_of
 from conformance.reports.text import WORDS, counted, events, failure, keepers, sources, times
 from conformance.reports.timeline import drawing
 from conformance.reports.view import CheckView, ClauseView, VerdictView
+from specs import links
 from specs.clauses.clause import Clause
 from specs.history.clock import host_clock
 from specs.history.row import Row
@@ -180,22 +180,10 @@ def shown(text: str) -> str:
     return line if len(line) <= _MOST_LABEL else f"{line[:_MOST_LABEL]}… {digest(text)[:8]}"
 
 
-def page_of(clause_id: str) -> str | None:
+def _page_of(clause_id: str) -> str | None:
     """The address of a clause's page, for what is read on another machine; None where the project has none."""
-    base = _address()
-    return None if base is None else f"{base}/docs/clauses.md#{clause_id.lower()}"
-
-
-@cache
-def _address() -> str | None:
-    """Where the repository is browsed, as the installed package says (its project URL `Documentation`)."""
-    try:
-        named = metadata("inorder").get_all("Project-URL") or ()
-    except PackageNotFoundError:
-        return None
-    urls = dict(entry.replace(" ", "").split(",", 1) for entry in named)
-    found = urls.get("Documentation")
-    return None if found is None else found.rstrip("/")
+    page = links.clause_page(clause_id)
+    return None if page is None else links.web(page)
 
 
 def cases_of(verdict: VerdictView, context: Sequence[Row] = ()) -> CaseRun:
@@ -272,7 +260,7 @@ def _of_clause(verdict: VerdictView, clause: ClauseView, context: Sequence[Row])
         evidence=clean(events(clause.witness)) if clause.witness else "",
         facts=tuple((name, clean(value)) for name, value in facts),
         attachments=_attachments(verdict, clause, context),
-        page=page_of(clause.id),
+        page=_page_of(clause.id),
     )
 
 

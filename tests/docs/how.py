@@ -62,6 +62,7 @@ STANDS_FOR: Rules = (
     (r"\bchaos_grid TARGET\.\.\.$", "chaos_grid reference+tcp --scenario consumer-killed"),
     (r"(?<=parts\.(?:nats) )VERSION$", "2.15.2"),
     (r"(?<=parts\.redis )VERSION$", "7.0.15"),
+    (r"(?<=parts\.rocketmq_go )VERSION$", "2.1.2"),
     (r"\brocketmq:(?:HOST:PORT|127\.0\.0\.1:9876)", "rocketmq:{namesrv}"),
     (r"^inorder conform \.\.\. ", "inorder conform --target mutant:unlock-while-listener-runs "),
     (r"^pytest tests --pyargs conformance\.suite \.\.\.$",

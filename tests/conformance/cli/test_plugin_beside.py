@@ -103,7 +103,9 @@ def project(folder: Path, mine: str, *, bob: str = "ok", special: str = "pass") 
     (folder / "conftest.py").write_text(conftest, encoding="utf-8")
 
 
-ENVIRONMENT = {**os.environ, "PYTHONUTF8": "1", "COLUMNS": "100"}
+# As in a shell: what a worker of these tests is told of itself is none of the project's business.
+ENVIRONMENT = {name: word for name, word in os.environ.items() if "XDIST" not in name}
+ENVIRONMENT |= {"PYTHONUTF8": "1", "COLUMNS": "100"}
 
 
 def session(folder: Path, *more: str) -> subprocess.CompletedProcess[str]:

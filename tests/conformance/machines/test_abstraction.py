@@ -106,8 +106,10 @@ def test_the_search_counts_what_it_reached_and_says_whether_it_still_grows() -> 
 
 def test_what_is_new_in_the_last_tenth_is_counted_once_over_several_searches() -> None:
     first = [{1, 2}, *[set[int]()] * 18]
-    assert coverage_of([*first, set()]) == Coverage(2, 20, 0)
-    assert coverage_of([*first, {2, 3, 4}]) == Coverage(4, 20, 2)
+    ended, grows = coverage_of([*first, set()]), coverage_of([*first, {2, 3, 4}])
+    assert replace(ended, growth=()) == Coverage(2, 20, 0)
+    assert replace(grows, growth=()) == Coverage(4, 20, 2)
+    assert (ended.growth[-1], grows.growth[-1]) == ((20, 2), (20, 4))
 
 
 def test_a_verdict_of_a_search_tells_its_coverage() -> None:
