@@ -235,7 +235,7 @@ def _of_clause(verdict: VerdictView, clause: ClauseView, context: Sequence[Row])
     status, word, why = _came_to(verdict, clause)
     said_in = sources(clause.id)
     facts = [
-        ("kept by", keepers(verdict, clause)),
+        ("owed by", keepers(verdict, clause)),
         ("at stake", f"{times(clause.opportunities)} (floor {clause.floor:,})"),
     ]
     if clause.violations:

@@ -248,7 +248,7 @@ class _Drawing:
             group,
             left + 4,
             y + 9,
-            f"lease of {lease.lane.queue}",
+            f"lease of {lease.lane}",
             "io-held-text",
             svg.HELD,
             **{"font-size": "10"},

@@ -248,7 +248,7 @@ def plain(verdict: VerdictView, clause: ClauseView, *, width: int, doc: str = ""
     """A clause without a witness: what it promises and what came of it."""
     lines = [f"{WORDS[clause.verdict].upper()}  {clause.id} {clause.title}"]
     lines += _item("promised:", clause.statement, width)
-    lines += _item("kept by:", keepers(verdict, clause), width)
+    lines += _item("owed by:", keepers(verdict, clause), width)
     lines += _item("at stake:", f"{times(clause.opportunities)} (floor {clause.floor})", width)
     if clause.reason:
         lines += _item("because:", _sentence(clause.reason), width)
@@ -301,7 +301,7 @@ def failure(
     """The story of one failure, as plain text at most `width` wide (events may be wider: they are never cut)."""
     lines = [_head(verdict, clause, width)]
     lines += _item("promised:", clause.statement, width)
-    lines += _item("kept by:", keepers(verdict, clause), width)
+    lines += _item("owed by:", keepers(verdict, clause), width)
     if clause.explanation:
         lines += _item("happened:", _sentence(clause.explanation), width)
     if clause.findings:

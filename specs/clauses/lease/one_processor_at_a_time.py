@@ -33,8 +33,8 @@ from specs.vocabulary import Key, Kind, Outcome, Party
 ID = "LSE-2"
 TITLE = "one processor at a time"
 STATEMENT = (
-    "No two clients, nor two processes of one client id, run the listener of one lane at the same time while the first "
-    "one's lease lives."
+    "No two clients, nor two processes of one client id, run the listener of one lane at the same time before "
+    "the first one's lease has run out; giving it back in mid-call is no excuse."
 )
 PARTY = Party.PAIR
 KEY = Key.LANE
@@ -237,5 +237,5 @@ def explain(found: TwoProcessors) -> str:
     return (
         f"{second.client_id} began offset {second.queue_offset} of {second.lane} at {at(second)} while "
         f"{running.client_id}, who began offset {running.queue_offset} at {at(running)}{why}, was still running it; "
-        f"{running.client_id}'s lease was {ms(second.started_us - lock.started_us)} old and alive"
+        f"{running.client_id}'s lease, asked for {ms(second.started_us - lock.started_us)} before, had not run out"
     )

@@ -108,7 +108,7 @@ def test_explain_tells_the_failure(run: Run, refuted_run: tuple[Result, Path]) -
     """Only the story, and exit 0: it was told."""
     result = run("explain", str(refuted_run[1]))
     assert (result.exit_code, result.stdout.startswith("REFUTED  LSE-1")) == (0, True)
-    for word in ("promised:", "kept by:", "happened:", "timeline:", "events:", "replay:"):
+    for word in ("promised:", "owed by:", "happened:", "timeline:", "events:", "replay:"):
         assert f"  {word}" in result.stdout
 
 

@@ -12,7 +12,7 @@ from specs.history.text import parse_history
 STORY = """\
 REFUTED  LSE-1 one owner at a time                                 seed 7319   2 events of 1,204,331
   promised:   No two clients hold the lease of one lane at the same time.
-  kept by:    the broker inorder mutant two-owners
+  owed by:    the broker inorder mutant two-owners
   happened:   bob was granted billing/orders/b0/3 at 59.999 s, 59.999 s after alice had been granted
               it at 0.000 s; alice had not given it back and its grant had not run out.
   finding:    two-owners
