@@ -59,7 +59,7 @@ def test_every_label_is_written() -> None:
         "paused",
         "commit 18",
         "dead letter 18 ✗",
-        "lease of orders/b0/3",
+        "lease of billing/orders/b0/3",
         "✗ broken here",
         "crash",
     ):
