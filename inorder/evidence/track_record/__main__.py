@@ -27,7 +27,7 @@ from conformance.parts.processes import exit_on_sigterm
 from inorder.evidence import grid, tables
 from inorder.evidence.options import GridOptions, close, grid_options, in_a_sentence
 from inorder.evidence.track_record.entries import ENTRIES, Entry, Say, entry
-from inorder.evidence.track_record.planned import DoesPlans, digests_of
+from inorder.evidence.track_record.planned import ByPlan, digests_of
 from inorder.evidence.track_record.table import Reproduction, picture, refresh
 from inorder.evidence.track_record.witness import keep_witness
 from specs.errors import (
@@ -58,7 +58,7 @@ def reproduce(chosen: Entry, times: int, folder: Path, say: Say) -> Reproduction
     ]
     today = datetime.fromtimestamp(host_clock().wall_us() / 1e6, UTC).date().isoformat()
     plans: tuple[tuple[str, ...], tuple[str, ...]] = (), ()
-    if isinstance(chosen.trial, DoesPlans):
+    if isinstance(chosen.trial, ByPlan):
         plans = digests_of(own / "red", seeds), digests_of(own / "green", seeds)
     return Reproduction(chosen, sides[0], sides[1], today, plans)
 

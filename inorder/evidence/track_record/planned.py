@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 from conformance.drivers.plans import CHANGES
 from conformance.rounds import plan_for
@@ -29,20 +30,14 @@ MESSAGES = 120
 DIGITS = 12
 
 
-@runtime_checkable
-class DoesPlans(Protocol):
+class ByPlan(ABC):
     """A trial that does a plan for each seed, and the same one on both sides."""
 
+    __slots__ = ()
+
+    @abstractmethod
     def plan(self, target: Target, seed: int) -> Plan:
         """What is done."""
-
-
-@dataclass(frozen=True, slots=True)
-class Planned:
-    """A drawn plan as a trial. changes: how many times a consumer comes or goes in it. messages: about so many."""
-
-    changes: int = CHANGES
-    messages: int = MESSAGES
 
     def __call__(
         self,
@@ -53,7 +48,7 @@ class Planned:
         folder: Path,
         say: Callable[[str], Any],
     ) -> list[Judged]:
-        """One result per seed; the server is started once. Raises UsageError where a part is missing."""
+        """One result per seed; what is started is started once. Raises UsageError where a part is missing."""
         driven = find(target)
         chosen = profiles.load(profile)
         found: list[Judged] = []
@@ -69,6 +64,14 @@ class Planned:
         finally:
             driven.release()
         return found
+
+
+@dataclass(frozen=True, slots=True)
+class Planned(ByPlan):
+    """A drawn plan as a trial. changes: how many times a consumer comes or goes in it. messages: about so many."""
+
+    changes: int = CHANGES
+    messages: int = MESSAGES
 
     def plan(self, target: Target, seed: int) -> Plan:
         """What is done; of two targets that differ in a version alone it is the same."""

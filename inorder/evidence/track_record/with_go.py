@@ -6,18 +6,13 @@ part of, so that both sides of an entry do the same. It uses the driver protocol
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from pathlib import Path
 from random import Random
-from typing import Any
 
-from conformance.run import OWN, run
-from conformance.targets.base import Target, find
-from inorder.evidence.track_record.on_the_wire import judged_by_one
-from specs import profiles
+from conformance.targets.base import Target
+from inorder.evidence.track_record.planned import ByPlan, names_of
 from specs.plan.plan import Action, ClientPlan, ListenerRule, Plan, TopicPlan, Topology
-from specs.verdicts.verdict import Judged
 from specs.vocabulary import Outcome
 
 MESSAGES = 12
@@ -76,7 +71,7 @@ def all_well(_number: int) -> tuple[ListenerRule, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class SmallPlan:
+class SmallPlan(ByPlan):
     """A small plan as a trial: one lane, one consumer, one key's messages, of which one fails.
 
     leaves: a second consumer stands by, and the one that has the lane leaves in good order. one_more_ms: how long after
@@ -86,32 +81,6 @@ class SmallPlan:
     rules: Rules
     leaves: bool = False
     one_more_ms: int = ONE_MORE_MS
-
-    def __call__(
-        self,
-        target: str,
-        profile: str,
-        judged_by: str,
-        seeds: Sequence[int],
-        folder: Path,
-        say: Callable[[str], Any],
-    ) -> list[Judged]:
-        """One result per seed; the broker is started once. Raises UsageError where a part is missing."""
-        driven = find(target)
-        chosen = profiles.load(profile)
-        found: list[Judged] = []
-        try:
-            for seed in seeds:
-                say(f"{target}, seed {seed}")
-                inside = folder / f"{seed}"
-                inside.mkdir(parents=True)
-                plan, told = self.plan(driven, seed), {"profile": profile}
-                told["run"] = f"track-record-{seed}"
-                history = run(plan, driven, inside, info=told, prefix=names_of(seed), say=say)
-                found.append(judged_by_one(history, chosen, judged_by))
-        finally:
-            driven.release()
-        return found
 
     def plan(self, target: Target, seed: int) -> Plan:
         """What is done; of two targets that differ in a client alone it is the same."""
@@ -148,8 +117,3 @@ class SmallPlan:
             listener=self.rules(number),
             until_ms=FIRST_SEND_MS + self.one_more_ms + TO_THE_END_MS,
         )
-
-
-def names_of(seed: int) -> str:
-    """What everything begins with that a trial makes: on a broker that was started for it no earlier one is met."""
-    return f"{OWN}t{seed}-"

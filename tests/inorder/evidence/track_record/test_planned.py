@@ -16,7 +16,7 @@ from conformance.parts.doctor import why_not
 from conformance.targets.base import find
 from inorder.evidence.track_record.__main__ import PAGE, reproduce
 from inorder.evidence.track_record.entries import ENTRIES, Entry
-from inorder.evidence.track_record.planned import DoesPlans, Planned, digest, digests_of
+from inorder.evidence.track_record.planned import ByPlan, Planned, digest, digests_of
 from inorder.evidence.track_record.table import Reproduction
 from specs.history.runinfo import RunInfo, read_runinfo, write_runinfo
 from specs.verdicts.verdict import ClauseVerdict, Judged
@@ -55,7 +55,7 @@ def test_the_sides_differ_in_a_version_alone(entry: Entry) -> None:
 
 def test_which_trials_do_plans() -> None:
     """Scenes, and questions over the wire, are none."""
-    does = {each.id for each in ENTRIES if isinstance(each.trial, DoesPlans)}
+    does = {each.id for each in ENTRIES if isinstance(each.trial, ByPlan)}
     assert {each.id for each in PLANNED} <= does
     assert not does & {"B-17", "B-28", "B-29", "B-54", "B-77c"}
 
