@@ -1,6 +1,6 @@
 # Every target does its own set-up first; the second time that takes no time.
 # INORDER_NO_APT=1 keeps it from installing Debian packages (Java, Maven).
-# The long grids (track-record, matrix, everywhere, the load of bench) go on where they were ended; ARGS=--fresh begins anew, and
+# The long grids (track-record, matrix, everywhere, systems, the load of bench) go on where they were ended; ARGS=--fresh begins anew, and
 # ARGS='--budget 20m' begins nothing after that time.
 
 PYTHON ?= python3
@@ -12,7 +12,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all track-record matrix everywhere bench release lint format types contracts clean
+.PHONY: help setup demo test test-all track-record matrix everywhere systems bench release lint format types contracts clean
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -40,6 +40,9 @@ matrix: setup ## every broker with every client, ours and Apache's, judged by th
 
 everywhere: setup ## every profile and case on the reference: simulated, on sockets, killed and started again (about an hour)
 	@$(BIN)/python -m inorder.evidence.profile_grid --out runs/everywhere $(ARGS)
+
+systems: setup ## what each released system keeps, promise by promise, by a run of each (half an hour)
+	@$(BIN)/python -m inorder.evidence.systems --out runs/systems $(ARGS)
 
 bench: setup ## what simulating and judging cost, load beside Apache's broker, the Spark checkers beside a plain scan
 	@$(BIN)/python -m inorder.evidence.benchmarks --out runs/bench

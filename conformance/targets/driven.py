@@ -96,7 +96,8 @@ class DrivenTarget(DriverTarget):
         self._brokers = await asyncio.to_thread(self._open, run)
 
     def settings(self, plan: Plan) -> Config:
-        config = plan.config
+        """What the clients can't be told is their own: first of all they report offsets after ten seconds."""
+        config = replace(plan.config, persist_first_ms=Config().persist_first_ms)
         return config if self.lease_known else without_the_brokers(config, self.parties["broker"])
 
     def _open(self, run: Run) -> Brokers:

@@ -73,6 +73,10 @@ class Things:
         return self._copied("matrix")
 
     @cached_property
+    def promises(self) -> str:
+        return self._copied("promises")
+
+    @cached_property
     def everywhere(self) -> str:
         return self._copied("everywhere")
 

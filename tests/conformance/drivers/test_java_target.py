@@ -89,6 +89,8 @@ def test_a_driver_is_told_where_to_go_and_a_shorter_lease(
     assert stub.asked["namesrv"].startswith("127.0.0.1:")
     assert stub.config.client_lease_ms == under_test.config.client_lease_ms - ANSWER_WAY_MS
     assert history.info.config.client_lease_ms == under_test.config.client_lease_ms
+    # The client's own, which no setting changes.
+    assert history.info.config.persist_first_ms == 10_000
     kinds = [row.kind for row in history.rows()]
     assert (kinds.count(Kind.JOIN), kinds.count(Kind.LEAVE)) == (1, 1)
     assert kinds.count(Kind.READ) == 3  # of two queues and of the dead letters

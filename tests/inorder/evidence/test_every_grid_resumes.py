@@ -31,6 +31,9 @@ from inorder.evidence.interop import __main__ as interop
 from inorder.evidence.kill_matrix import matrix
 from inorder.evidence.load import __main__ as load
 from inorder.evidence.profile_grid import __main__ as profile_grid
+from inorder.evidence.options import GridOptions
+from inorder.evidence.systems import __main__ as systems
+from inorder.evidence.systems.table import systems as names_of_systems
 from inorder.evidence.track_record import __main__ as track_record
 
 GRIDS = {{
@@ -48,6 +51,9 @@ GRIDS = {{
     "chaos": [
         chaos_grid.cell_of("reference+tcp", name, "reference", 1)
         for name in chaos_grid.scenario_names()[:{MOST}]
+    ],
+    "systems": [
+        systems.cell_of(name, GridOptions(), None) for name in [*names_of_systems()][:{MOST}]
     ],
     "load": [load.turn_of(4, 1, load.WARM, turn, ("ours",)) for turn in range({MOST})],
 }}
@@ -110,5 +116,5 @@ def test_no_grid_loses_a_finished_cell(tmp_path: Path, seed: int, ended: int) ->
     # Who is killed between a cell's last byte and its word says nothing of that cell: it is resumed.
     assert len(made) == len(set(made)) <= len(after)
     kinds = {Path(name).parent.name for name in after}
-    assert len(kinds) == 10
+    assert len(kinds) == 11
     assert min(sum(Path(n).parent.name == kind for n in after) for kind in kinds) >= 2
