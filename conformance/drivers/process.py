@@ -62,6 +62,10 @@ class DriverProcess:
             )
             if said["ok"]:
                 break
+            if (
+                said["error"] in self.faults
+            ):  # it was no answer to a greeting; another version mends nothing
+                raise self._process.misbehaved(f"greets wrongly: {said['error']}")
         else:
             said = self.ask("hello", version=VERSIONS[0])
         self.version = said.get("version", VERSIONS[0])

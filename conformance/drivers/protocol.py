@@ -8,9 +8,14 @@ its answer repeats. What happens is told by events, each with the host's monoton
 lines: `delivered` before the listener's work, `finished` before the client learns its result, `sent` when a send has
 its answer. The listener decides by the rules that came with `start`. An unknown verb is refused, and so is a line
 beyond `LINE_BYTES_MAX`. When stdin ends the driver dies at once. `assigned`, `added`, `dropped`, `locked`,
-`committed`, `looked_up` and `gave_up` are optional: hello's `events` says what a driver tells whenever it happens, or
-what can't happen with its client. A commit and a look-up of the stored offset are told twice: `committing` and
-`looking_up` before the request, `committed` and `looked_up` once it is answered.
+`unlocked`, `committed`, `looked_up`, `moved` and `gave_up` are optional: hello's `events` says what a driver tells
+whenever it happens, or what can't happen with its client. A lease, a commit and a look-up of the stored offset are
+told twice: `locking`, `committing` and `looking_up` before the request, `locked`, `committed` and `looked_up` once it
+is answered.
+
+`locked` tells that a lane was lent to this client alone, or that it was asked for once more and is still lent;
+`unlocked`, that the client is about to give it back. Hello's `lease_ms` says for how long a lease certainly lasts after
+the request by which it was given or renewed, whatever becomes of the client; without it nobody knows.
 
 A driver behind `exec:COMMAND` also knows `prepare` (make these topics with so many queues, empty, and these groups) and
 `read`; `progress` asks what the store says that a group has reached in each queue of a topic, of a driver that is no
@@ -21,6 +26,8 @@ the optional verbs that a driver knows, and `broker` who implements the queues.
 
 `added` comes before the client's work on a lane begins, and `dropped` once it is over: after the last commit and the
 unlock that go with it. Both name the work by a number, `incarnation`, new for each; so does then every delivery.
+`added` says by `value` where the work begins, once that is known; `moved` tells that the client goes on elsewhere than
+where it was, because the system says so, as where its offset is out of range.
 `assigned` tells a share that the client computed, of which topic, and from which members and queues; only one that
 differs from the last need be told.
 
@@ -66,8 +73,10 @@ OPTIONAL_EVENTS = (
     "added",
     "dropped",
     "locked",
+    "unlocked",
     "committed",
     "looked_up",
+    "moved",
     "gave_up",
 )
 CALL_OUTCOMES = ("success", "suspend", "commit", "rollback", "null", "threw")
@@ -284,6 +293,9 @@ class Answer(Line, ok=True):
     broker: str = field(default="", metadata=told("Who implements the queues, with a version."))
     hosts: bool = field(default=False, metadata=told("This one process is all clients."))
     verbs: tuple[str, ...] = field(default=(), metadata=told("The optional verbs that it knows."))
+    lease_ms: int = field(
+        default=0, metadata=told("How long a lease certainly lasts; 0: nobody knows.", least=0)
+    )
     queue_id: int = field(
         default=0, metadata=told("To select: the place of the chosen queue, from 0.")
     )
@@ -363,6 +375,29 @@ class LookedUp(_Event, event="looked_up"):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Locking(_OfAQueue, event="locking"):
+    lock: int = field(metadata=_ID)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Locked(_Event, event="locked"):
+    lock: int = field(metadata=_ID)
+    outcome: str = field(metadata=told(choices=_SEND_OUTCOMES))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Unlocked(_OfAQueue, event="unlocked"):
+    """The lane is about to be given back."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Moved(_OfAQueue, event="moved"):
+    incarnation: int = field(default=1, metadata=_WORK)
+    queue_offset: int = field(metadata=told("Where it would have gone on."))
+    value: int = field(metadata=told("Where it goes on instead."))
+
+
+@dataclass(frozen=True, kw_only=True)
 class GaveUp(_OfAQueue, event="gave_up"):
     queue_offset: int
     message_id: str
@@ -372,6 +407,9 @@ class GaveUp(_OfAQueue, event="gave_up"):
 @dataclass(frozen=True, kw_only=True)
 class Added(_OfAQueue, event="added"):
     incarnation: int = field(metadata=_WORK)
+    value: int = field(
+        default=-1, metadata=told("The offset at which the work begins; -1: nobody says.")
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -432,6 +470,10 @@ EVENTS: Mapping[str, type[Line]] = {
         Committed,
         LookingUp,
         LookedUp,
+        Locking,
+        Locked,
+        Unlocked,
+        Moved,
         GaveUp,
         Added,
         Dropped,

@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from specs.clauses.incarnations import OFFSET_MOVED
 from specs.history.clock import RecorderClock, host_clock
 from specs.history.hashes import props_hash
 from specs.history.journal import Journal
@@ -35,12 +36,17 @@ TOLD_BY: Mapping[str, Kind] = {
     "committed": Kind.COMMIT,
     "looked_up": Kind.FETCH_OFFSET,
     "gave_up": Kind.DEAD_LETTER,
+    "locked": Kind.LOCK,
+    "unlocked": Kind.UNLOCK,
+    "moved": Kind.PULL,
 }
-"""Which event of a driver tells of which kind of row. (`locked` is no row: no request is in it.)"""
-ANSWERED = {"committing": "committed", "looking_up": "looked_up"}
+"""Which event of a driver tells of which kind of row. Of its pulls a driver tells what no answer of a message is."""
+ANSWERED = {"committing": "committed", "looking_up": "looked_up", "locking": "locked"}
 """The event of a request → that of its answer."""
-NUMBERED = {Kind.COMMIT: "commit", Kind.FETCH_OFFSET: "look"}
+NUMBERED = {Kind.COMMIT: "commit", Kind.FETCH_OFFSET: "look", Kind.LOCK: "lock"}
 """By what number of theirs the two belong together."""
+LANE = ("topic", "broker", "queue_id")
+OF_LANES = frozenset({"added", "dropped"})
 HASH_SELECTOR = "java-hash"
 """How a send says that the hash of its key chose the queue: as our own producer says it (docs/history.md)."""
 
@@ -97,12 +103,33 @@ class DriverRecorder:
         self._handed_out = handed_out
         self._incarnation_of = incarnation_of
         self._attempts: dict[tuple[Any, ...], int] = {}
-        self._delivered: dict[tuple[Any, ...], Mapping[str, Any]] = {}  # the last row of each place
+        self._shown: dict[tuple[Any, ...], Mapping[str, Any]] = {}  # the last row of each place
         self._batches: dict[int, int] = {}
         self._changed = threading.Condition()
+        self.told = (
+            0  # events, but those of leases: who waits for a lane asks for it again and again
+        )
         self.deliveries: list[Mapping[str, Any]] = []
         self.results: dict[int, Mapping[str, Any]] = {}
         self.sent: dict[int, Mapping[str, Any]] = {}
+
+        self._takes: Mapping[str, Callable[[Mapping[str, Any]], None]] = {
+            "delivered": self._delivered,
+            "finished": self._finished,
+            "added": self._added,
+            "dropped": self._dropped,
+            "committing": self._asks,
+            "committed": self._is_answered,
+            "looking_up": self._asks,
+            "looked_up": self._is_answered,
+            "locking": self._asks,
+            "locked": self._is_answered,
+            "unlocked": self._unlocked,
+            "moved": self._moved,
+            "assigned": self._assigned,
+            "gave_up": self._gave_up,
+            "sent": self._sent,
+        }
 
     def close(self) -> None:
         self._journal.close()
@@ -135,73 +162,15 @@ class DriverRecorder:
             return self._changed.wait_for(condition, deadline_s)
 
     def on_event(self, event: Mapping[str, Any]) -> None:
-        match event["event"]:
-            case "delivered":
+        """Take an event down; those of lanes, unless somebody else tells of them."""
+        name = event["event"]
+        if name in self._takes and (self._lanes or name not in OF_LANES):
+            if name != "sent":  # a send's times are those at which it was asked for, and answered
                 self._now_us = event["at_us"]
-                self._journal.begin(
-                    event["call"], Kind.DELIVER, {"group": self._group}, self._rows(event)
-                )
-            case "finished":
-                self._now_us = event["at_us"]
-                self._journal.end(event["call"], Outcome(event["outcome"]), self._ended(event))
-            case "added" | "dropped" if self._lanes:
-                self._now_us = event["at_us"]
-                kind = Kind.ADD if event["event"] == "added" else Kind.DROP
-                lane = {name: event[name] for name in ("topic", "broker", "queue_id")}
-                work = self._work(lane, event["incarnation"])
-                fields = {"group": self._group, **lane}
-                if self._handed_out and kind is Kind.ADD:
-                    self._journal.note(Kind.LOCK, Outcome.OK, fields)
-                self._journal.note(kind, Outcome.OK, {**fields, "incarnation": work})
-                if self._handed_out and kind is Kind.DROP:
-                    self._journal.note(Kind.UNLOCK, Outcome.OK, fields)
-            case "committing" | "looking_up":
-                self._now_us = event["at_us"]
-                kind = TOLD_BY[ANSWERED[event["event"]]]
-                lane = {name: event[name] for name in ("topic", "broker", "queue_id")}
-                fields = {"group": self._group, **lane, "value": event.get("value")}
-                fields["incarnation"] = self._incarnation(lane, event.get("incarnation"))
-                number = event[NUMBERED[kind]]
-                if self._handed_out and kind is Kind.COMMIT:
-                    self._journal.begin(
-                        (Kind.LOCK, number), Kind.LOCK, {"group": self._group, **lane}
-                    )
-                self._journal.begin((kind, number), kind, fields)
-            case "committed" | "looked_up":
-                self._now_us = event["at_us"]
-                kind = TOLD_BY[event["event"]]
-                value = {"value": event["value"]} if "value" in event else {}
-                op = (kind, event[NUMBERED[kind]])
-                self._journal.end(op, Outcome(event["outcome"]), value)
-                if self._handed_out and kind is Kind.COMMIT:
-                    # A commit that was not accepted says nothing of who owns the lane.
-                    proven = Outcome.OK if event["outcome"] == "ok" else Outcome.UNKNOWN
-                    self._journal.end((Kind.LOCK, event[NUMBERED[kind]]), proven)
-            case "assigned":
-                self._now_us = event["at_us"]
-                members = " ".join(self._names.get(member, member) for member in event["members"])
-                fields = {
-                    "group": self._group,
-                    "topic": event["topic"],
-                    "value": len(event["share"]),
-                    "view": f"{members} | {' '.join(event['queues'])}",
-                    "detail": " ".join(event["share"]),
-                }
-                self._journal.note(Kind.ASSIGN, Outcome.OK, fields)
-            case "gave_up":
-                self._now_us = event["at_us"]
-                self._journal.note(Kind.DEAD_LETTER, Outcome.OK, self._given_up(event))
-            case "sent":
-                kept = ("broker", "queue_id", "queue_offset", "code")
-                fields = {name: event[name] for name in kept if name in event}
-                if event.get("choices"):
-                    fields["view"] = " ".join([HASH_SELECTOR, *event["choices"]])
-                size = self._batches.pop(event["id"], 0)
-                place = {"queue_offset": fields.pop("queue_offset", None)} if size else {}
-                rows = [place, *({} for _ in range(size - 1))] if size else []
-                self._sends.end(event["id"], Outcome(event["outcome"]), fields, rows)
+            self._takes[name](event)
+        self.told += ANSWERED.get(name, name) != "locked"
         with self._changed:
-            match event["event"]:
+            match name:
                 case "delivered":
                     self.deliveries.append(event)
                 case "finished":
@@ -209,6 +178,84 @@ class DriverRecorder:
                 case "sent":
                     self.sent[event["id"]] = event
             self._changed.notify_all()
+
+    def _delivered(self, event: Mapping[str, Any]) -> None:
+        rows = self._rows(event)
+        self._journal.begin(event["call"], Kind.DELIVER, {"group": self._group}, rows)
+
+    def _finished(self, event: Mapping[str, Any]) -> None:
+        self._journal.end(event["call"], Outcome(event["outcome"]), self._ended(event))
+
+    def _lane(self, event: Mapping[str, Any]) -> dict[str, Any]:
+        return {"group": self._group, **{name: event[name] for name in LANE}}
+
+    def _added(self, event: Mapping[str, Any]) -> None:
+        fields = self._lane(event)
+        if self._handed_out:
+            self._journal.note(Kind.LOCK, Outcome.OK, fields)
+        begins = {"value": event["value"]} if event.get("value", -1) >= 0 else {}
+        work = self._work({name: event[name] for name in LANE}, event["incarnation"])
+        self._journal.note(Kind.ADD, Outcome.OK, {**fields, **begins, "incarnation": work})
+
+    def _dropped(self, event: Mapping[str, Any]) -> None:
+        fields = self._lane(event)
+        work = self._work({name: event[name] for name in LANE}, event["incarnation"])
+        self._journal.note(Kind.DROP, Outcome.OK, {**fields, "incarnation": work})
+        if self._handed_out:
+            self._journal.note(Kind.UNLOCK, Outcome.OK, fields)
+
+    def _asks(self, event: Mapping[str, Any]) -> None:
+        kind = TOLD_BY[ANSWERED[event["event"]]]
+        fields = {**self._lane(event), "value": event.get("value")}
+        number = event[NUMBERED[kind]]
+        if kind is not Kind.LOCK:  # a lease is the client's, whatever its work
+            fields["incarnation"] = self._incarnation(event, event.get("incarnation"))
+        if self._handed_out and kind is Kind.COMMIT:
+            self._journal.begin((Kind.LOCK, number), Kind.LOCK, self._lane(event))
+        self._journal.begin((kind, number), kind, fields)
+
+    def _is_answered(self, event: Mapping[str, Any]) -> None:
+        kind = TOLD_BY[event["event"]]
+        value = {"value": event["value"]} if "value" in event else {}
+        number = event[NUMBERED[kind]]
+        self._journal.end((kind, number), Outcome(event["outcome"]), value)
+        if self._handed_out and kind is Kind.COMMIT:
+            # A commit that was not accepted says nothing of who owns the lane.
+            proven = Outcome.OK if event["outcome"] == "ok" else Outcome.UNKNOWN
+            self._journal.end((Kind.LOCK, number), proven)
+
+    def _unlocked(self, event: Mapping[str, Any]) -> None:
+        self._journal.note(Kind.UNLOCK, Outcome.OK, self._lane(event))
+
+    def _moved(self, event: Mapping[str, Any]) -> None:
+        fields = {name: event[name] for name in ("queue_offset", "value")}
+        fields["incarnation"] = self._incarnation(event, event.get("incarnation"))
+        told = {**self._lane(event), **fields, "code": OFFSET_MOVED}
+        self._journal.note(Kind.PULL, Outcome.OK, told)
+
+    def _assigned(self, event: Mapping[str, Any]) -> None:
+        members = " ".join(self._names.get(member, member) for member in event["members"])
+        fields = {
+            "group": self._group,
+            "topic": event["topic"],
+            "value": len(event["share"]),
+            "view": f"{members} | {' '.join(event['queues'])}",
+            "detail": " ".join(event["share"]),
+        }
+        self._journal.note(Kind.ASSIGN, Outcome.OK, fields)
+
+    def _gave_up(self, event: Mapping[str, Any]) -> None:
+        self._journal.note(Kind.DEAD_LETTER, Outcome.OK, self._given_up(event))
+
+    def _sent(self, event: Mapping[str, Any]) -> None:
+        kept = ("broker", "queue_id", "queue_offset", "code")
+        fields = {name: event[name] for name in kept if name in event}
+        if event.get("choices"):
+            fields["view"] = " ".join([HASH_SELECTOR, *event["choices"]])
+        size = self._batches.pop(event["id"], 0)
+        place = {"queue_offset": fields.pop("queue_offset", None)} if size else {}
+        rows = [place, *({} for _ in range(size - 1))] if size else []
+        self._sends.end(event["id"], Outcome(event["outcome"]), fields, rows)
 
     def _rows(self, event: Mapping[str, Any]) -> list[dict[str, Any]]:
         rows = []
@@ -230,7 +277,7 @@ class DriverRecorder:
                 "tags": message.get("tags"),
                 "props_hash": shown_properties(message),
             }
-            self._delivered[place] = row
+            self._shown[place] = row
             rows.append(row)
         return rows
 
@@ -238,7 +285,7 @@ class DriverRecorder:
         """The columns of the message. It belongs to the work that it was last delivered to, if no other is named."""
         lane = {name: event[name] for name in ("topic", "broker", "queue_id")}
         offset, number = event["queue_offset"], event.get("incarnation")
-        last = self._delivered.get((*lane.values(), offset), {})
+        last = self._shown.get((*lane.values(), offset), {})
         kept = ("incarnation", "sharding_key", "key_seq", "reconsume_times")
         columns = {name: last[name] for name in kept if name in last}
         if number is not None or not columns:
@@ -247,6 +294,7 @@ class DriverRecorder:
         return {"group": self._group, **lane, **message, **columns}
 
     def _incarnation(self, lane: Mapping[str, Any], number: int | None) -> str:
+        lane = {name: lane[name] for name in LANE}
         if self._incarnation_of is not None:
             return self._incarnation_of(self._client, Lane(self._group, **lane))
         return self._work(lane, number)

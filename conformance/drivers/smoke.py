@@ -15,6 +15,7 @@ from typing import Any
 from conformance.drivers.plans import NO_LIMIT
 from conformance.drivers.process import DriverProcess
 from conformance.drivers.protocol import LINE_BYTES_MAX, REQUIRED_EVENTS, VERSION
+from conformance.drivers.recording import TOLD_BY
 from conformance.drivers.target import DriverTarget
 from conformance.drivers.targets import find_driver
 from conformance.run import fresh_names, run
@@ -44,6 +45,8 @@ class Check:
         return not self.why
 
 
+HAPPENS = frozenset({"added", "committed", "dropped", "locked", "unlocked"})
+"""What can't but happen when a consumer works off a few messages and is stopped, where it happens at all."""
 Start = Callable[[str, Path], DriverProcess]
 """Starts a driver of that name, with its log in the folder."""
 
@@ -58,13 +61,21 @@ def smoke(target: str, say: Callable[[str], Any]) -> list[Check]:
         say("a producer and a consumer")
         names = fresh_names(0, 0)
         plan, wrote = _plan(found, names), folder / "run"
+        found.reads_at_work = False  # so that a stop in good order is tried too
         try:
             history = run(plan, found, wrote, prefix=names, say=say)
         except TargetMisbehaved as error:
             return [*checks, Check("it does a small plan", str(error))]
         finally:
             found.release()
-        checks += _told(list(history.rows()), plan, found.beyond_the_limit)
+        rows = list(history.rows())
+        checks += _told(rows, plan, found.beyond_the_limit)
+        silent = sorted(
+            event
+            for event in HAPPENS & found.events
+            if not any(row.kind is TOLD_BY[event] for row in rows)
+        )
+        checks.append(_same("what its hello names and what happened is told", silent, []))
         return [*checks, _same("it stops in good order", sum(map(abs, found.exit_codes)), 0)]
 
 

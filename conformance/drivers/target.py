@@ -13,7 +13,7 @@ import asyncio
 import threading
 import zlib
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -97,6 +97,11 @@ class DriverTarget(Target):
     def run(self) -> Run:
         assert self._run is not None, "a target is prepared first"
         return self._run
+
+    @property
+    def recorders(self) -> Collection[DriverRecorder]:
+        """Of the clients of the run, each as it was started last."""
+        return self._recorders.values()
 
     @property
     def events(self) -> frozenset[str]:

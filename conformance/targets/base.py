@@ -195,7 +195,7 @@ class Target(ABC):
     takes_config: ClassVar[bool] = False
     abilities: frozenset[Ability] = frozenset()
     records: Mapping[str, tuple[str, ...]]
-    reads_at_work: ClassVar[bool] = False
+    reads_at_work: bool = False
     remembers: bool = False
     lease_known: bool = True
 

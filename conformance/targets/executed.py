@@ -11,15 +11,19 @@ import shlex
 import shutil
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from conformance.drivers.admin import AdminTarget, ignore
 from conformance.drivers.plans import STEADY
 from conformance.drivers.process import DriverProcess, Event
+from conformance.targets.base import Run
 from specs.errors import TargetMisbehaved, UsageError
 from specs.faults import crash
 from specs.plan.ability import Ability
+from specs.plan.config import OF_BROKERS, Config, without_the_brokers
+from specs.plan.plan import Plan
 
 PROFILE = "ordered-queue"
 NEEDED = ("prepare", "read")
@@ -30,6 +34,7 @@ class ExecutedTarget(AdminTarget):
 
     config = STEADY
     profile = PROFILE
+    reads_at_work = True
 
     def __init__(self, command: str, argv: Sequence[str], said: Mapping[str, Any]) -> None:
         super().__init__()
@@ -39,6 +44,7 @@ class ExecutedTarget(AdminTarget):
         broker = said.get("broker", client)
         self.parties = {"broker": broker, "client": client, "producer": client}
         self.hosts = bool(said.get("hosts"))
+        self._lease_ms = int(said.get("lease_ms", 0))
         verbs = set(said.get("verbs", ()))
         self.abilities = frozenset({Ability.READ})
         if not self.hosts:
@@ -47,6 +53,17 @@ class ExecutedTarget(AdminTarget):
             self.abilities |= {Ability.CRASH_CLIENT}
         if "progress" in verbs:
             self.abilities |= {Ability.PROGRESS}
+
+    def settings(self, plan: Plan) -> Config:
+        """Its leases last as long as it says; where it says nothing nobody knows."""
+        if self._lease_ms:
+            return replace(plan.config, broker_lease_ms=self._lease_ms)
+        known = OF_BROKERS - {"broker_lease_ms"}
+        return without_the_brokers(plan.config, self.parties["broker"], known=known)
+
+    def written(self, run: Run) -> int:
+        """Who waits for a lane asks for it for ever; nothing else happens then."""
+        return sum(recorder.told for recorder in self.recorders)
 
     def spawn_driver(
         self, name: str, folder: Path, on_event: Callable[[Event], Any]

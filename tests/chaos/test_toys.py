@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from conformance.parts.places import CHECKOUT
 from tests.conformance.targets.test_toys import clauses, inorder
 
 TOYS = Path(__file__).parent / "toys"
-OF_TARGETS = Path(__file__).parents[1] / "conformance" / "targets" / "toys"
+OF_TARGETS = CHECKOUT / "drivers" / "examples"
 REGISTERED = """[inorder.targets]
 leased = leased:leased
 keeps = leased:keeps

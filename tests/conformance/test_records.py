@@ -58,7 +58,7 @@ def test_where_our_own_clients_work_every_clause_can_be_judged(records: Records)
 
 
 def test_a_driver_is_taken_at_its_word() -> None:
-    """What an event tells is recorded, and `locked` is none of the rows that clauses ask for."""
+    """What an event tells is recorded."""
     assert told_by(REQUIRED_EVENTS) == {Kind.DELIVER, Kind.SEND}
     assert told_by((*REQUIRED_EVENTS, *OPTIONAL_EVENTS)) == {
         Kind.DELIVER,
@@ -69,6 +69,9 @@ def test_a_driver_is_taken_at_its_word() -> None:
         Kind.COMMIT,
         Kind.FETCH_OFFSET,
         Kind.DEAD_LETTER,
+        Kind.LOCK,
+        Kind.UNLOCK,
+        Kind.PULL,
     }
 
 
@@ -83,7 +86,8 @@ def test_that_nothing_was_given_up_is_known_of_drivers_that_tell_it(told: Sequen
 
 def test_of_a_driven_client_nobody_sees_the_requests_but_our_own_broker() -> None:
     # The Java client tells none of these.
-    optional = set(OPTIONAL_EVENTS) - {"committed", "looked_up", "gave_up"}
+    untold = {"committed", "looked_up", "locked", "unlocked", "moved", "gave_up"}
+    optional = set(OPTIONAL_EVENTS) - untold
     every = (*REQUIRED_EVENTS, *optional)
     watched, unwatched = (kinds(records_of(_with(broker, every))) for broker in (None, "5.4.0"))
     assert watched - unwatched == WATCHED

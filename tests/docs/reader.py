@@ -33,7 +33,7 @@ TWO_OWNERS = """\
 0ms      alice  locks  billing/orders/b0/3   ok
 30000ms  bob    locks  billing/orders/b0/3   ok
 """
-TOYS = ROOT / "tests" / "conformance" / "targets" / "toys"
+TOYS = ROOT / "drivers" / "examples"
 MUTANT = "inorder conform --target mutant:unlock-while-listener-runs --seed 1 --examples 2 --floor 0 --out"
 
 

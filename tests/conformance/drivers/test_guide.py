@@ -20,6 +20,7 @@ from typing import Any
 
 import pytest
 
+from conformance.drivers import guide
 from conformance.parts.places import CHECKOUT
 from conformance.run import run
 from conformance.targets.base import find
@@ -99,7 +100,9 @@ def reader(tmp_path: Path) -> Reader:
 
 def broken() -> Iterator[object]:
     """Each change of the guide with the commands that follow it."""
-    for number, pair in enumerate(zip(blocks("diff"), blocks("console")[-3:], strict=True)):
+    diffs = blocks("diff")
+    consoles = blocks("console")[-len(diffs) :]
+    for number, pair in enumerate(zip(diffs, consoles, strict=True)):
         yield pytest.param(*pair, id=str(number))
 
 
@@ -113,7 +116,7 @@ def test_the_blocks_import_nothing_of_this_project(reader: Reader) -> None:
 
 @pytest.mark.timeout(900)
 def test_the_driver_of_the_guide_is_right(reader: Reader) -> None:
-    for console in blocks("console")[:-3]:
+    for console in blocks("console")[: -len(blocks("diff"))]:
         reader.do(console)
 
 
@@ -175,3 +178,9 @@ def test_batches_tags_delays_and_messages_without_a_key(
     assert stored == reached
     assert {row.level for row in rows if row.kind is Kind.PROGRESS} == {Level.STORE}
     assert [row.message_id for row in read if row.sharding_key is not None] == ["m7"]
+
+
+def test_the_table_of_events_is_todays() -> None:
+    """`python -m conformance.drivers.guide` was run."""
+    text = guide.DOCUMENT.read_text(encoding="utf-8")
+    assert guide.with_table(text) == text

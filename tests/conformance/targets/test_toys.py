@@ -21,12 +21,14 @@ import pytest
 from click.testing import CliRunner
 
 from conformance.cli.main import root
+from conformance.parts.places import CHECKOUT
 from conformance.run import run
 from conformance.targets.base import find
 from specs.plan.plan import Action, ClientPlan, Plan, TopicPlan, Topology
 from specs.vocabulary import Kind
 
-TOYS = Path(__file__).parent / "toys"
+TOYS = CHECKOUT / "drivers" / "examples"
+WRONG_ONES = Path(__file__).parent / "toys"
 REGISTERED = """[inorder.targets]
 toy = toy:toy
 skips = wrong:skips
@@ -43,7 +45,7 @@ def path(tmp_path: Path) -> dict[str, str]:
     info.mkdir(parents=True)
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: toys\nVersion: 1\n")
     (info / "entry_points.txt").write_text(REGISTERED)
-    there = [str(info.parent), str(TOYS), os.environ.get("PYTHONPATH", "")]
+    there = [str(info.parent), str(TOYS), str(WRONG_ONES), os.environ.get("PYTHONPATH", "")]
     return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, there))}
 
 

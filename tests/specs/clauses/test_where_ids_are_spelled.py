@@ -33,6 +33,7 @@ ELSEWHERE = {
     "specs/profiles/__init__.py": "promises of two parties whose deviations are one party's",
     "machines/steering.py": "what a search makes more of when a clause is seldom at stake; none has to be in it",
     "track_record/entries.py": "which clause refuted which release, as it was",
+    "evidence/systems/systems.toml": "which clauses a user's words stand for",
     "kill_matrix/bugs.py": "what is known of bugs that were planted once",
     "/demo.py": "a demonstration of two clauses",
     "/vectors.py": "by which function a table is held against the code",
