@@ -7,11 +7,13 @@ from random import Random
 
 import pytest
 
+from inorder.evidence import laws
 from inorder.evidence.kill_matrix.kill import kill
 from reference_impl.mutants import LEASED, Mutant, all_mutants
 from reference_impl.sim.leased import leased_info, simulate_leased
 from reference_impl.sim.leased_plans import drawn_plan
 from specs import profiles
+from specs.clauses.catalogue import all_clauses
 from specs.history.row import Row
 from specs.verdicts.engine import of_one_run
 from specs.verdicts.examine import examine
@@ -58,3 +60,16 @@ def test_the_correct_one_is_upheld() -> None:
 def test_each_bug_is_killed_by_the_clause_that_it_names(bug: Mutant) -> None:
     """In a few plans, with a witness that is minimal."""
     assert kill(bug.name, 1, examples=PLANS).is_good
+
+
+def test_the_clauses_of_leases_keep_the_laws(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is refuted in a valid history of which rows, ends or answers were taken away."""
+    mine = tuple(clause for clause in all_clauses() if clause.family in ("PML", "FLR"))
+    monkeypatch.setattr(laws, "all_clauses", lambda: mine)
+    hearing = laws.Hearing()
+    for seed in (0, 2):
+        plan = drawn_plan(Random(seed), seed)
+        laws.hear_valid((leased_info(plan), simulate_leased(plan)), hearing)
+    heard = {clause for clause, _law in hearing.counts}
+    assert heard == {clause.id for clause in mine}
+    assert {key: count for key, count in hearing.counts.items() if count.broken} == {}
