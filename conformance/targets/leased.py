@@ -36,13 +36,7 @@ class LeasedTarget(Target):
 
     clock = ClockKind.VIRTUAL
     abilities = frozenset(
-        {
-            Ability.READ,
-            Ability.REPLAY,
-            Ability.CRASH_CLIENT,
-            Ability.PAUSE_CLIENT,
-            Ability.OWN_SYSTEM,
-        }
+        {Ability.READ, Ability.CRASH_CLIENT, Ability.PAUSE_CLIENT, Ability.OWN_SYSTEM}
     )
     profile = LEASED
     config = CONFIG
