@@ -119,6 +119,9 @@ def plan_for(
 
     names: what everything in it begins with.
     """
+    own = target.own_plan(names, seed, draw)
+    if own is not None:
+        return own
     return drawn_plan(
         target.config,
         names,

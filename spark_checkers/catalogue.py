@@ -13,6 +13,7 @@ import spark_checkers.clauses as package
 from spark_checkers.twin import Grouping, Twin
 from specs.clauses.catalogue import FAMILIES, all_clauses
 from specs.history.runinfo import RunInfo
+from specs.vocabulary import Level
 
 
 @cache
@@ -44,9 +45,10 @@ def kernels(twins: Iterable[Twin]) -> tuple[Twin, ...]:
 
 
 def grouped(twins: Iterable[Twin]) -> list[tuple[Grouping, tuple[Twin, ...]]]:
-    """The twins' kernels that share one pass, by what they need together; one that picks its rows stands alone."""
-    found: dict[tuple[Grouping, str], list[Twin]] = {}
+    """The twins' kernels that share one pass, by what they need together and the levels that they look at; one that
+    picks its rows stands alone."""
+    found: dict[tuple[Grouping, str, frozenset[Level]], list[Twin]] = {}
     for twin in kernels(twins):
         alone = twin.id if twin.pick is not None else ""
-        found.setdefault((twin.grouping, alone), []).append(twin)
-    return [(grouping, tuple(some)) for (grouping, _), some in found.items()]
+        found.setdefault((twin.grouping, alone, twin.clause.levels), []).append(twin)
+    return [(grouping, tuple(some)) for (grouping, _, _), some in found.items()]

@@ -22,7 +22,7 @@ from specs.clauses.rows import REQUEST_LEVELS, is_copy_topic, is_manual
 from specs.errors import UsageError
 from specs.history.row import Row
 from specs.history.runinfo import RunInfo
-from specs.vocabulary import DLQ_PREFIX, LISTENER_SUSPENDS, Kind, Lane, Outcome, Queue
+from specs.vocabulary import DLQ_PREFIX, LISTENER_SUSPENDS, Kind, Lane, Level, Outcome, Queue
 
 MS = 1000
 
@@ -224,6 +224,10 @@ KEY_ORDERED = ("key_ordered", "clustering")
 
 
 BROADCASTING = ("concurrent", "broadcasting")
+
+
+LEASED = ("leased", "clustering")
+"""Of a system that leases messages one by one."""
 
 
 MESSAGE = (
@@ -558,3 +562,87 @@ def shared_alike(trace: Trace) -> Iterator[list[Row]]:
 def as_half(trace: Trace, send: Row) -> Planted:
     change = {"detail": "half", "queue_offset": None, "value": send.queue_offset}
     return trace.changed({send.seq_begin: change})
+
+
+def handed_out(trace: Trace) -> Iterator[Row]:
+    """First hand-outs of messages, each to a member that neither stands still nor is about to leave."""
+    troubled = list(trace.of(Kind.PAUSE, Kind.LEAVE, Kind.CRASH))
+    for row in trace.of(Kind.RECEIVE):
+        fine = row.outcome is Outcome.OK and not row.reconsume_times and row.ended_us is not None
+        if not fine or (row.lease_until_us or 0) <= (row.ended_us or 0) + 10 * MS:
+            continue
+        if not any(
+            each.client_id == row.client_id
+            and each.started_us <= (row.ended_us or 0)
+            and (each.ended_us or each.started_us) >= row.started_us
+            for each in troubled
+        ):
+            yield row
+
+
+def handed_again(trace: Trace, row: Row, client: str, *, released: bool = False) -> Planted:
+    """The message of a hand-out is handed out once more at once. released: it was put back before."""
+    more = []
+    if released:
+        put_back = trace.another(row, row, 1, kind=Kind.RELEASE, suspend_ms=0, lease_until_us=None)
+        more.append(put_back._replace(reconsume_times=None))
+    until_us = (row.lease_until_us or 0) + 50 * MS
+    columns: dict[str, Any] = {
+        "lease_id": "planted",
+        "lease_until_us": until_us,
+        "reconsume_times": 1,
+    }
+    again = trace.another(row, row, 2, client_id=client, process=client, **columns)
+    return trace.with_more([*more, again], [row.seq_begin])
+
+
+def passed_on(trace: Trace) -> Iterator[tuple[Row, Row]]:
+    """A hand-out of a message and the next one, to a member that neither stands still nor is about to leave."""
+    fine = {row.seq_begin for row in handed_out(Trace(_as_first(trace), trace.info))}
+    last: dict[Any, Row] = {}
+    for row in trace.of(Kind.RECEIVE):
+        if row.outcome is not Outcome.OK:
+            continue
+        message = (row.lane, row.queue_offset)
+        before = last.get(message)
+        ended = None if before is None else before.seq_end
+        if (
+            before is not None
+            and row.seq_begin in fine
+            and (ended or row.seq_begin) < row.seq_begin
+        ):
+            yield before, row
+        last[message] = row
+
+
+def _as_first(trace: Trace) -> list[Row]:
+    return [
+        row._replace(reconsume_times=0) if row.kind is Kind.RECEIVE else row for row in trace.rows
+    ]
+
+
+def late_request(trace: Trace, before: Row, row: Row, outcome: Outcome) -> Planted:
+    """An acknowledgement under the hand-out before, right after the message was handed out anew."""
+    columns: dict[str, Any] = {"kind": Kind.ACK, "outcome": outcome, "lease_until_us": None}
+    late = trace.another(before, row, 1, **columns)
+    return trace.with_more([late._replace(reconsume_times=None)], [before.seq_begin, row.seq_begin])
+
+
+def reading_after(trace: Trace, after: Row, value: int, like: Row | None = None) -> Planted:
+    """A witness reads this floor right after the end of a row, of its lane or that of another row."""
+    lane = (like or after).lane._asdict()
+    of_message = ("client_id", "queue_offset", *MESSAGE, "key_seq", "lease_id", "lease_until_us")
+    empty: dict[str, Any] = dict.fromkeys((*of_message, "reconsume_times", "suspend_ms"))
+    told = {"kind": Kind.PROGRESS, "level": Level.STORE, "outcome": Outcome.OK, "value": value}
+    row = trace.another(after, after, 1, **{**empty, **lane, **told, "process": "witness"})
+    return trace.with_more([row], [after.seq_begin, *([like.seq_begin] if like else [])])
+
+
+def acknowledged_long_before(trace: Trace) -> Iterator[tuple[Row, Row]]:
+    """An answered acknowledgement, and a row that begins so long after it that the floor must have followed."""
+    after_us = 2 * trace.info.config.schedule_slack_ms * MS
+    for row in trace.of(Kind.ACK):
+        if row.outcome is Outcome.OK and row.ended_us is not None:
+            after = later(trace, row, after_us)
+            if after is not None and after.ended_us is not None:
+                yield row, after

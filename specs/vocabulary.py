@@ -23,6 +23,9 @@ class Kind(StrEnum):
     LOCK = "lock"  # a client asks for the lease of a lane, or renews it
     UNLOCK = "unlock"  # a client gives a lease back
     RENEW = "renew"  # a holder asks that its lease, of a lane or of a message, last longer
+    RECEIVE = "receive"  # a member is handed one message under a lease of its own
+    ACK = "ack"  # a member acknowledges one message under its lease
+    RELEASE = "release"  # a member puts one message back before its lease ends
     PULL = "pull"  # a client asks for messages from an offset
     DELIVER = "deliver"  # a listener call, one row per message of the call
     COMMIT = "commit"  # a client reports a consumed offset to the broker

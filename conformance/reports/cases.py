@@ -65,6 +65,8 @@ _SEVERITY = {
     "LSE": Severity.CRITICAL,
     "DLQ": Severity.CRITICAL,
     "LIV": Severity.CRITICAL,
+    "PML": Severity.CRITICAL,
+    "FLR": Severity.CRITICAL,
     "RTY": Severity.NORMAL,
     "ASG": Severity.NORMAL,
     "MET": Severity.NORMAL,

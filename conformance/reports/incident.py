@@ -345,6 +345,9 @@ _SHAPES = {
     Kind.LOCK: Shape.LOCK,
     Kind.RENEW: Shape.LOCK,
     Kind.UNLOCK: Shape.UNLOCK,
+    Kind.RECEIVE: Shape.LOCK,
+    Kind.ACK: Shape.COMMIT,
+    Kind.RELEASE: Shape.UNLOCK,
     Kind.SEND: Shape.SEND,
     Kind.APPEND: Shape.SEND,
     Kind.SEND_BACK: Shape.SEND,
@@ -375,6 +378,10 @@ def _answer(row: Row) -> str:
     return _ANSWERS.get(row.outcome, "")
 
 
+def _numbered(row: Row) -> str:
+    return "?" if row.queue_offset is None else f"{row.queue_offset}"
+
+
 def _fetched(row: Row) -> str:
     return f"stored: {row.value}" if row.outcome is Outcome.OK else f"stored: none{_answer(row)}"
 
@@ -396,6 +403,9 @@ _LABELS: dict[Kind, Callable[[Row], str]] = {
     Kind.LOCK: lambda row: f"lock{_answer(row)}",
     Kind.UNLOCK: lambda row: f"unlock{_answer(row)}",
     Kind.RENEW: lambda row: f"renew{_answer(row)}",
+    Kind.RECEIVE: lambda row: f"receive {_numbered(row)}{_answer(row)}",
+    Kind.ACK: lambda row: f"ack {_numbered(row)}{_answer(row)}",
+    Kind.RELEASE: lambda row: f"release {_numbered(row)}{_answer(row)}",
     Kind.PROGRESS: lambda row: f"the store has {row.value}",
     Kind.COMMIT: lambda row: (
         f"commit {row.value}" + ("" if row.outcome is Outcome.OK else _answer(row))

@@ -201,7 +201,7 @@ def power_schema() -> dict[str, Any]:
     run = {"type": ["integer", "null"], "minimum": 1}
     bug = _object(
         {
-            "oracle": {"enum": ["history", "model", "vectors"]},
+            "oracle": {"enum": ["history", "model", "vectors", "leased"]},
             "settings": {
                 "type": "object",
                 "description": "What every plan had to say, so that the bug has an occasion.",

@@ -255,7 +255,7 @@ def matrix_schema() -> dict[str, Any]:
             "name": _TEXT,
             "bug": _TEXT,
             "oracle": {
-                "enum": ["history", "model", "vectors"],
+                "enum": ["history", "model", "vectors", "leased"],
                 "description": "What kills it: a clause in a history; a wire rule; a table.",
             },
             "clause": {**_TEXT, "description": "The clause or wire rule that has to kill it."},

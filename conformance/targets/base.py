@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from importlib.metadata import entry_points
 from pathlib import Path
+from random import Random
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from conformance.stopping import Stop
@@ -198,6 +199,13 @@ class Target(ABC):
     reads_at_work: bool = False
     remembers: bool = False
     lease_known: bool = True
+
+    def own_plan(self, prefix: str, seed: int, draw: Random) -> Plan | None:
+        """A plan that is drawn for this target alone; None for one that is drawn for all (`conformance.rounds`).
+
+        prefix: what the name of everything in it begins with.
+        """
+        return None
 
     def suited(self, plan: Plan) -> Plan:
         """The plan with what the target's configuration says whatever the plan does."""

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from conformance import again
 from conformance.targets.base import Asked, ClockKind, Run, Searched, Target, known_names
-from reference_impl.mutants import MODEL, VECTORS, Mutant, all_mutants, load
+from reference_impl.mutants import LEASED, MODEL, VECTORS, Mutant, all_mutants, load
 from reference_impl.sim.cluster import Cluster
 from reference_impl.sim.simulate import (
     RECORDED,
@@ -161,7 +161,8 @@ def mutant(argument: str | None = None) -> SimulatedTarget:
         raise UsageError(
             f"name the mutant, as in mutant:{mutant_names()[0]}; {known_names('', mutant_names())}"
         )
-    for oracle, what in ((MODEL, "the wire rules do"), (VECTORS, "a table of vectors does")):
+    ways = ((MODEL, "the wire rules do"), (VECTORS, "a table of vectors does"))
+    for oracle, what in (*ways, (LEASED, f"the target {LEASED}:{argument} does")):
         if argument in {each.name for each in all_mutants(oracle)}:
             raise UsageError(
                 f"no history of a cluster at work shows the mutant {argument}: only {what}"

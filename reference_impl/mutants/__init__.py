@@ -1,8 +1,8 @@
 """Real bugs, one per file: each replaces one method of the correct reference and names the clause that catches it.
 
 A mutant's file holds NAME (kebab case, the file's name), BUG (what went wrong), SOURCE (where it was met),
-KILLED_BY (the id of a clause, or of a wire rule) and one or more of `broker`, `consumer`, `producer`: the class
-to be used instead of the correct one. Optional: ORACLE (see `Mutant`), CONFIG (what a plan has to say so that
+KILLED_BY (the id of a clause, or of a wire rule) and one or more of `broker`, `consumer`, `producer`, or `queue`: the
+class to be used instead of the correct one. Optional: ORACLE (see `Mutant`), CONFIG (what a plan has to say so that
 the bug can show).
 The docstring says how a run meets it. Files that begin with an underscore are helpers.
 """
@@ -18,12 +18,14 @@ from types import MappingProxyType, ModuleType
 from typing import Any
 
 from reference_impl.core.broker import Broker
+from reference_impl.core.leased_queue import LeasedQueue
 from specs.errors import UsageError
 
 HISTORY = "history"
 MODEL = "model"
 VECTORS = "vectors"
-ORACLES = (HISTORY, MODEL, VECTORS)
+LEASED = "leased"
+ORACLES = (HISTORY, MODEL, VECTORS, LEASED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,9 +33,10 @@ class Mutant:
     """One bug.
 
     broker, consumer, producer: the classes to run; None for consumer and producer means the correct one.
-    oracle: HISTORY when a judge finds it in the history of a cluster at work; MODEL when well-behaved clients
-    never notice, and only a comparison of each answer with the allowed ones shows it; VECTORS when a table of what a
-    function has to give does.
+    queue: of a queue whose messages are leased one by one, the class to run.
+    oracle: HISTORY when a judge finds it in the history of a cluster at work, LEASED in that of such a queue; MODEL
+    when well-behaved clients never notice, and only a comparison of each answer with the allowed ones shows it; VECTORS
+    when a table of what a function has to give does.
     config: names and values of `specs.plan.config.Config` without which the bug has no occasion.
     """
 
@@ -45,6 +48,7 @@ class Mutant:
     broker: type[Broker] = Broker
     consumer: type[Any] | None = None
     producer: type[Any] | None = None
+    queue: type[LeasedQueue] | None = None
     oracle: str = HISTORY
     config: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
 
@@ -70,7 +74,8 @@ def _read(module: ModuleType) -> Mutant:
         broker=names.get("broker", Broker),
         consumer=names.get("consumer"),
         producer=names.get("producer"),
-        oracle=names.get("ORACLE", HISTORY),
+        queue=names.get("queue"),
+        oracle=names.get("ORACLE", LEASED if "queue" in names else HISTORY),
         config=MappingProxyType(dict(names.get("CONFIG", {}))),
     )
 

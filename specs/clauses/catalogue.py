@@ -23,8 +23,19 @@ from specs.clauses.transcript import read_transcript
 from specs.errors import SpecError
 from specs.model.rules import RULES, WireRule
 
-FAMILIES = ("order", "lease", "retry", "dead_letter", "commit", "send", "assignment", "liveness")
-_FAMILY_ORDER = ("ORD", "LSE", "RTY", "DLQ", "CMT", "SND", "ASG", "LIV")
+FAMILIES = (
+    "order",
+    "lease",
+    "retry",
+    "dead_letter",
+    "commit",
+    "send",
+    "assignment",
+    "liveness",
+    "message_lease",
+    "floor",
+)
+_FAMILY_ORDER = ("ORD", "LSE", "RTY", "DLQ", "CMT", "SND", "ASG", "LIV", "PML", "FLR")
 
 
 def _promise(module: ModuleType) -> Promise:

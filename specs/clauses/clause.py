@@ -71,6 +71,8 @@ class Promise:
         "SND": "send and store",
         "ASG": "assignment",
         "LIV": "progress",
+        "PML": "leases of messages",
+        "FLR": "acknowledgement floor",
         "MET": "the run itself",
     }
 

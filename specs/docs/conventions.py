@@ -29,6 +29,18 @@ CONVENTIONS: Mapping[Kind, str] = {
     Kind.RENEW: "The holder of a lease asks that it last longer: of a lane, or, with `queue_offset` or `message_id`, "
     "of a message. `lease_id` or `generation` name the grant, `lease_until_us` is until when it then lasts; `refused`: "
     "the lease is over. A lock that is asked for again is a LOCK.",
+    Kind.RECEIVE: "A server that leases messages one by one handed one out: a row for each message of an answer, which "
+    "share their `op_id`. It begins when the member asked and ends when the answer came; the hand-out lies between. "
+    "`lease_id` is what names this lease when it is acknowledged, put back or prolonged (a receipt, a tag, or the "
+    "message and its delivery's number); `lease_until_us`, on the member's clock, until when it lasts at least: asking "
+    "plus the lease, where the server gives no end; without the column the lease has no end in time. `reconsume_times` "
+    "is how often the message was handed out before, as the server says. An answer that was lost has one row of "
+    "outcome `unknown` with neither offset nor id, of each lane that was asked for; one that brought nothing has none.",
+    Kind.ACK: "A member acknowledges one message, by `queue_offset` (or `message_id`) and `lease_id`: of a group whose "
+    "messages are leased one by one, where a COMMIT would speak of all that lies before. `ok`: the server says that it "
+    "took it; `refused`: that the lease is over; `sent`: it answers nothing.",
+    Kind.RELEASE: "Likewise: the member puts the message back, to be handed out again no sooner than `suspend_ms` "
+    "after that. One that the member wants to be given up at once has an ACK: nobody is to be handed it again.",
     Kind.PULL: "`queue_offset` is the offset that was asked for, `value` the next one that the broker named.",
     Kind.DELIVER: "A listener call: one row for each message, in ascending offsets, all with one `op_id`. Begins "
     "before the listener, ends with its result; `commit_mode` and (where the batch comes again) `suspend_ms` are set "

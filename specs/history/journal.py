@@ -94,6 +94,10 @@ class Assembler:
                 )
             )
 
+    def withdraw(self, op: Hashable) -> None:
+        """Nothing came of the operation, and it is not told."""
+        del self._open[op]
+
     def note(
         self, kind: Kind, outcome: Outcome, at_us: int, clock: str, fields: Mapping[str, Any]
     ) -> None:
@@ -170,6 +174,10 @@ class MemoryRecorder:
     ) -> None:
         """The operation ends now."""
         self._assembler.end(op, outcome, self._now_us(), fields or {}, rows)
+
+    def withdraw(self, op: Hashable) -> None:
+        """Nothing came of the operation, and it is not told."""
+        self._assembler.withdraw(op)
 
     def note(self, kind: Kind, outcome: Outcome, fields: Mapping[str, Any]) -> None:
         """Something that takes no time."""

@@ -9,11 +9,11 @@
 Time is an instant, a span, or open (`25ms..`: begun, never ended). Then who, what, where (a lane, a queue, a
 group, a broker or `-`), `column=value` words, and the outcome as a bare word (default ok). Short names:
 offset, id, origin, key, rt (reconsume_times), call (messages of one call share it), inc (the incarnation's
-number, `-` for none), mode (below), suspend, gen (generation), lease (lease_id), body, props (props_hash), wall (ms). A
-`config` line has words of a plan's configuration, and some of the run's: `closed_world=no`, `begins_late=yes`,
-`profile=NAME`, `system=NAME` (the words are then what that system was told), `records=` with kinds apart by commas, and
-`clock_bound_us=500`, with which everybody who is named has a clock of their own. `#` starts a comment. The order of
-lines breaks ties of time.
+number, `-` for none), mode (below), suspend, gen (generation), lease (lease_id), body, props (props_hash), wall (ms),
+until (a time: lease_until_us). A `config` line has words of a plan's configuration, and some of the run's:
+`closed_world=no`, `begins_late=yes`, `profile=NAME`, `system=NAME` (the words are then what that system was told),
+`records=` with kinds apart by commas, and `clock_bound_us=500`, with which everybody who is named has a clock of their
+own. `#` starts a comment. The order of lines breaks ties of time.
 
 A call that ended was in auto mode unless `mode=manual` says otherwise, or `mode=-` that nobody knows. Where a call
 ended in a rollback or a commit, which mean another thing in either mode, and does not say its mode, nobody knows the
@@ -40,6 +40,9 @@ VERBS: dict[str, Kind] = {
     "locks": Kind.LOCK,
     "unlocks": Kind.UNLOCK,
     "renews": Kind.RENEW,
+    "receives": Kind.RECEIVE,
+    "acks": Kind.ACK,
+    "releases": Kind.RELEASE,
     "pulls": Kind.PULL,
     "delivers": Kind.DELIVER,
     "commits": Kind.COMMIT,
@@ -81,6 +84,9 @@ _SHORT = {
     "lease": "lease_id",
     "epoch": "broker_epoch",
 }
+_TIMES = {"wall": "wall_us", "until": "lease_until_us"}
+_OWN_LEASE = {Kind.RECEIVE, Kind.RENEW}
+"""Kinds of rows that are shown with the end of their lease."""
 _LONG = {column: short for short, column in _SHORT.items()}
 _WHOLE = {column.name for column in COLUMNS if column.type == "int64"}
 _INCARNATION_KINDS = {
@@ -221,8 +227,8 @@ def _parse_line(number: int, text: str) -> _Line:
             call = value
         elif name == "inc":
             incarnation = value
-        elif name == "wall":
-            fields["wall_us"] = _time(value, where)
+        elif name in _TIMES:
+            fields[_TIMES[name]] = _time(value, where)
         else:
             column = _SHORT.get(name, name)
             if column not in NAMES:
@@ -409,6 +415,8 @@ def render_row(row: Row, *, base_us: int = 0, whole: bool = True) -> str:
             words.append(f"{_LONG[column]}={NAMES_NONE}")
         elif value is not None:
             words.append(f"{_LONG.get(column, column)}={shlex.quote(str(value))}")
+    if row.kind in _OWN_LEASE and row.lease_until_us is not None:
+        words.append(f"until={_us(row.lease_until_us - base_us)}")
     if row.incarnation and "#" in row.incarnation and not row.incarnation.endswith("#1"):
         words.append(f"inc={row.incarnation.rsplit('#', 1)[1]}")
     words.append(row.outcome)

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
+from random import Random
 from typing import Any
 
+from reference_impl.sim.leased import leased_info, simulate_leased
+from reference_impl.sim.leased_plans import drawn_plan
 from reference_impl.sim.simulate import simulate
 from specs.history.row import Row
 from specs.history.runinfo import RunInfo
@@ -26,6 +29,8 @@ _CONFIG = Config(
     dead_letter_bound_ms=500,
     schedule_slack_ms=500,
 )
+
+LEASED, LEASED_SEED = "leased", 5
 
 _LEVELS = {"orderly": _CONFIG.delay_levels, "concurrent": "1s 1s 1s 2s", "key_ordered": "1s"}
 
@@ -48,8 +53,11 @@ def recorded(
     """(its description, rows by seq_begin): about 4000 rows, all promises kept.
 
     mode, message_model: of the group. tagged: messages have tags, of which the group subscribes to two, and some come
-    in batches.
+    in batches. The mode `leased` is a system that leases messages one by one.
     """
+    if mode == LEASED:
+        plan = drawn_plan(Random(LEASED_SEED), LEASED_SEED)
+        return leased_info(plan), tuple(simulate_leased(plan))
     actions = [_act(0, "start", client="alice"), _act(0, "start", client="shop")]
     actions += [
         _act(

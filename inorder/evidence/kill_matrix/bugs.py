@@ -15,7 +15,7 @@ from reference_impl.mutants import Mutant, every_mutant
 
 _NUMBER = re.compile(r"B-(\d\d)")
 
-POP = "a lease per message, not per queue: the reserved family PML"
+POP = "a lease per message that nobody asks for by name (POP), which no part of ours speaks"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,9 @@
 """One mutant and one seed: is the bug found within the budget, by the clause that it names?
 
-A mutant that a history shows is searched for with the cluster machine; the run that refutes the named clause is
-shrunk, and its witness is proved minimal. A mutant that no well-behaved client notices is searched for with the
-wire machine, on real sockets, and killed by the wire rule that it names. One of a function that has a table of
-vectors is held against that table.
+A mutant that a history shows is searched for with the cluster machine, or by drawn plans where it is one of leased
+messages; the run that refutes the named clause is shrunk, and its witness is proved minimal. A mutant that no
+well-behaved client notices is searched for with the wire machine, on real sockets, and killed by the wire rule that it
+names. One of a function that has a table of vectors is held against that table.
 """
 
 from __future__ import annotations
@@ -21,14 +21,16 @@ from conformance.machines.cluster import Collector
 from conformance.reports.saving import save
 from conformance.runner import NotRepeatable, run_machine
 from conformance.shrink import shrink
+from inorder.evidence.kill_matrix import of_leases
 from inorder.evidence.kill_matrix.minimal import LARGEST, is_minimal
 from inorder.evidence.kill_matrix.on_the_wire import break_rules
-from reference_impl.mutants import HISTORY, MODEL, VECTORS, Mutant, load
+from reference_impl.mutants import HISTORY, LEASED, MODEL, VECTORS, Mutant, load
 from reference_impl.sim.simulate import simulate
 from specs import profiles
 from specs.clauses.catalogue import get
 from specs.history.clock import host_clock
 from specs.history.row import Row
+from specs.history.runinfo import RunInfo
 from specs.history.store import rows_of_lines, write_history
 from specs.plan.plan import Plan
 from specs.verdicts.engine import of_one_run
@@ -89,7 +91,7 @@ class Kill:
     @property
     def is_good(self) -> bool:
         """Killed by the clause that it names, with a small and minimal witness."""
-        if self.oracle != HISTORY:
+        if self.oracle not in (HISTORY, LEASED):
             return self.killed
         return self.killed and self.minimal is True and len(self.witness) <= LARGEST
 
@@ -175,6 +177,8 @@ def kill(name: str, seed: int, *, examples: int = EXAMPLES, keep: Path | None = 
         return _kill_on_the_wire(bug, seed)
     if bug.oracle == VECTORS:
         return _kill_by_vectors(bug, seed)
+    if bug.oracle == LEASED:
+        return _kill_of_leases(bug, seed, examples, keep)
     return _kill_in_histories(bug, seed, examples, keep)
 
 
@@ -204,22 +208,57 @@ def _kill_in_histories(bug: Mutant, seed: int, examples: int, keep: Path | None)
     if found is None:
         return done
 
+    size = Size(len(found.rows), len(found.plan.actions), len(found.plan.listener))
+    return _shrunk(replace(done, found=size), bug, found.plan, watch, keep)
+
+
+def _kill_of_leases(bug: Mutant, seed: int, examples: int, keep: Path | None) -> Kill:
+    watch = _Watch()
+    clause = get(bug.killed_by)
+    with watch.lap("search"):
+        found = of_leases.search(bug, clause, seed, examples)
+    done = Kill(
+        name=bug.name,
+        bug=bug.bug,
+        oracle=bug.oracle,
+        clause=clause.id,
+        seed=seed,
+        killed=found.plan is not None,
+        refuted=found.refuted,
+        examples=found.runs,
+        search_s=watch.laps["search"],
+        cpu_s=watch.cpu_s,
+    )
+    if found.plan is None:
+        return done
+    _, rows = _run_of(found.plan, bug)
+    size = Size(len(rows), len(found.plan.actions), len(found.plan.listener))
+    return _shrunk(replace(done, found=size), bug, found.plan, watch, keep)
+
+
+def _run_of(plan: Plan, bug: Mutant) -> tuple[RunInfo, list[Row]]:
+    return of_leases.run_of(plan, bug) if bug.oracle == LEASED else simulate(plan, bug)
+
+
+def _shrunk(done: Kill, bug: Mutant, found: Plan, watch: _Watch, keep: Path | None) -> Kill:
+    """The kill with its plan made short, and with the witness of that one's run."""
+    clause = get(bug.killed_by)
+
     def still_broken(plan: Plan) -> bool:
-        info, rows = simulate(plan, bug)
+        info, rows = _run_of(plan, bug)
         return bool(examine(rows, info, (clause,)).refuted())
 
     with watch.lap("shrink"):
-        if not still_broken(found.plan):
+        if not still_broken(found):
             raise NotRepeatable(
-                f"mutant:{bug.name}, seed {seed}: a run's plan does not refute {clause.id} again"
+                f"mutant:{bug.name}, seed {done.seed}: a run's plan does not refute {clause.id} again"
             )
-        plan = shrink(found.plan, still_broken)
-    info, rows = simulate(plan, bug)
+        plan = shrink(found, still_broken)
+    info, rows = _run_of(plan, bug)
     examination = examine(rows, info)
     tally = examination.tallies[clause.id]
     done = replace(
         done,
-        found=Size(len(found.rows), len(found.plan.actions), len(found.plan.listener)),
         shrunk=Size(len(rows), len(plan.actions), len(plan.listener)),
         shrunk_refuted=examination.refuted(),
         witness=tally.witness,
@@ -229,9 +268,9 @@ def _kill_in_histories(bug: Mutant, seed: int, examples: int, keep: Path | None)
         cpu_s=watch.cpu_s,
     )
     if keep is not None:
-        info = replace(info, seed=seed, profile=PROFILE, replay=again.command("replay", keep))
-        profile = profiles.load(PROFILE)
-        verdict = of_one_run(examination, info, profile)
+        name = LEASED if bug.oracle == LEASED else PROFILE
+        info = replace(info, seed=done.seed, profile=name, replay=again.command("replay", keep))
+        verdict = of_one_run(examination, info, profiles.load(name))
         write_history(keep, info, rows)
         save(verdict, keep)
     return done

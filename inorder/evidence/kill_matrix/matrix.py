@@ -29,6 +29,7 @@ CODE = (
     "conformance",
     "inorder/evidence/kill_matrix/kill.py",
     "inorder/evidence/kill_matrix/minimal.py",
+    "inorder/evidence/kill_matrix/of_leases.py",
     "inorder/evidence/kill_matrix/on_the_wire.py",
 )
 """What a search depends on."""

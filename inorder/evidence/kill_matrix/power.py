@@ -31,12 +31,14 @@ from conformance.reports.saving import check
 from conformance.reports.schemas import MATRIX_SCHEMA
 from conformance.runner import run_machine
 from inorder.evidence import grid
+from inorder.evidence.kill_matrix import of_leases
 from inorder.evidence.kill_matrix.kill import EXAMPLES, WIRE_EXAMPLES
 from inorder.evidence.kill_matrix.matrix import CODE as MATRIX_CODE
 from inorder.evidence.kill_matrix.matrix import chosen
 from inorder.evidence.kill_matrix.on_the_wire import break_rules
 from inorder.evidence.options import GridOptions, close, grid_options, in_a_sentence
-from reference_impl.mutants import HISTORY, MODEL, Mutant, every_mutant, load
+from reference_impl.mutants import HISTORY, LEASED, MODEL, Mutant, every_mutant, load
+from specs.clauses.catalogue import get
 from specs.errors import InorderError, UsageError
 
 FILE = Path(power.__file__).with_name(power.FILE)
@@ -75,6 +77,9 @@ def search(cell: grid.Cell) -> dict[str, Any]:
         )
         run_machine(collector, seed, most)
         run = None if collector.broken is None else collector.runs
+    elif bug.oracle == LEASED:
+        found = of_leases.search(replace(bug, config=settings(bug)), get(bug.killed_by), seed, most)
+        run = None if found.plan is None else found.runs
     elif bug.oracle == MODEL:
         most = WIRE_EXAMPLES
         broken, worlds = break_rules(bug, seed, most, until=bug.killed_by)

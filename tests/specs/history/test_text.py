@@ -234,3 +234,22 @@ def test_what_other_systems_have() -> None:
         assert (row.process, row.client_id) == ("admin", None)
     assert info.levels == ("client",)
     assert parse_history(render_rows(rows))[1] == rows
+
+
+def test_messages_that_are_leased_one_by_one() -> None:
+    """A hand-out with the end of its lease, an acknowledgement that came too late, and a message that was put back."""
+    text = (
+        "0ms..2ms  alice  receives  billing/orders/b0/3  offset=17  rt=0  lease=r-1  until=30ms  ok\n"
+        "35ms      alice  acks      billing/orders/b0/3  offset=17  lease=r-1  refused\n"
+        "36ms      bob    releases  billing/orders/b0/3  offset=17  suspend=500  lease=r-2  ok"
+    )
+    _, rows = parse_history(text)
+    assert [line.split() for line in render_rows(rows).splitlines()] == [
+        line.split() for line in text.splitlines()
+    ]
+    assert [(row.kind, row.lease_id, row.incarnation) for row in rows] == [
+        (Kind.RECEIVE, "r-1", None),
+        (Kind.ACK, "r-1", None),
+        (Kind.RELEASE, "r-2", None),
+    ]
+    assert [row.lease_until_us for row in rows] == [30_000, None, None]

@@ -1,0 +1,1 @@
+"""FLR, over columns."""

@@ -1,0 +1,1 @@
+"""PML, over columns."""

@@ -1,0 +1,196 @@
+"""Messages that are leased one by one, over columns: only those that were handed out more than once are looked at.
+
+Of these, few where all is well, the rows are gone through one by one in their total order: `Message` keeps the last
+hand-out, until when its lease certainly lives, and until when requests about the message may still be applied.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+
+from spark_checkers.rows import MS, NEVER, NO_TEXT, NONE, Findings, Rows, RunContext
+from spark_checkers.segments import Ints, dense
+from spark_checkers.twin import Kernel
+from specs.clauses.links import Sending
+from specs.vocabulary import Kind, Outcome
+
+COLUMNS = ("lease_id", "lease_until_us", "queue_offset", "reconsume_times")
+OF_LEASES = (Kind.RECEIVE, Kind.ACK, Kind.RELEASE, Kind.RENEW)
+FOR_EVER = 1 << 60
+_KINDS = tuple(Kind)
+_OUTCOMES = tuple(Outcome)
+
+
+class Request(NamedTuple):
+    """A row about a message. Texts are codes, and a number that there is none of is NONE."""
+
+    place: int
+    begin: int
+    end: int
+    kind: Kind
+    outcome: Outcome
+    client: int
+    lease: int
+    started: int
+    ended: int
+    until: int
+    times: int
+    epoch: int
+
+    @property
+    def over_us(self) -> int:
+        """When it ended, or began where it did not."""
+        return self.started if self.ended == NEVER else self.ended
+
+
+class Message:
+    """One message of one lane. last: its last hand-out. alive_until: of that one's lease. ended: something may have
+    ended it. applied_until: when the last request that may end a lease had certainly been applied, or was lost."""
+
+    def __init__(self, rows: Rows, findings: Findings, first: int) -> None:
+        self.findings = findings
+        self.context: RunContext = rows.context_of(first)
+        self.clients = rows.words("client_id")
+        self.broker = rows.name_of("broker", first)
+        self.clocks_us = self.context.info.clock_bound_us
+        self.last: Request | None = None
+        self.alive_until, self.ended, self.applied_until = 0, False, NONE
+        self.stakes = 0
+
+    def begins(self, row: Request, now: int) -> None:
+        """Whatever may end the lease, or change its time."""
+        if row.outcome is Outcome.REFUSED:
+            return
+        if row.kind in (Kind.ACK, Kind.RELEASE):
+            self.ended = True
+            self.applied_until = max(self.applied_until, self._applied(row, now))
+        elif row.kind is Kind.RENEW:
+            self.alive_until = min(
+                self.alive_until, row.started if row.until == NONE else row.until
+            )
+
+    def ends(self, row: Request, now: int) -> None:
+        if row.outcome is not Outcome.OK:
+            return
+        if row.kind is Kind.RECEIVE:
+            self.handed_out(row, now)
+        elif row.kind is Kind.ACK:
+            self.last, self.applied_until = None, NONE
+        elif row.until != NONE and self.last is not None and self.last.lease == row.lease:
+            self.alive_until = row.until  # renewed
+
+    def handed_out(self, row: Request, now: int) -> None:
+        """Remember the hand-out, and judge it by the one before."""
+        before, alive_until, ended = self.last, self.alive_until, self.ended
+        until = FOR_EVER if row.until == NONE else row.until
+        under_way = (
+            self.applied_until != NONE and self.applied_until + self.clocks_us >= row.started
+        )
+        self.last, self.alive_until, self.ended = row, until, under_way
+        if before is None:
+            return
+        meets = not ended and self.lives(before, alive_until, row.over_us, now)
+        if meets and before.end >= row.begin:
+            together = max(row.over_us, before.over_us)
+            meets = not under_way and self.lives(row, until, together, now)
+        self.again(before, row, meets)
+
+    def again(self, before: Request, row: Request, meets: bool) -> None:
+        """The message was handed out once more. meets: certainly while the lease before it lived."""
+
+    def lives(self, handed: Request, until: int, at_us: int, now: int) -> bool:
+        """Does the lease certainly live then? until: its end, if nothing else ends it."""
+        at_us = max(at_us, handed.over_us)
+        return at_us + self.clocks_us + MS < until and not self._cut(handed, now)
+
+    def _cut(self, handed: Request, now: int) -> bool:
+        context = self.context
+        client = self.clients[handed.client] if handed.client != NO_TEXT else ""
+        since = handed.started - self.clocks_us
+        leaves = (row for seq, _, row in context.work.get(client, ()) if seq <= now)
+        return (
+            context.broker_died_since(self.broker, handed.begin, handed.epoch, now)
+            or context.client_died_between(client, handed.begin, now)
+            or context.paused_since(client, since, now)
+            or any(
+                row.kind is Kind.LEAVE and (row.seq_end is None or row.seq_end > handed.begin)
+                for row in leaves
+            )
+            or context.fault_between(since, NEVER, now, (client, self.broker))
+        )
+
+    def _applied(self, row: Request, now: int) -> int:
+        if row.outcome is Outcome.OK and row.ended != NEVER:
+            return row.ended
+        client = self.clients[row.client] if row.client != NO_TEXT else ""
+        until = row.over_us + self.context.info.config.delay_bound_ms * MS
+        sending = Sending(client, self.broker, row.kind, row.started)
+        return self.context.may_arrive_until(sending, until, now)
+
+
+def kernel(message: Callable[[Rows, Findings, int], Message]) -> Kernel:
+    """The kernel of a clause about messages that were handed out more than once; a lease ends by clocks."""
+    return partial(_run, message=message)
+
+
+def _run(rows: Rows, findings: Findings, message: Callable[[Rows, Findings, int], Message]) -> None:
+    for places in redelivered(rows):
+        state = message(rows, findings, places[0])
+        until = state.context.clock_stepped
+        for now, row, begins in events(rows, places):
+            if now >= until:
+                break
+            (state.begins if begins else state.ends)(row, now)
+        if state.stakes:
+            findings.at_stake_times(places[0], state.stakes)
+
+
+def redelivered(rows: Rows) -> Iterator[list[int]]:
+    """The rows of each message of a lane that was handed out more than once."""
+    about = np.flatnonzero(rows.are(*OF_LEASES) & (rows.offset != NONE) & (rows.group != NO_TEXT))
+    if not len(about):
+        return
+    message, count = dense(rows.lane[about], rows.offset[about])
+    handed = (rows.are(Kind.RECEIVE) & rows.ended_as(Outcome.OK))[about]
+    times = np.bincount(message[handed], minlength=count)
+    many = times[message] > 1
+    about, message = about[many], message[many]
+    order = np.argsort(message, kind="stable")
+    cuts = np.flatnonzero(np.diff(message[order])) + 1
+    yield from (places.tolist() for places in np.split(about[order], cuts) if len(places))
+
+
+def events(rows: Rows, places: list[int]) -> list[tuple[int, Request, bool]]:
+    """The begins and ends of these rows, in the total order."""
+    found = []
+    for row in requests(rows, np.asarray(places, np.int64)):
+        found.append((row.begin, row, True))
+        if row.end < NEVER:
+            found.append((row.end, row, False))
+    return sorted(found, key=lambda event: (event[0], not event[2]))
+
+
+def requests(rows: Rows, where: Ints) -> list[Request]:
+    numbers = [rows.begin, rows.end]
+    texts = [rows.client, rows.text("lease_id")]
+    more = [
+        rows.started,
+        rows.ended,
+        rows.number("lease_until_us"),
+        rows.number("reconsume_times"),
+        rows.number("broker_epoch"),
+    ]
+    kinds = [_KINDS[kind] for kind in rows.kind[where].tolist()]
+    outcomes = [_OUTCOMES[outcome] for outcome in rows.outcome[where].tolist()]
+    columns = [
+        where.tolist(),
+        *(column[where].tolist() for column in numbers),
+        kinds,
+        outcomes,
+        *(column[where].tolist() for column in (*texts, *more)),
+    ]
+    return [Request(*each) for each in zip(*columns, strict=True)]

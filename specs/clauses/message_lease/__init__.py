@@ -1,0 +1,1 @@
+"""PML: who has a message, where messages are leased one by one."""

@@ -1,0 +1,74 @@
+"""A message is handed out again, to whomever, only when its lease has ended.
+
+By its time, by whatever may have acknowledged or released it, or with its holder's connection. Judged whenever a
+message is handed out that was handed out before, and refuted as in one_holder_of_a_message, which is this for two
+members. Says nothing about a message that comes again after it was acknowledged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from specs.clauses.context import Context
+from specs.clauses.judging import NOTHING, Finding, Judge
+from specs.clauses.message_leases import CONNECTED, OF_LEASES, HandOuts
+from specs.clauses.premises import BROKER_LIVES, NO_WALL_CLOCK_STEP
+from specs.clauses.words import at, ms, who
+from specs.history.row import Row
+from specs.vocabulary import Key, Kind, Party
+
+ID = "PML-2"
+TITLE = "no redelivery before the lease ended"
+STATEMENT = (
+    "A message that was handed out is not handed out again before its lease has ended: by its time, by an "
+    "acknowledgement or a release, or with its holder's connection."
+)
+PARTY = Party.BROKER
+KEY = Key.LANE
+PREMISE = (NO_WALL_CLOCK_STEP, BROKER_LIVES, CONNECTED)
+SOURCES = ("docs/sources.md#leases-of-messages",)
+KINDS = OF_LEASES
+NEEDS = frozenset({Kind.RECEIVE})
+
+
+@dataclass(frozen=True, slots=True)
+class HandedOutAgain(Finding):
+    first: Row
+    second: Row
+
+
+class LaneJudge(Judge):
+    """Remembers the last hand-out of each message."""
+
+    __slots__ = ("handed",)
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self.handed = HandOuts(context)
+
+    def begins(self, row: Row) -> Iterable[Finding]:
+        self.handed.asked(row)
+        return NOTHING
+
+    def ends(self, row: Row) -> Iterable[Finding]:
+        if row.kind is not Kind.RECEIVE:
+            self.handed.answered(row)
+            return NOTHING
+        before = self.handed.handed_out(row)
+        if before is None:
+            return NOTHING
+        self.opportunities += 1
+        return (HandedOutAgain(before.row, row),) if self.handed.meet(before, row) else NOTHING
+
+
+judge = LaneJudge
+
+
+def explain(found: HandedOutAgain) -> str:
+    first, second = sorted((found.first, found.second), key=lambda row: row.seq_begin)
+    later = ms((second.ended_us or second.started_us) - first.started_us)
+    return (
+        f"offset {second.queue_offset} of {second.lane} was handed to {who(second)} at {at(second)}, at most {later} "
+        f"after {who(first)} had been handed it at {at(first)}; nothing had ended that lease"
+    )
