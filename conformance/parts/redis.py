@@ -103,7 +103,9 @@ def _unpack(version: str) -> None:
         said = debian.run(what, [*_beside_libraries(new, "redis-cli"), "--version"], new)
         if version in said.split():
             return None
-        return f"Debian's packages here are of {said.strip()!r}, not of {what}; that is Debian 12's."
+        return (
+            f"Debian's packages here are of {said.strip()!r}, not of {what}; that is Debian 12's."
+        )
 
     debian.unpack(what, PACKAGES, unpacked(version), why_not)
 
