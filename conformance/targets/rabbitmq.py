@@ -4,8 +4,8 @@ The first starts a server on this machine (`conformance.parts.rabbitmq`), the se
 where all that is made begins with `inorder-`. The clients are drivers in processes of their own.
 
 A lane is a queue of RabbitMQ's with a single active consumer, one for each group and routing key. The server says whose
-turn it is and tells nobody: a member's work on a lane begins with its first delivery, which is a grant, and ends when it
-closes its channel, which is an UNLOCK; each acknowledgement that the server took is a grant anew, for only a living
+turn it is and tells nobody: a member's work on a lane begins with its first delivery, which is a grant, and ends when
+it closes its channel, which is an UNLOCK; each acknowledgement that the server took is a grant anew, for only a living
 channel's is.
 
 Such a queue numbers nothing. Messages carry when they were published, and a history has their places by that; what was

@@ -4,7 +4,7 @@ A topic is a direct exchange, and its queue N the routing key N; a producer choo
 of them every group has a queue of RabbitMQ's own, with a single active consumer, and one more queue, the log, is read
 by nobody but the keeper. The application:
 
-- `app.queue`: the groups' queues are `classic` or `quorum` ones, the latter with a delivery limit, as the guide advises.
+- `app.queue`: the groups' queues are `classic` or `quorum` ones, the latter with a delivery limit.
 - Every member consumes from all queues of its group, each on a connection of its own; who is active the server decides,
   and its first delivery tells it. `app.prefetch` is how many messages it is handed before it acknowledges one.
 - A message is acknowledged once its call has ended well. AMQP answers no acknowledgement, so the queue is asked for its
@@ -31,7 +31,7 @@ from collections import deque
 
 import pika
 from pika import __version__ as library_version
-from pika.exceptions import AMQPError, NackError, UnroutableError
+from pika.exceptions import AMQPError, UnroutableError
 from speaking import BROKER, DONE, Listener, Wrong, ending, note, place, run
 
 PUMP_S = 0.05

@@ -346,8 +346,8 @@ ENTRIES: tuple[Entry, ...] = (
     ),
     Entry(
         "Q-1",
-        "with a quorum queue the active consumer closes its channel with messages that it did not acknowledge: the next "
-        "one is given the message behind them first",
+        "a quorum queue's active consumer closes its channel with messages that it has not acknowledged: the next one "
+        "is given the message behind them first",
         "ORD-4",
         "rabbitmq-local:3.10.8,app.queue=quorum,app.prefetch=5",
         "rabbitmq-local:3.10.8,app.queue=classic,app.prefetch=5",
