@@ -18,6 +18,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Self
 
+from conformance.drivers.deaths import at_last_words
 from conformance.drivers.library import InPython
 from conformance.drivers.plans import STEADY
 from conformance.drivers.published import confirmed, placed
@@ -127,7 +128,7 @@ class RabbitTarget(ServedTarget):
         return declared(client=told | {Kind.LOCK, Kind.UNLOCK, Kind.PULL, Kind.FETCH_OFFSET})
 
     def completed(self, rows: list[Row]) -> list[Row]:
-        return [begun(row) for row in placed(confirmed(rows))]
+        return at_last_words([begun(row) for row in placed(confirmed(rows))])
 
 
 def begun(row: Row) -> Row:

@@ -6,7 +6,9 @@ by nobody but the keeper. The application:
 
 - `app.queue`: the groups' queues are `classic` or `quorum` ones, the latter with a delivery limit.
 - Every member consumes from all queues of its group, each on a connection of its own; who is active the server decides,
-  and its first delivery tells it. `app.prefetch` is how many messages it is handed before it acknowledges one.
+  mostly for who came first, and its first delivery tells it. So that members that start together share the work, a
+  member begins with every other queue, by its name, and takes the rest a moment later. `app.prefetch` is how many
+  messages it is handed before it acknowledges one.
 - A message is acknowledged once its call has ended well. AMQP answers no acknowledgement, so the queue is asked for its
   state on the same channel: by then the server has taken what came before.
 - With a prefetch of 1 a message that failed is given back (`nack` with requeue), after as long as the call asked for.
@@ -35,6 +37,7 @@ from pika.exceptions import AMQPError, UnroutableError
 from speaking import BROKER, DONE, Listener, Wrong, ending, note, place, run
 
 PUMP_S = 0.05
+LATER_S = 1.0
 AGAIN_S = 0.1
 """After a connection that could not be made, as while the server is gone."""
 ANSWER_S = 5.0
@@ -46,7 +49,8 @@ LOG = "log"
 QUEUES = "queues"
 TOLD = ["delivered", "finished", "sent", "gave_up", "added", "dropped", "committed"]
 """Nobody gives a message up: none fails as often as the delivery limit says."""
-TROUBLE = (AMQPError, OSError)
+TROUBLE = (AMQPError, OSError, ValueError)
+"""ValueError: pika's own, where a connection breaks while it is made."""
 
 
 class Client:
@@ -188,11 +192,18 @@ class Worker(Listener, Client):
         self.listen(asked)
         self.at_work = True
         lanes = [at for topic in asked["topics"] for at in self.lanes_of(topic)]
-        self.threads = [threading.Thread(target=self.work, args=(at,), daemon=True) for at in lanes]
+        turn = sum(map(ord, self.client)) if len(lanes) > 1 else 0
+        self.threads = [
+            threading.Thread(target=self.work, args=(at, (turn + at[1]) % 2), daemon=True)
+            for at in lanes
+        ]
         for thread in self.threads:
             thread.start()
 
-    def work(self, at):
+    def work(self, at, later):
+        until = time.monotonic() + (LATER_S if later else 0)
+        while self.at_work and time.monotonic() < until:
+            time.sleep(PUMP_S)
         while self.at_work:
             lane = None
             try:
@@ -320,13 +331,28 @@ class Keeper(Client):
 
     def read(self, asked):
         """Each message of the logs; they go back when the channel is closed."""
-        found = []
-        for at in self.lanes_of(asked["topic"]):
-            with self.channel() as (_, channel):
-                while (taken := channel.basic_get(name_of(at, LOG)))[0] is not None:
-                    _, properties, body = taken
-                    found.append({**shown(at, properties, body), "reconsume_times": 0})
-        return found
+        return [
+            {**shown(at, properties, body), "reconsume_times": 0}
+            for at in self.lanes_of(asked["topic"])
+            for properties, body in self.logged(name_of(at, LOG))
+        ]
+
+    def logged(self, queue):
+        with self.channel() as (connection, channel):
+            count = channel.queue_declare(queue, passive=True).method.message_count
+            found = []
+
+            def take(_channel, _method, properties, body):
+                found.append((properties, body))
+
+            channel.basic_consume(queue, take)
+            until = time.monotonic() + CONNECT_S
+            while len(found) < count and time.monotonic() < until:
+                connection.process_data_events(PUMP_S)
+            channel._impl.close()  # pika's own would reject each by itself
+            if len(found) < count:
+                raise Wrong(f"{queue} has {count} messages, and gave {len(found)}")
+            return found
 
     def stop(self):
         """It keeps no connection."""
