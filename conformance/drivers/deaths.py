@@ -2,7 +2,7 @@
 
 The harness notes a death once the process is gone. A server that sees the connection end has given the work to somebody
 else by then, within milliseconds; where a lease has to run out first nobody notices the difference. What is certain is
-that the client lived when it said its last word: its death is put right behind that. Whatever is excused by a death is
+that the client lived when it said its last word, or was started: its death is put right behind that. Whatever is excused by a death is
 so excused from the first moment that it may have been true.
 """
 
@@ -20,6 +20,7 @@ ROOM = 1024
 def at_last_words(rows: Sequence[Row]) -> list[Row]:
     """The rows, in order, with each client's death right behind the last that it told before."""
     found: list[Row] = []
+    deaths = 0
     last: dict[str, tuple[int, int]] = {}  # client → its last word: where in the order, and when
     told = sorted(
         (moment for row in rows if row.kind is not Kind.CRASH for moment in _moments(row)),
@@ -34,14 +35,15 @@ def at_last_words(rows: Sequence[Row]) -> list[Row]:
         found.append(_spaced(row))
         if row.kind is Kind.CRASH and row.client_id in last:
             place, at_us = last[row.client_id]
-            behind = place * ROOM + 1
+            deaths += 1
+            behind = place * ROOM + 1 + deaths % (ROOM - 1)
             found[-1] = found[-1]._replace(seq_begin=behind, seq_end=behind, started_us=at_us)
     return sorted(found, key=lambda row: row.seq_begin)
 
 
 def _moments(row: Row) -> list[tuple[str, int, int]]:
     """(client, place in the order, time in µs) of what a client said by this row."""
-    if row.client_id is None or row.kind is Kind.JOIN or row.kind is Kind.LEAVE:
+    if row.client_id is None:
         return []
     found = [(row.client_id, row.seq_begin, row.started_us)]
     if row.seq_end is not None and row.ended_us is not None:

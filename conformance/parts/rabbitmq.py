@@ -123,7 +123,7 @@ class RabbitServer(LocalServer):
         erl.parent.mkdir(exist_ok=True)
         erl.write_text(_ERL)
         erl.chmod(0o755)
-        epmd = [self._erts / "epmd", "-address", HOST, "-port", str(self.port(1))]
+        epmd: list[str | Path] = [self._erts / "epmd", "-address", HOST, "-port", str(self.port(1))]
         log = self.workdir / "epmd.out"
         self._port_mapper = Process("Erlang's port mapper", epmd, log=log)
         self._port_mapper.wait_until(

@@ -37,7 +37,7 @@ from pika.exceptions import AMQPError, UnroutableError
 from speaking import BROKER, DONE, Listener, Wrong, ending, note, place, run
 
 PUMP_S = 0.05
-LATER_S = 1.0
+LATER_S = 2.0
 AGAIN_S = 0.1
 """After a connection that could not be made, as while the server is gone."""
 ANSWER_S = 5.0

@@ -45,8 +45,20 @@ def test_another_may_have_begun_before_the_death_was_noted() -> None:
         (Kind.DELIVER, "b"),
         (Kind.DELIVER, "a"),
     ]
-    assert (found[2].seq_begin, found[2].started_us) == (3 * ROOM + 1, 30)
+    assert (found[2].seq_begin // ROOM, found[2].started_us) == (3, 30)
     assert [each.seq_end for each in found if each.client_id == "b"] == [6 * ROOM]
+
+
+def test_who_dies_twice_without_a_word_has_two_deaths() -> None:
+    """A start is a word, and no two rows have one place."""
+    rows = [
+        row(Kind.JOIN, "a", 1, 2),
+        row(Kind.CRASH, "a", 3, 3),
+        row(Kind.CRASH, "a", 5, 5),
+    ]
+    found = [each.seq_begin for each in at_last_words(rows) if each.kind is Kind.CRASH]
+    assert [place // ROOM for place in found] == [2, 2]
+    assert len(set(found)) == len(found)
 
 
 def test_who_said_nothing_died_when_it_was_noted() -> None:

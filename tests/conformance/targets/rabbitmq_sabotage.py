@@ -26,7 +26,7 @@ class Worker(driver.Worker):
 
 
 class Swaps(Worker):
-    """ORD-2, ORD-12: a message is taken, and given to the listener after the one behind it."""
+    """ORD-2, ORD-12: a message is taken, and given to the listener after the one behind it of its key."""
 
     def handle(self, lane, method, properties, body):
         held = self.__dict__.setdefault("held", {})
@@ -36,7 +36,10 @@ class Swaps(Worker):
             return
         super().handle(lane, method, properties, body)
         if lane.at in held:
-            self.call(self.told(lane, *held.pop(lane.at)))
+            before = self.told(lane, *held[lane.at])
+            if before["key"] == self.told(lane, properties, body)["key"]:
+                del held[lane.at]
+                self.call(before)
 
 
 class Passes(driver.Worker):
@@ -132,7 +135,7 @@ class Late(driver.Worker):
     def leave(self, lane):
         super().leave(lane)
         if "value" in lane.__dict__:
-            time.sleep(0.7)
+            time.sleep(1.2)
             number = next(self.numbers)
             told = {**driver.place(lane.at), "incarnation": lane.was}
             self.say(event="committing", commit=number, value=lane.value, **told)

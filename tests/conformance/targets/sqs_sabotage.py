@@ -30,7 +30,7 @@ class Worker(driver.Worker):
 
 
 class Swaps(Worker):
-    """ORD-2, ORD-12: a message is taken, and given to the listener after the one behind it."""
+    """ORD-2, ORD-12: a message is taken, and given to the listener after the one behind it of its key."""
 
     def take(self, topic, url, message, until):
         held, at = self.__dict__.setdefault("held", {}), at_of(topic, message)
@@ -40,7 +40,10 @@ class Swaps(Worker):
             return
         super().take(topic, url, message, until)
         if at in held:
-            self.call(self.told(at, held.pop(at)))
+            before = self.told(at, held[at])
+            if before["key"] == self.told(at, message)["key"]:
+                del held[at]
+                self.call(before)
 
 
 class Passes(driver.Worker):

@@ -38,7 +38,7 @@ from tests.conformance.targets.asked import (
 )
 
 SABOTAGED = Path(__file__).with_name("rabbitmq_sabotage.py")
-KEYS, TURNS = 8, 12
+KEYS, TURNS = 8, 20
 BUGS = bugs_of(SABOTAGED)
 CLAIMED = claimed("rabbitmq-classic")
 
@@ -62,16 +62,16 @@ WORK = Work(
     keys=KEYS,
     turns=TURNS,
     sends_ms=(600, 350),
-    second_ms=(700, 4_800),
-    first_ms=(2_600, 3_400),
+    second_ms=(700, 6_300),
+    first_ms=(4_000, 4_600),
     fails=tuple(
         ListenerRule(Outcome.SUSPEND, number=number, delivery_max=1)
         for number in range(1, KEYS * TURNS, 5)
     ),
-    until_ms=5_400,
+    until_ms=8_000,
     settle_ms=15_000,
 )
-"""A run of eight seconds: the first consumer leaves to the second, comes back, and has it again; some fail once."""
+"""A run of ten seconds: the first consumer leaves to the second, comes back, and has it again; some fail once."""
 
 
 @needs_parts
