@@ -2,8 +2,8 @@
 
 The harness notes a death once the process is gone. A server that sees the connection end has given the work to somebody
 else by then, within milliseconds; where a lease has to run out first nobody notices the difference. What is certain is
-that the client lived when it said its last word, or was started: its death is put right behind that. Whatever is excused by a death is
-so excused from the first moment that it may have been true.
+that the client lived when it said its last word, or was started: its death is put right behind that. Whatever a death
+excuses is so excused from the first moment that it may have been true.
 """
 
 from __future__ import annotations
