@@ -231,7 +231,7 @@ class Worker(Listener, Client):
         """
         until = time.monotonic() + ANSWER_S
         lane.channel._impl.close()
-        while lane.channel.is_open and time.monotonic() < until:
+        while not lane.channel.is_closed and time.monotonic() < until:
             lane.connection.process_data_events(PUMP_S)
 
     def consume(self, lane):
