@@ -83,6 +83,8 @@ _ARGUMENTS: Mapping[str, Callable[[], Iterable[tuple[str, str]]]] = {
     "kafka-local": _versions("kafka"),
     "nats-local": _versions("nats"),
     "redis-local": _versions("redis"),
+    "rabbitmq-local": _versions("rabbitmq"),
+    "sqs-local": _versions("elasticmq"),
 }
 """What may follow the colon, where that is one of a few words."""
 

@@ -24,7 +24,7 @@ from specs.errors import EXIT_SUITE
     metavar="TARGET",
     shell_complete=completion.target,
     help="One whose clients are drivers: `exec:COMMAND`, `rocketmq-local:5.4.0+java:5.4.0`, `kafka-local:4.3.1`, "
-    "`nats-local:2.15.2`, `redis-local:7.0.15`.",
+    "`nats-local:2.15.2`, `redis-local:7.0.15`, `rabbitmq-local:3.10.8`, `sqs-local:1.6.11`.",
 )
 @target_config_option
 @format_option()

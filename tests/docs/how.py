@@ -63,6 +63,8 @@ STANDS_FOR: Rules = (
     (r"\bchaos_grid TARGET\.\.\.$", "chaos_grid reference+tcp --scenario consumer-killed"),
     (r"(?<=parts\.(?:nats) )VERSION$", "2.15.2"),
     (r"(?<=parts\.redis )VERSION$", "7.0.15"),
+    (r"(?<=parts\.rabbitmq )VERSION$", "3.10.8"),
+    (r"(?<=parts\.elasticmq )VERSION$", "1.6.11"),
     (r"(?<=parts\.rocketmq_go )VERSION$", "2.1.2"),
     (r"\brocketmq:(?:HOST:PORT|127\.0\.0\.1:9876)", "rocketmq:{namesrv}"),
     (r"^inorder conform \.\.\. ", "inorder conform --target mutant:unlock-while-listener-runs "),

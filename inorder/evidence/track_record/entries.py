@@ -19,6 +19,7 @@ from conformance.targets.base import find
 from conformance.targets.driven import profile_of
 from inorder.evidence.track_record import scenes, with_go
 from inorder.evidence.track_record.by_table import ALONE, choose_with_java
+from inorder.evidence.track_record.handed_over import HandedOver
 from inorder.evidence.track_record.on_the_wire import ask_over_the_wire
 from inorder.evidence.track_record.planned import Planned
 from inorder.evidence.track_record.tapped import SHORT, SMALL_FILES, Played
@@ -342,6 +343,17 @@ ENTRIES: tuple[Entry, ...] = (
         "redis-streams",
         Planned(changes=2, messages=240),
         _conform_alone("redis-local:6.2.14,app.states=true"),
+    ),
+    Entry(
+        "Q-1",
+        "a quorum queue's active consumer closes its channel with messages that it has not acknowledged: the next one "
+        "is given the message behind them first",
+        "ORD-4",
+        "rabbitmq-local:3.10.8,app.queue=quorum,app.prefetch=5",
+        "rabbitmq-local:3.10.8,app.queue=classic,app.prefetch=5",
+        "rabbitmq-quorum-documented",
+        HandedOver(),
+        _reproduce("Q-1"),
     ),
 )
 

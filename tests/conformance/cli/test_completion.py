@@ -47,6 +47,8 @@ def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (("conform", "--target", "kafka-local:"), "kafka-local:4.3.1"),
         (("conform", "--target", "nats-local:"), "nats-local:2.15.2"),
         (("conform", "--target", "redis-local:"), "redis-local:7.0.15"),
+        (("conform", "--target", "rabbitmq-local:"), "rabbitmq-local:3.10.8"),
+        (("conform", "--target", "sqs-local:"), "sqs-local:1.6.11"),
         (("conform", "--profile", "rocketmq-5-o"), "rocketmq-5-orderly"),
         (("check", "h", "--clause", "lse-1"), "LSE-16"),
         (("explain", "r", "--clause", "WIR-1"), "WIR-13"),

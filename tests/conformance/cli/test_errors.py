@@ -122,7 +122,7 @@ def test_a_profile_that_is_wrong(run: Run, history: Path, tmp_path: Path) -> Non
         )
 
 
-@pytest.mark.parametrize("system", ["rocketmq", "kafka", "nats", "redis"])
+@pytest.mark.parametrize("system", ["rocketmq", "kafka", "nats", "redis", "rabbitmq", "sqs"])
 def test_an_address_where_nobody_listens(run: Run, system: str, tmp_path: Path) -> None:
     """A port that was just free: the sentence names it, and nothing was begun."""
     with socket.socket() as free:
@@ -132,7 +132,7 @@ def test_an_address_where_nobody_listens(run: Run, system: str, tmp_path: Path) 
         result = run(
             "conform",
             "--target",
-            f"{system}:127.0.0.1:{port}",
+            f"{system}:{'http://' if system == 'sqs' else ''}127.0.0.1:{port}",
             "--out",
             str(tmp_path / "o"),
         )

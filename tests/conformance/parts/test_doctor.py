@@ -25,6 +25,8 @@ def test_it_looks_at_every_part(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
         "kafka",
         "nats",
         "redis",
+        "rabbitmq",
+        "elasticmq",
         "rocketmq-go",
         "toxiproxy",
         "go",

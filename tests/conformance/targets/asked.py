@@ -36,7 +36,8 @@ class Work:
     """Messages of `keys` keys in `turns` turns, for a consumer that stays and a second one that comes and goes.
 
     sends_ms: the first turn's moment, and the time between two. second_ms: when the second consumer comes and goes,
-    None where the first stays alone. floor: opportunities below which a clause counts as not exercised.
+    None where the first stays alone. first_ms: when the first one goes and comes back, if it does. floor: opportunities
+    below which a clause counts as not exercised.
     """
 
     config: Config
@@ -49,6 +50,7 @@ class Work:
     settle_ms: int
     queues: int = 4
     floor: int = 1
+    first_ms: tuple[int, int] | None = None
 
 
 def parties(seed: int) -> tuple[str, str, str, tuple[str, str, str]]:
@@ -83,6 +85,10 @@ def judged(target: Any, folder: Path, work: Work, *faults: Action) -> Verdict:
     changes = [
         Action(at_ms, verb, {"client": second})
         for verb, at_ms in zip(("start", "stop"), work.second_ms or (), strict=False)
+    ]
+    changes += [
+        Action(at_ms, verb, {"client": first})
+        for verb, at_ms in zip(("stop", "start"), work.first_ms or (), strict=False)
     ]
     plan = Plan(
         topology=Topology(topics=(TopicPlan(topic, work.queues),), groups=(group,)),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -24,7 +25,26 @@ OF_KAFKA = (
 )
 OF_NATS = ("nats-ordered", "nats-queue", "nats-queue-late")
 OF_REDIS = ("redis-streams",)
-OF_OTHER_PRODUCTS = (*OF_KAFKA, *OF_NATS, *OF_REDIS, "leased", "minimal-fifo", "ordered-queue")
+OF_RABBITMQ = ("rabbitmq-classic", "rabbitmq-quorum", "rabbitmq-quorum-documented")
+OF_SQS = ("sqs-fifo",)
+OF_OTHER_PRODUCTS = (
+    *OF_KAFKA,
+    *OF_NATS,
+    *OF_REDIS,
+    *OF_RABBITMQ,
+    *OF_SQS,
+    "leased",
+    "minimal-fifo",
+    "ordered-queue",
+)
+
+
+OWN: Mapping[tuple[str, ...], set[str]] = {
+    (*OF_KAFKA, *OF_REDIS): {"LSE-2"},
+    OF_RABBITMQ: {"LSE-2", "RTY-4"},
+    (*OF_NATS, *OF_SQS): {"RTY-1", "RTY-4"},
+}
+"""What they claim of leases, retries and dead letters."""
 
 
 def test_the_profiles_that_come_with_the_project() -> None:
@@ -160,14 +180,9 @@ def test_other_products_claim_order_and_no_leases() -> None:
     """A Kafka partition and a plain FIFO queue share the order of first deliveries."""
     for name in set(OF_OTHER_PRODUCTS) - {"leased"}:
         profile = load(name)
-        assert {profile.claim(key).status for key in ("ORD-2", "ORD-12", "SND-1")} == {"claimed"}
-        own = (
-            {"LSE-2"}
-            if name in (*OF_KAFKA, *OF_REDIS)
-            else {"RTY-1", "RTY-4"}
-            if name in OF_NATS
-            else set()
-        )
+        first = {"SND-1"} if name == "rabbitmq-quorum" else {"ORD-2", "ORD-12", "SND-1"}
+        assert {profile.claim(key).status for key in first} == {"claimed"}
+        own = next((own for names, own in OWN.items() if name in names), set())
         assert {
             profile.claim(key).status for key in IDS - own if key.startswith(("LSE", "RTY", "DLQ"))
         } == {"not_applicable"}
