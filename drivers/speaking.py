@@ -141,7 +141,7 @@ class Driver:
         verb = asked.get("verb")
         if not self.greeted and verb != "hello":
             raise Wrong("the first request must be hello")
-        if verb in ("prepare", "read", "progress"):
+        if verb in ("prepare", "read", "progress", "leader"):
             self.keeper = self.keeper or self.made_keeper(self.say, self.options)
         match verb:
             case "hello":
@@ -152,6 +152,8 @@ class Driver:
                 return {"messages": await done(self.keeper.read(asked))}
             case "progress":
                 return {"progress": await done(self.keeper.progress(asked))}
+            case "leader":
+                return {"node": await done(self.keeper.leader(asked["topic"]))}
             case "start":
                 made = self.worker if asked["role"] == "consumer" else self.sender
                 self.client = made(self.say, self.options)

@@ -14,10 +14,11 @@ what can't happen with its client. A commit and a look-up of the stored offset a
 
 A driver behind `exec:COMMAND` also knows `prepare` (make these topics with so many queues, empty, and these groups) and
 `read`; `progress` asks what the store says that a group has reached in each queue of a topic, of a driver that is no
-client of the group. It may be one process that hosts all clients: its hello says `"hosts": true`, then every `send` and
-`stop` names its client, as `start` does anyway, and every event does; a `stop` without one ends the process. Such a
-one may know `crash` (this client is gone without a word: nothing is committed or given back). Hello's `verbs` names
-the optional verbs that a driver knows, and `broker` who implements the queues.
+client of the group, and `leader` which node of a system with several leads the first queue of a topic. It may be one
+process that hosts all clients: its hello says `"hosts": true`, then every `send` and `stop` names its client, as
+`start` does anyway, and every event does; a `stop` without one ends the process. Such a one may know `crash` (this
+client is gone without a word: nothing is committed or given back). Hello's `verbs` names the optional verbs that a
+driver knows, and `broker` who implements the queues.
 
 `added` comes before the client's work on a lane begins, and `dropped` once it is over: after the last commit and the
 unlock that go with it. Both name the work by a number, `incarnation`, new for each; so does then every delivery.
@@ -261,6 +262,11 @@ class AskProgress(_Request, verb="progress"):
 
 
 @dataclass(frozen=True, kw_only=True)
+class AskLeader(_Request, verb="leader"):
+    topic: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class Crash(_Request, verb=crash.VERB):
     client: str
 
@@ -295,6 +301,10 @@ class Answer(Line, ok=True):
     )
     progress: tuple[Progress, ...] = field(
         default=(), metadata=told("What the store says that a group has reached, -1 for nothing.")
+    )
+    node: int = field(
+        default=0,
+        metadata=told("To leader: the number of the node that leads the topic's first queue."),
     )
 
 
@@ -418,6 +428,7 @@ REQUESTS: Mapping[str, type[Line]] = {
         Query,
         Prepare,
         AskProgress,
+        AskLeader,
         Crash,
         Stop,
     )

@@ -23,7 +23,7 @@ from conformance.drivers.admin import ignore
 from conformance.drivers.java import JVM, compiled
 from conformance.drivers.library import InPython, Library
 from conformance.drivers.plans import STEADY
-from conformance.drivers.served import ServedTarget
+from conformance.drivers.served import NODES, ServedTarget
 from conformance.drivers.witness import WITNESS, Witness
 from conformance.parts import kafka
 from conformance.parts.java import java
@@ -42,11 +42,18 @@ from specs.vocabulary import Kind, Lane, Level
 LIBRDKAFKA = "librdkafka"
 JAVA = "java"
 CLIENTS = (JAVA, LIBRDKAFKA)
+IN_FLIGHT = "app.in.flight"
+"""So many sends of a producer may be unanswered; the others wait. 1, the default, sends one after the other."""
 ON_FAILURE = "app.on.failure"
 """What the application of librdkafka's driver does with a failed record's lane: `wait`, or `pause` it meanwhile."""
+CHOICES: Mapping[str, tuple[str, ...]] = {NODES: ("1", "3")}
+"""The first is the default."""
 OPTIONS = frozenset(
     {
+        *CHOICES,
+        IN_FLIGHT,
         ON_FAILURE,
+        "acks",
         "auto.commit.interval.ms",
         "auto.offset.reset",
         "client.rack",
@@ -68,6 +75,8 @@ OPTIONS = frozenset(
         "message.timeout.ms",
         "partition.assignment.strategy",
         "partitioner",
+        "request.timeout.ms",
+        "retries",
         "sasl.mechanism",
         "sasl.password",
         "sasl.username",
@@ -154,9 +163,11 @@ class KafkaTarget(ServedTarget):
     port = 9092
     clients = CLIENTS
     knows = OPTIONS
+    choices = CHOICES
     config: Config = CONFIG
     handed_out = True
     reads_at_work = True
+    behind_link = True
 
     def __init__(self, argument: Argument, version: str | None, library: Library) -> None:
         super().__init__(argument, version, library, Librdkafka(kafka.DEFAULT_LIBRDKAFKA))
@@ -246,6 +257,9 @@ def profile_of(library: Library, options: Mapping[str, str]) -> str:
 
 def library_of(argument: Argument) -> Library:
     """The client that was asked for, or the default. Raises UsageError for an unknown version."""
+    in_flight = argument.options.get(IN_FLIGHT, "1")
+    if not in_flight.isdecimal() or in_flight == "0":
+        raise UsageError(f"{IN_FLIGHT} is a number of sends, at least 1, not {in_flight!r}")
     on_failure = argument.options.get(ON_FAILURE, "wait")
     if on_failure not in ("wait", "pause"):
         raise UsageError(f"{ON_FAILURE} is wait or pause, not {on_failure!r}")

@@ -43,7 +43,11 @@ REFUSALS = {
     KafkaError.FENCED_INSTANCE_ID,
     KafkaError._STATE,
 }
-"""Of a commit: after these it is certainly not stored. Of any other error nobody knows."""
+"""Of a commit: after these it is certainly not stored, if it was tried once. Of any other error nobody knows."""
+TRIED_ONCE_S = 0.05
+"""The library tries a commit that had no answer again by itself, after 80 ms at least (`retry.backoff.ms`). So a
+refusal that came sooner is the answer to the only try, and a later one may be that to a second, where the first was
+stored."""
 
 
 class Client:
@@ -62,7 +66,7 @@ class Client:
 
 
 class Sender(Client):
-    """A producer: one message after the other, in the order asked for."""
+    """A producer, which sends in the order asked for: one message after the other, or `app.in.flight` at a time."""
 
     def start(self, asked):
         own = {
@@ -71,24 +75,35 @@ class Sender(Client):
             "linger.ms": 0,
             "client.id": asked["client"],
         }
+        self.in_flight = int(self.options.get("app.in.flight", 1))
+        self.free = threading.Semaphore(self.in_flight)
         self.producer = Producer(only(PRODUCER_SETTINGS, self.settings(**own)))
+        self.at_work = True
+        self.thread = threading.Thread(target=self.hear)
+        self.thread.start()
+
+    def hear(self):
+        """Answers come to whoever polls."""
+        while self.at_work:
+            self.producer.poll(POLL_S)
 
     def send(self, asked):
-        told = {}
-
         def answered(error, message):
+            told = {"event": "sent", "id": asked["id"]}
             if error is not None:
-                told["outcome"] = "unknown"
-                told["why"] = str(error)[:200]
+                told.update(outcome="unknown", why=str(error)[:200])
             else:
                 told.update(outcome="ok", broker=BROKER)
                 told.update(queue_id=message.partition(), queue_offset=message.offset())
+            self.say(**told)
+            self.free.release()
 
         headers = [
             ("id", asked["message"].encode()),
             ("seq", str(asked.get("key_seq", "")).encode()),
         ]
         key = asked.get("key")
+        self.free.acquire()
         self.producer.produce(
             asked["topic"],
             asked["body"].encode(),
@@ -96,11 +111,11 @@ class Sender(Client):
             headers=headers,
             on_delivery=answered,
         )
-        self.producer.flush()
-        self.say(event="sent", id=asked["id"], **(told or {"outcome": "unknown"}))
 
     def stop(self):
         self.producer.flush()
+        self.at_work = False
+        self.thread.join()
 
 
 class Worker(Listener, Client):
@@ -226,7 +241,7 @@ class Worker(Listener, Client):
         number, lane = next(self.numbers), place(at)
         lane["incarnation"] = self.lanes[at]
         self.say(event="committing", commit=number, value=value, **lane)
-        outcome = "ok"
+        outcome, began = "ok", time.monotonic()
         try:
             for each in self.consumer.commit(
                 offsets=[TopicPartition(*at, value)], asynchronous=False
@@ -235,6 +250,8 @@ class Worker(Listener, Client):
                     outcome = refused_or_unknown(each.error)
         except KafkaException as error:
             outcome = refused_or_unknown(error.args[0])
+        if outcome == "refused" and time.monotonic() - began > TRIED_ONCE_S:
+            outcome = "unknown"
         self.say(event="committed", commit=number, outcome=outcome)
 
     def told(self, message):
@@ -308,7 +325,8 @@ class Keeper(Client):
         self.askers, self.numbers_of = {}, {}
 
     def prepare(self, asked):
-        new = [NewTopic(each["name"], each["queues"], 1) for each in asked["topics"]]
+        copies = int(self.options.get("app.nodes", 1))
+        new = [NewTopic(each["name"], each["queues"], copies) for each in asked["topics"]]
         for future in self.admin.create_topics(new).values():
             future.result(ANSWER_S)
         for each in asked["topics"]:  # who asks a moment later is to find all of it
@@ -321,6 +339,11 @@ class Keeper(Client):
     def partitions(self, topic):
         found = self.admin.list_topics(topic, timeout=ANSWER_S).topics[topic].partitions
         return sorted(number for number, each in found.items() if each.leader >= 0)
+
+    def leader(self, topic):
+        """The number of the node that leads the first partition."""
+        found = self.admin.list_topics(topic, timeout=ANSWER_S).topics[topic].partitions
+        return found[0].leader
 
     def read(self, asked):
         topic = asked["topic"]
@@ -390,7 +413,7 @@ COMMON_SETTINGS = (
     "topic.",
 )
 PRODUCER_SETTINGS = (*COMMON_SETTINGS, "acks", "enable.idempotence", "linger.", "max.in.flight", "partitioner",
-                     "message.timeout", "retries", "compression.", "transactional.")  # fmt: skip
+                     "message.timeout", "request.timeout", "retries", "compression.", "transactional.")  # fmt: skip
 CONSUMER_SETTINGS = (*COMMON_SETTINGS, "group.", "auto.", "enable.auto.", "session.", "heartbeat.", "partition.",
                      "max.poll", "fetch.", "isolation.", "check.", "queued.")  # fmt: skip
 
@@ -419,7 +442,7 @@ def hello(options):
         "driver": "librdkafka",
         "client": libversion()[0],
         "events": [*TOLD, "committed"] if manual else TOLD,
-        "verbs": ["prepare", "read", "progress"],
+        "verbs": ["prepare", "read", "progress", "leader"],
     }
 
 

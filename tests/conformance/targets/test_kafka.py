@@ -10,11 +10,14 @@ from pathlib import Path
 import psutil
 import pytest
 
+from conformance.drivers.served import NODES
 from conformance.parts import kafka
 from conformance.parts.java import find_java
 from conformance.targets.kafka import CONFIG, KafkaTarget, Librdkafka, local, remote
+from inorder.evidence.track_record.with_kafka import SendsInFlight
 from specs import profiles
 from specs.errors import UsageError
+from specs.plan.ability import Ability
 from specs.plan.plan import Action, ListenerRule
 from specs.verdicts.verdict import ClauseVerdict
 from specs.vocabulary import Outcome
@@ -131,6 +134,35 @@ def test_a_release_is_judged_by_the_same_clauses(
 
 
 @needs_parts
+@pytest.mark.long
+@pytest.mark.parametrize(("idempotent", "verdict"), [("false", BROKEN), ("true", KEPT)])
+def test_a_producer_that_is_not_idempotent_stores_twice_what_had_no_answer(
+    tmp_path: Path, idempotent: str, verdict: ClauseVerdict
+) -> None:
+    """Sends in flight together over a link that loses answers: one setting decides, and nothing else is refuted."""
+    target = f"{kafka.DEFAULT},enable.idempotence={idempotent},app.in.flight=20"
+    name = f"kafka-local:{target}"
+    results = SendsInFlight()(name, "kafka-librdkafka", "SND-2", (1,), tmp_path, lambda _: None)
+    assert [each.verdict for each in results] == [verdict]
+
+
+@needs_parts
+@pytest.mark.long
+def test_three_nodes_keep_what_one_of_them_was_told_and_leave_nothing(tmp_path: Path) -> None:
+    """The leader is killed in the midst of the work: nothing is lost, all goes on, and no process is left."""
+    before, made = children(), local(f"{kafka.DEFAULT},{NODES}=3")
+    broker = {"broker": "b0"}
+    faults = (Action(2_200, "broker_crash", broker), Action(4_200, "broker_restart", broker))
+    try:
+        told = found(judged(made, tmp_path / "run", WORK, *faults))
+    finally:
+        made.release()
+    assert refuted(told) == []
+    assert {told[name] for name in ("ORD-2", "ORD-7", "SND-1", "SND-2", "LIV-1")} == {KEPT}
+    assert left_since(before) == []
+
+
+@needs_parts
 @pytest.mark.parametrize("bug", searched(BUGS, AT_ONCE))
 def test_a_wrong_client_is_refuted_by_its_clause(
     target: KafkaTarget, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bug: str
@@ -161,6 +193,9 @@ def test_the_profile_follows_from_the_target() -> None:
         (local, "4.3.1+librdkafka:1.0", "There is no librdkafka"),
         (local, "4.3.1,group.protcol=x", "did you mean group.protocol"),
         (local, "4.3.1,app.on.failure=cry", "wait or pause"),
+        (local, "4.3.1,app.in.flight=0", "at least 1"),
+        (local, "4.3.1,app.nodes=2", "known are 1, 3"),
+        (remote, "127.0.0.1:1,app.nodes=3", "knows no option 'app.nodes'"),
         (local, "4.3.1+java,app.on.failure=pause", "librdkafka's driver alone"),
         (remote, "4.3.1", "needs a server's address"),
     ],
@@ -170,6 +205,12 @@ def test_what_is_not_there_is_told_before_anything_starts(
 ) -> None:
     with pytest.raises(UsageError, match=words):
         make(text)  # type: ignore[operator]
+
+
+def test_the_link_of_several_nodes_is_not_ours_to_break() -> None:
+    """Of one node everything goes over it; of three a client knows all addresses."""
+    one, three = (local(f"{kafka.DEFAULT},{NODES}={nodes}").abilities for nodes in (1, 3))
+    assert one - three == {Ability.BREAK_LINK}
 
 
 @needs_parts
