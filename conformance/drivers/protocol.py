@@ -1,8 +1,9 @@
 """The driver protocol, version 2: JSON lines, requests on the driver's stdin, answers and events on its stdout.
 
 A driver is one client of a plan. It is asked `hello` first, then `start`, any number of `send`, and `stop`; a driver
-may also know `send_batch` (several messages in one request, told as one `sent`), `send_delayed` (one that is there for
-consumers only after a while), `read` (a pull consumer reads a topic
+may also know `send_batch` (several messages in one request, told as one `sent`), `send_half` (several in one
+transaction, each told by a `sent` of its own, the transaction's end by `ending` and `ended`), `send_delayed` (one that
+is there for consumers only after a while), `read` (a pull consumer reads a topic
 to its end; the answer has the messages) and `query` (the messages of a key, likewise). Each request has an id, which
 its answer repeats. What happens is told by events, each with the host's monotonic clock in µs, in the order of the
 lines: `delivered` before the listener's work, `finished` before the client learns its result, `sent` when a send has
@@ -155,6 +156,15 @@ class BatchMessage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HalfMessage:
+    number: int = field(metadata=told("Of its own `sent`.", least=0))
+    message: str
+    body: str
+    key: str = ""
+    properties: Mapping[str, str] = field(default_factory=dict, metadata=_PROPERTIES)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Topic:
     name: str
     queues: int = field(metadata=told(least=1))
@@ -232,6 +242,16 @@ class Select(_Request, verb="select"):
 class SendBatch(_Request, _OfAClient, verb="send_batch"):
     topic: str
     messages: tuple[BatchMessage, ...] = field(metadata=_SOME)
+    tags: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SendHalf(_Request, _OfAClient, verb="send_half"):
+    """Messages in one transaction, which then ends so."""
+
+    topic: str
+    messages: tuple[HalfMessage, ...] = field(metadata=_SOME)
+    ends: str = field(metadata=told(choices=("commit", "rollback")))
     tags: str = ""
 
 
@@ -415,6 +435,19 @@ class Sent(_Event, event="sent"):
     )
 
 
+@dataclass(frozen=True, kw_only=True)
+class Ending(_Event, event="ending"):
+    """A transaction is about to be ended, as it was asked for."""
+
+    id: int = field(metadata=_ID)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ended(_Event, event="ended"):
+    id: int = field(metadata=_ID)
+    outcome: str = field(metadata=told(choices=_SEND_OUTCOMES))
+
+
 REQUESTS: Mapping[str, type[Line]] = {
     model.CONST["verb"]: model
     for model in (
@@ -424,6 +457,7 @@ REQUESTS: Mapping[str, type[Line]] = {
         SendDelayed,
         Select,
         SendBatch,
+        SendHalf,
         Read,
         Query,
         Prepare,
@@ -448,6 +482,8 @@ EVENTS: Mapping[str, type[Line]] = {
         Dropped,
         Assigned,
         Sent,
+        Ending,
+        Ended,
     )
 }
 """What a driver tells, by its name."""

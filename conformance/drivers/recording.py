@@ -99,6 +99,7 @@ class DriverRecorder:
         self._attempts: dict[tuple[Any, ...], int] = {}
         self._delivered: dict[tuple[Any, ...], Mapping[str, Any]] = {}  # the last row of each place
         self._batches: dict[int, int] = {}
+        self._transactions: dict[int, tuple[Mapping[str, Any], Mapping[int, str]]] = {}
         self._changed = threading.Condition()
         self.deliveries: list[Mapping[str, Any]] = []
         self.results: dict[int, Mapping[str, Any]] = {}
@@ -119,6 +120,13 @@ class DriverRecorder:
         self._batches[number] = len(rows)
         attempt = 1 if fields.get("sharding_key") is not None else None
         self._sends.begin(number, Kind.SEND, {**fields, "attempt": attempt}, rows)
+
+    def ends(self, number: int, fields: Mapping[str, Any], sends: Mapping[int, str]) -> None:
+        """A transaction is about to be asked for, whose end will carry the number.
+
+        fields: of the end's rows. sends: its messages, by the numbers of their sends.
+        """
+        self._transactions[number] = fields, sends
 
     def wait_for_sends(self, count: int, deadline_s: float) -> bool:
         with self._changed:
@@ -188,18 +196,13 @@ class DriverRecorder:
                     "detail": " ".join(event["share"]),
                 }
                 self._journal.note(Kind.ASSIGN, Outcome.OK, fields)
+            case "ending" | "ended":
+                self._ends(event)
             case "gave_up":
                 self._now_us = event["at_us"]
                 self._journal.note(Kind.DEAD_LETTER, Outcome.OK, self._given_up(event))
             case "sent":
-                kept = ("broker", "queue_id", "queue_offset", "code")
-                fields = {name: event[name] for name in kept if name in event}
-                if event.get("choices"):
-                    fields["view"] = " ".join([HASH_SELECTOR, *event["choices"]])
-                size = self._batches.pop(event["id"], 0)
-                place = {"queue_offset": fields.pop("queue_offset", None)} if size else {}
-                rows = [place, *({} for _ in range(size - 1))] if size else []
-                self._sends.end(event["id"], Outcome(event["outcome"]), fields, rows)
+                self._was_sent(event)
         with self._changed:
             match event["event"]:
                 case "delivered":
@@ -209,6 +212,31 @@ class DriverRecorder:
                 case "sent":
                     self.sent[event["id"]] = event
             self._changed.notify_all()
+
+    def _was_sent(self, event: Mapping[str, Any]) -> None:
+        kept = ("broker", "queue_id", "queue_offset", "code")
+        fields = {name: event[name] for name in kept if name in event}
+        if event.get("choices"):
+            fields["view"] = " ".join([HASH_SELECTOR, *event["choices"]])
+        size = self._batches.pop(event["id"], 0)
+        place = {"queue_offset": fields.pop("queue_offset", None)} if size else {}
+        rows = [place, *({} for _ in range(size - 1))] if size else []
+        self._sends.end(event["id"], Outcome(event["outcome"]), fields, rows)
+
+    def _ends(self, event: Mapping[str, Any]) -> None:
+        """A transaction's end: a row for each message, which names the queue that the answer to its send has named."""
+        self._now_us = event["at_us"]
+        op = (Kind.END_TRANSACTION, event["id"])
+        if event["event"] == "ended":
+            self._journal.end(op, Outcome(event["outcome"]), {})
+            return
+        fields, sends = self._transactions.pop(event["id"])
+        rows = []
+        for number, message in sends.items():
+            answer = self.sent.get(number, {})
+            place = {name: answer[name] for name in ("broker", "queue_id") if name in answer}
+            rows.append({"message_id": message, **place})
+        self._journal.begin(op, Kind.END_TRANSACTION, fields, rows)
 
     def _rows(self, event: Mapping[str, Any]) -> list[dict[str, Any]]:
         rows = []

@@ -46,7 +46,9 @@ IN_FLIGHT = "app.in.flight"
 """So many sends of a producer may be unanswered; the others wait. 1, the default, sends one after the other."""
 ON_FAILURE = "app.on.failure"
 """What the application of librdkafka's driver does with a failed record's lane: `wait`, or `pause` it meanwhile."""
-CHOICES: Mapping[str, tuple[str, ...]] = {NODES: ("1", "3")}
+TRANSACTIONS = "app.transactions"
+"""Whether a producer sends in transactions, of which it aborts every fourth."""
+CHOICES: Mapping[str, tuple[str, ...]] = {NODES: ("1", "3"), TRANSACTIONS: ("false", "true")}
 """The first is the default."""
 OPTIONS = frozenset(
     {
@@ -113,6 +115,14 @@ TOLD = (
     "subscription",
 )
 NO_LIMIT = {"max_reconsume_times": -1}
+ENDS_BY_ITSELF = {
+    "transaction_timeout_ms": 60_000,
+    "transaction_check_interval_ms": 1_000,
+    "transaction_check_max": 0,
+}
+"""The library's `transaction.timeout.ms`; no broker asks a producer how its transaction is to end."""
+IN_ONE, ABORTED = 3, 4
+"""Messages in a transaction, and which of the transactions are aborted."""
 NEW_PROTOCOL = "consumer"
 LOOK_EVERY_S = 0.02
 RECONNECT_MS = 500
@@ -199,6 +209,8 @@ class KafkaTarget(ServedTarget):
 
     def suited(self, plan: Plan) -> Plan:
         """Where the library commits by itself, work takes as long as a look at what is stored."""
+        if self.options[TRANSACTIONS] == "true":
+            plan = in_transactions(plan)
         if not self._automatic or ListenerRule(duration_ms=WORK_MS) in plan.listener:
             return plan
         return replace(plan, listener=(ListenerRule(duration_ms=WORK_MS), *plan.listener))
@@ -206,7 +218,8 @@ class KafkaTarget(ServedTarget):
     def settings(self, plan: Plan) -> Config:
         """What the driver and the library are told. Kafka knows neither a limit of retries nor RocketMQ's timers."""
         ours = plan.config.to_json()
-        return config_of({"system": "kafka", **{name: ours[name] for name in TOLD}, **NO_LIMIT})
+        told = {name: ours[name] for name in TOLD}
+        return config_of({"system": "kafka", **told, **NO_LIMIT, **ENDS_BY_ITSELF})
 
     @property
     def records(self) -> Mapping[str, tuple[str, ...]]:  # type: ignore[override]
@@ -241,6 +254,19 @@ def _owned(row: Row, owners: Mapping[Lane, list[Row]]) -> Row:
     return row._replace(client_id=owner.client_id, incarnation=owner.incarnation)
 
 
+def in_transactions(plan: Plan) -> Plan:
+    """Each send becomes a transaction of some messages; every fourth is aborted."""
+    number, actions = 0, []
+    for action in plan.actions:
+        if action.do == "send":
+            number += 1
+            ends = "commit" if number % ABORTED else "rollback"
+            args = {**action.args, "count": IN_ONE, "ends": ends, "checked": ends}
+            action = replace(action, do="send_half", args=args)
+        actions.append(action)
+    return plan.with_actions(actions)
+
+
 def is_automatic(options: Mapping[str, str]) -> bool:
     """Does the library commit by itself?"""
     return options.get("enable.auto.commit", "false").lower() == "true"
@@ -252,6 +278,8 @@ def profile_of(library: Library, options: Mapping[str, str]) -> str:
     if is_automatic(options):
         stores = options.get("enable.auto.offset.store", "true").lower() == "true"
         mode = "-auto" if stores else "-stored"
+    elif options.get(TRANSACTIONS) == "true":
+        mode = "-transactions"
     return f"kafka-{library.name}{mode}"
 
 
@@ -263,7 +291,12 @@ def library_of(argument: Argument) -> Library:
     on_failure = argument.options.get(ON_FAILURE, "wait")
     if on_failure not in ("wait", "pause"):
         raise UsageError(f"{ON_FAILURE} is wait or pause, not {on_failure!r}")
+    transactions = argument.options.get(TRANSACTIONS, "false") == "true"
+    if transactions and is_automatic(argument.options):
+        raise UsageError(f"{TRANSACTIONS} goes with commits by the application")
     if argument.client == JAVA:
+        if transactions:
+            raise UsageError(f"{TRANSACTIONS} is a setting of librdkafka's driver alone")
         if on_failure != "wait":
             raise UsageError(f"{ON_FAILURE} is a setting of librdkafka's driver alone")
         return JavaClient(argument.client_version or kafka.DEFAULT_JAVA)

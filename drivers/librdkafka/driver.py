@@ -77,7 +77,12 @@ class Sender(Client):
         }
         self.in_flight = int(self.options.get("app.in.flight", 1))
         self.free = threading.Semaphore(self.in_flight)
+        self.transactions = is_true(self.options.get("app.transactions", False))
+        if self.transactions:
+            own["transactional.id"] = asked["client"]
         self.producer = Producer(only(PRODUCER_SETTINGS, self.settings(**own)))
+        if self.transactions:
+            self.producer.init_transactions(READ_S)
         self.at_work = True
         self.thread = threading.Thread(target=self.hear)
         self.thread.start()
@@ -94,7 +99,11 @@ class Sender(Client):
                 told.update(outcome="unknown", why=str(error)[:200])
             else:
                 told.update(outcome="ok", broker=BROKER)
-                told.update(queue_id=message.partition(), queue_offset=message.offset())
+                told.update(queue_id=message.partition())
+                if (
+                    not self.transactions
+                ):  # else there is nothing for consumers yet, and perhaps never
+                    told.update(queue_offset=message.offset())
             self.say(**told)
             self.free.release()
 
@@ -111,6 +120,33 @@ class Sender(Client):
             headers=headers,
             on_delivery=answered,
         )
+
+    def send_half(self, asked):
+        """All messages in one transaction, which is then committed or aborted."""
+        ends, outcome = asked["ends"], "unknown"
+        self.producer.begin_transaction()
+        for each in asked["messages"]:
+            self.send({**each, "id": each["number"], "topic": asked["topic"]})
+        self.producer.flush()
+        self.say(event="ending", id=asked["id"])
+        try:
+            if ends == "commit":
+                self.producer.commit_transaction(READ_S)
+            else:
+                self.producer.abort_transaction(READ_S)
+            outcome = "ok"
+        except KafkaException as error:
+            note(f"{ends}: {error}")
+            self.give_up(error.args[0])
+        self.say(event="ended", id=asked["id"], outcome=outcome)
+
+    def give_up(self, error):
+        """Of a transaction that could not be ended as it should; what became of it nobody knows."""
+        if error.txn_requires_abort():
+            try:
+                self.producer.abort_transaction(READ_S)
+            except KafkaException as another:
+                note(f"abort: {another}")
 
     def stop(self):
         self.producer.flush()
@@ -347,7 +383,11 @@ class Keeper(Client):
 
     def read(self, asked):
         topic = asked["topic"]
-        own = {"group.id": f"inorder-reader-{uuid.uuid4()}", "enable.auto.commit": False}
+        own = {
+            "group.id": f"inorder-reader-{uuid.uuid4()}",
+            "enable.auto.commit": False,
+            "enable.partition.eof": True,
+        }
         reader = Consumer(only(COMMON_SETTINGS, self.settings()) | own)
         try:
             return list(self.messages(reader, topic))
@@ -368,7 +408,12 @@ class Keeper(Client):
             if time.monotonic() > until:
                 raise Wrong(f"{topic} could not be read to its end in {READ_S:g} s")
             message = reader.poll(POLL_S)
-            if message is None or message.error() is not None:
+            if message is None:
+                continue
+            if message.error() is not None:
+                if message.error().code() == KafkaError._PARTITION_EOF:
+                    # What ends a transaction is no record, and has the last offset.
+                    ends.pop(message.partition(), None)
                 continue
             headers = {name: value.decode() for name, value in message.headers() or []}
             key = message.key()
@@ -442,7 +487,7 @@ def hello(options):
         "driver": "librdkafka",
         "client": libversion()[0],
         "events": [*TOLD, "committed"] if manual else TOLD,
-        "verbs": ["prepare", "read", "progress", "leader"],
+        "verbs": ["send_half", "prepare", "read", "progress", "leader"],
     }
 
 

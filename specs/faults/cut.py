@@ -48,5 +48,5 @@ def heal(rig: Rig, a: str, b: str) -> None:
 
 
 def attest(rows: Sequence[Row], fault: Row) -> str | None:
-    """Requests over the link that were not answered with success, or none that was before its end."""
+    """Requests over the link that were not answered with success, or that none was answered before its end."""
     return in_vain(rows, fault, "the link was cut") or answered_afterwards(rows, fault)

@@ -13,12 +13,20 @@ import pytest
 from conformance.drivers.served import NODES
 from conformance.parts import kafka
 from conformance.parts.java import find_java
-from conformance.targets.kafka import CONFIG, KafkaTarget, Librdkafka, local, remote
+from conformance.targets.kafka import (
+    CONFIG,
+    TRANSACTIONS,
+    KafkaTarget,
+    Librdkafka,
+    in_transactions,
+    local,
+    remote,
+)
 from inorder.evidence.track_record.with_kafka import SendsInFlight
 from specs import profiles
 from specs.errors import UsageError
 from specs.plan.ability import Ability
-from specs.plan.plan import Action, ListenerRule
+from specs.plan.plan import Action, ListenerRule, Plan
 from specs.verdicts.verdict import ClauseVerdict
 from specs.vocabulary import Outcome
 from tests.conformance.targets.asked import (
@@ -148,6 +156,30 @@ def test_a_producer_that_is_not_idempotent_stores_twice_what_had_no_answer(
 
 @needs_parts
 @pytest.mark.long
+@pytest.mark.parametrize(("level", "verdict"), [("uncommitted", BROKEN), ("committed", KEPT)])
+def test_who_reads_uncommitted_is_given_what_was_aborted(
+    tmp_path: Path, level: str, verdict: ClauseVerdict
+) -> None:
+    """Producers send in transactions and abort some; one setting of the consumers' decides."""
+    made = local(f"{kafka.DEFAULT},{TRANSACTIONS}=true,isolation.level=read_{level}")
+    try:
+        told = found(judged(made, tmp_path / "run", WORK))
+    finally:
+        made.release()
+    assert refuted(told) == (["SND-6"] if verdict is BROKEN else [])
+    assert (told["SND-6"], told["SND-13"], told["ORD-2"]) == (verdict, KEPT, KEPT)
+
+
+def test_every_fourth_send_becomes_a_transaction_that_is_aborted() -> None:
+    send = {"client": "shop", "topic": "orders", "key": "k", "count": 1}
+    plan = Plan(actions=tuple(Action(at_ms, "send", send) for at_ms in range(8)))
+    made = in_transactions(plan)
+    assert [action.args["ends"] for action in made.actions] == [*["commit"] * 3, "rollback"] * 2
+    assert in_transactions(made) == made
+
+
+@needs_parts
+@pytest.mark.long
 def test_three_nodes_keep_what_one_of_them_was_told_and_leave_nothing(tmp_path: Path) -> None:
     """The leader is killed in the midst of the work: nothing is lost, all goes on, and no process is left."""
     before, made = children(), local(f"{kafka.DEFAULT},{NODES}=3")
@@ -177,6 +209,7 @@ def test_the_profile_follows_from_the_target() -> None:
         "4.3.1": "kafka-librdkafka",
         "4.3.1,enable.auto.commit=true": "kafka-librdkafka-auto",
         "4.3.1,enable.auto.commit=true,enable.auto.offset.store=false": "kafka-librdkafka-stored",
+        "4.3.1,app.transactions=true": "kafka-librdkafka-transactions",
         "4.3.1+java:4.4.0,group.protocol=consumer": "kafka-java",
         "4.3.1+java:4.4.0,enable.auto.commit=true": "kafka-java-auto",
     }
@@ -194,6 +227,12 @@ def test_the_profile_follows_from_the_target() -> None:
         (local, "4.3.1,group.protcol=x", "did you mean group.protocol"),
         (local, "4.3.1,app.on.failure=cry", "wait or pause"),
         (local, "4.3.1,app.in.flight=0", "at least 1"),
+        (
+            local,
+            "4.3.1,app.transactions=true,enable.auto.commit=true",
+            "commits by the application",
+        ),
+        (local, "4.3.1+java,app.transactions=true", "librdkafka's driver alone"),
         (local, "4.3.1,app.nodes=2", "known are 1, 3"),
         (remote, "127.0.0.1:1,app.nodes=3", "knows no option 'app.nodes'"),
         (local, "4.3.1+java,app.on.failure=pause", "librdkafka's driver alone"),

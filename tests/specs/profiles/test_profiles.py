@@ -21,6 +21,7 @@ OF_KAFKA = (
     "kafka-librdkafka",
     "kafka-librdkafka-auto",
     "kafka-librdkafka-stored",
+    "kafka-librdkafka-transactions",
 )
 OF_NATS = ("nats-ordered", "nats-queue", "nats-queue-late")
 OF_REDIS = ("redis-streams",)
