@@ -39,6 +39,10 @@ DEFAULT_JAVA = "4.4.0"
 LIBRDKAFKAS = ("2.3.0", "2.4.0", "2.12.1", "2.16.1")
 """Versions of confluent-kafka that are driven; each carries the librdkafka of its number (2.16.1 carries 2.16.0)."""
 DEFAULT_LIBRDKAFKA = "2.12.1"
+SHARE = "2.16.1"
+"""The one with share groups."""
+SHARE_SERVER = "4.3.1"
+"""The one whose storage has them without being asked."""
 
 FORMAT_DEADLINE_S = 60.0
 ANSWER_S = 2.0
@@ -200,6 +204,13 @@ class KafkaServer(LocalServer):
             "group.consumer.session.timeout.ms": "2000",
             "group.consumer.min.heartbeat.interval.ms": "100",
             "group.consumer.heartbeat.interval.ms": "300",
+            "group.share.delivery.count.limit": "10",
+            "group.share.min.record.lock.duration.ms": "1000",
+            "group.share.record.lock.duration.ms": "3000",
+            "group.share.min.session.timeout.ms": "1000",
+            "group.share.session.timeout.ms": "2000",
+            "group.share.min.heartbeat.interval.ms": "100",
+            "group.share.heartbeat.interval.ms": "300",
             "broker.session.timeout.ms": "3000",
             "broker.heartbeat.interval.ms": "500",
             "log.segment.bytes": str(10 * 1024 * 1024),

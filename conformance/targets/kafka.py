@@ -48,7 +48,14 @@ ON_FAILURE = "app.on.failure"
 """What the application of librdkafka's driver does with a failed record's lane: `wait`, or `pause` it meanwhile."""
 TRANSACTIONS = "app.transactions"
 """Whether a producer sends in transactions, of which it aborts every fourth."""
-CHOICES: Mapping[str, tuple[str, ...]] = {NODES: ("1", "3"), TRANSACTIONS: ("false", "true")}
+CONSUMER = "app.consumer"
+SHARED = "share"
+"""Consumers are members of a share group: nobody owns a partition."""
+CHOICES: Mapping[str, tuple[str, ...]] = {
+    CONSUMER: ("group", SHARED),
+    NODES: ("1", "3"),
+    TRANSACTIONS: ("false", "true"),
+}
 """The first is the default."""
 OPTIONS = frozenset(
     {
@@ -180,8 +187,13 @@ class KafkaTarget(ServedTarget):
     behind_link = True
 
     def __init__(self, argument: Argument, version: str | None, library: Library) -> None:
-        super().__init__(argument, version, library, Librdkafka(kafka.DEFAULT_LIBRDKAFKA))
+        shared = argument.options.get(CONSUMER) == SHARED
+        keeper = library if shared else Librdkafka(kafka.DEFAULT_LIBRDKAFKA)
+        super().__init__(argument, version, library, keeper)
+        if shared and version not in (None, kafka.SHARE_SERVER):
+            raise UsageError(f"{CONSUMER}={SHARED} needs the server {kafka.SHARE_SERVER}")
         self.profile = profile_of(library, argument.options)
+        self.handed_out = not shared
         self._automatic = is_automatic(argument.options)
 
     @classmethod
@@ -225,7 +237,7 @@ class KafkaTarget(ServedTarget):
     def records(self) -> Mapping[str, tuple[str, ...]]:  # type: ignore[override]
         """Besides what the drivers tell: who was given what, and what the witness saw."""
         told = {Kind(kind) for kind in super().records[Level.CLIENT]}
-        if {Kind.ADD, Kind.DROP} <= told:
+        if self.handed_out and {Kind.ADD, Kind.DROP} <= told:
             told |= {Kind.LOCK, Kind.UNLOCK}
         if self._version is not None:
             # A fetch that is told to go on elsewhere would excuse much. Only a record that is gone makes a broker
@@ -275,6 +287,8 @@ def is_automatic(options: Mapping[str, str]) -> bool:
 def profile_of(library: Library, options: Mapping[str, str]) -> str:
     """The profile of a client in one of its modes, as built. The protocol of groups changes no promise."""
     mode = ""
+    if options.get(CONSUMER) == SHARED:
+        return "kafka-share"
     if is_automatic(options):
         stores = options.get("enable.auto.offset.store", "true").lower() == "true"
         mode = "-auto" if stores else "-stored"
@@ -294,6 +308,13 @@ def library_of(argument: Argument) -> Library:
     transactions = argument.options.get(TRANSACTIONS, "false") == "true"
     if transactions and is_automatic(argument.options):
         raise UsageError(f"{TRANSACTIONS} goes with commits by the application")
+    if argument.options.get(CONSUMER) == SHARED:
+        version = argument.client_version or kafka.SHARE
+        if argument.client == JAVA or version != kafka.SHARE:
+            raise UsageError(f"{CONSUMER}={SHARED} is librdkafka's, from {kafka.SHARE} on")
+        if transactions or on_failure != "wait" or is_automatic(argument.options):
+            raise UsageError(f"{CONSUMER}={SHARED} goes with no other setting of consumers")
+        return Librdkafka(version)
     if argument.client == JAVA:
         if transactions:
             raise UsageError(f"{TRANSACTIONS} is a setting of librdkafka's driver alone")

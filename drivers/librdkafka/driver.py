@@ -9,6 +9,7 @@ The application that is played here is the one of the library's own guide: one t
 - Automatic commits: nobody commits but the library, which tells nobody in time; so no commit is told, and a call ends
   (`finished`) only when the next poll begins, for that is what the library is told that the records are done.
   With `enable.auto.offset.store` false the offset is stored once the work is done, as the guide says.
+- `app.consumer` share: a member of a share group (SharedWorker), which commits no offsets.
 - `added` and `dropped` are the rebalance's callbacks. At each `added` the stored offset is looked up, as the library
   does for itself a moment later.
 """
@@ -29,7 +30,14 @@ from confluent_kafka import (
     TopicPartition,
     libversion,
 )
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewTopic,
+    ResourceType,
+)
 from speaking import BROKER, DONE, Listener, Wrong, ending, note, place, run
 
 POLL_S = 0.05
@@ -292,18 +300,8 @@ class Worker(Listener, Client):
 
     def told(self, message):
         at = lane_of(message)
-        headers = {name: value.decode() for name, value in message.headers() or []}
-        key = message.key()
-        return {
-            **place(at),
-            "queue_offset": message.offset(),
-            "message_id": headers.get("id"),
-            "reconsume_times": self.times(at, message.offset()),
-            "body": message.value().decode(),
-            "key": None if key is None else key.decode(),
-            "key_seq": headers.get("seq") or None,
-            "incarnation": self.lanes[at],
-        }
+        times = self.times(at, message.offset())
+        return {**shown(message), "reconsume_times": times, "incarnation": self.lanes[at]}
 
     # -------------------------------------------------------------- what the group's coordinator says
 
@@ -352,6 +350,114 @@ class Worker(Listener, Client):
         self.thread.join()
 
 
+class SharedWorker(Listener, Client):
+    """A member of a share group: records are acquired one by one, and acknowledged or released one by one.
+
+    Nobody owns a lane: each member may be given records of all of them, so that is what it says it has.
+    """
+
+    def start(self, asked):
+        from confluent_kafka import ShareConsumer  # older libraries have none
+
+        self.listen(asked)
+        admin = AdminClient(only(COMMON_SETTINGS, self.settings()))
+        for topic in asked["topics"]:
+            self.say_all("added", topic, admin)
+        self.consumer = ShareConsumer(
+            only(COMMON_SETTINGS, self.settings())
+            | {"group.id": self.group, "share.acknowledgement.mode": "explicit"}
+        )
+        self.consumer.subscribe(asked["topics"])
+        self.at_work = True
+        self.thread = threading.Thread(target=self.work)
+        self.thread.start()
+
+    def say_all(self, event, topic, admin):
+        """Of each lane of a topic; where a group begins it was told, and nobody looks it up."""
+        self.lanes = getattr(self, "lanes", {})
+        for number in admin.list_topics(topic, timeout=ANSWER_S).topics[topic].partitions:
+            at = (topic, number)
+            self.lanes[at] = next(self.numbers)
+            lane = {**place(at), "incarnation": self.lanes[at]}
+            self.say(event=event, **lane)
+            look = next(self.numbers)
+            self.say(event="looking_up", look=look, **lane)
+            self.say(event="looked_up", look=look, outcome="refused", value=-1)
+
+    def work(self):
+        while self.at_work:
+            for message in self.consumer.poll(POLL_S):
+                if message.error() is not None:
+                    note(f"poll: {message.error()}")
+                else:
+                    self.take(message)
+        self.consumer.close()
+        for at, incarnation in self.lanes.items():
+            self.say(event="dropped", **place(at), incarnation=incarnation)
+
+    def take(self, message):
+        if not self.at_work:  # of those that are left, which another may work on
+            self.again(message)
+            return
+        told = self.told(message)
+        rule, number = self.decide(told), next(self.numbers)
+        self.say(event="delivered", call=number, messages=[told])
+        time.sleep(rule.get("duration_ms", 1) / 1000)
+        end = ending(rule)
+        self.say(event="finished", call=number, **end)
+        if end["outcome"] in DONE:
+            self.acknowledge(message, acknowledge_type().ACCEPT)
+        else:
+            self.again(message)
+
+    def again(self, message):
+        """It comes again at once, to whomever."""
+        self.acknowledge(message, acknowledge_type().RELEASE)
+
+    def acknowledge(self, message, how):
+        """One at a time: a refusal is of a whole batch."""
+        try:
+            self.consumer.acknowledge(message, how)
+            for at, error in self.consumer.commit_sync(ANSWER_S).items():
+                if error is not None:
+                    note(f"{how} of {message.offset()} in {at}: {error}")
+        except KafkaException as error:
+            note(f"{how} of {message.offset()}: {error}")
+
+    def told(self, message):
+        at = lane_of(message)
+        return {
+            **shown(message),
+            "reconsume_times": max(0, message.delivery_count() - 1),
+            "incarnation": self.lanes[at],
+        }
+
+    def stop(self):
+        self.at_work = False
+        self.thread.join()
+
+
+def acknowledge_type():
+    from confluent_kafka import AcknowledgeType  # older libraries have none
+
+    return AcknowledgeType
+
+
+def shown(message):
+    """A record, as it is told."""
+    headers = {name: value.decode() for name, value in message.headers() or []}
+    key = message.key()
+    return {
+        **place(lane_of(message)),
+        "queue_offset": message.offset(),
+        "message_id": headers.get("id"),
+        "reconsume_times": 0,
+        "body": message.value().decode(),
+        "key": None if key is None else key.decode(),
+        "key_seq": headers.get("seq") or None,
+    }
+
+
 class Keeper(Client):
     """Nobody's client: prepares topics, reads them, and says what the brokers have stored of a group."""
 
@@ -371,6 +477,19 @@ class Keeper(Client):
                 if time.monotonic() > until:
                     raise Wrong(f"topic {each['name']} is not there after {ANSWER_S:g} s")
                 time.sleep(0.05)
+
+        if shares(self.options):
+            for group in asked["groups"]:
+                self.begins_at_the_first(group)
+
+    def begins_at_the_first(self, group):
+        """Of a share group: where it begins is a setting of its own."""
+        entry = ConfigEntry(
+            "share.auto.offset.reset", "earliest", incremental_operation=AlterConfigOpType.SET
+        )
+        of = ConfigResource(ResourceType.GROUP, group, incremental_configs=[entry])
+        for future in self.admin.incremental_alter_configs([of]).values():
+            future.result(ANSWER_S)
 
     def partitions(self, topic):
         found = self.admin.list_topics(topic, timeout=ANSWER_S).topics[topic].partitions
@@ -415,18 +534,8 @@ class Keeper(Client):
                     # What ends a transaction is no record, and has the last offset.
                     ends.pop(message.partition(), None)
                 continue
-            headers = {name: value.decode() for name, value in message.headers() or []}
-            key = message.key()
             if message.partition() in ends:
-                yield {
-                    **place(lane_of(message)),
-                    "queue_offset": message.offset(),
-                    "message_id": headers.get("id"),
-                    "reconsume_times": 0,
-                    "body": message.value().decode(),
-                    "key": None if key is None else key.decode(),
-                    "key_seq": headers.get("seq") or None,
-                }
+                yield shown(message)
             if message.offset() + 1 >= ends.get(message.partition(), 0):
                 ends.pop(message.partition(), None)
 
@@ -480,8 +589,19 @@ def refused_or_unknown(error):
     return "refused" if error.code() in REFUSALS else "unknown"
 
 
+def shares(options):
+    return options.get("app.consumer") == "share"
+
+
 def hello(options):
     """What the greeting says."""
+    if shares(options):
+        return {
+            "driver": "librdkafka",
+            "client": libversion()[0],
+            "events": TOLD,
+            "verbs": ["prepare", "read", "leader"],
+        }
     manual = not is_true(options.get("enable.auto.commit", False))
     return {
         "driver": "librdkafka",
@@ -492,7 +612,10 @@ def hello(options):
 
 
 def main():
-    run(hello, Sender, Worker, Keeper)
+    def worker(say, options):
+        return (SharedWorker if shares(options) else Worker)(say, options)
+
+    run(hello, Sender, worker, Keeper)
 
 
 if __name__ == "__main__":

@@ -15,6 +15,8 @@ from conformance.parts import kafka
 from conformance.parts.java import find_java
 from conformance.targets.kafka import (
     CONFIG,
+    CONSUMER,
+    SHARED,
     TRANSACTIONS,
     KafkaTarget,
     Librdkafka,
@@ -65,6 +67,7 @@ FLOORS = [
 
 PASSES = f"{kafka.DEFAULT}+java:{{}},enable.auto.commit=true,auto.commit.interval.ms=100{{}}"
 RESUMES = f"{kafka.DEFAULT}+librdkafka:{{}},app.on.failure=pause"
+CLAIMED_OF_SHARES = ["ORD-7", "ORD-9", "SND-1", "SND-2", "SND-10", "LIV-1"]
 RELEASES = [
     (PASSES.format("4.4.0", ",group.protocol=consumer"), "CMT-1", BROKEN),
     (PASSES.format("4.1.0", ",group.protocol=consumer"), "CMT-1", KEPT),
@@ -156,6 +159,25 @@ def test_a_producer_that_is_not_idempotent_stores_twice_what_had_no_answer(
 
 @needs_parts
 @pytest.mark.long
+@pytest.mark.parametrize(("bug", "wrong"), [("", []), ("rejects", ["LIV-1"])])
+def test_a_share_group_is_upheld_and_who_rejects_what_failed_is_refuted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bug: str, wrong: list[str]
+) -> None:
+    """Nobody owns a lane, and every record is worked on to its end."""
+    made = local(f"{kafka.DEFAULT},{CONSUMER}={SHARED}")
+    program = SABOTAGED if bug else Librdkafka.program
+    try:
+        with sabotaged(made, Librdkafka(kafka.SHARE, program), bug, monkeypatch):
+            # Of a lane whose last member has left nothing is owed.
+            told = found(judged(made, tmp_path / "run", replace(WORK, second_ms=None)))
+    finally:
+        made.release()
+    assert refuted(told) == wrong
+    assert {told[name] for name in CLAIMED_OF_SHARES if name not in wrong} == {KEPT}
+
+
+@needs_parts
+@pytest.mark.long
 @pytest.mark.parametrize(("level", "verdict"), [("uncommitted", BROKEN), ("committed", KEPT)])
 def test_who_reads_uncommitted_is_given_what_was_aborted(
     tmp_path: Path, level: str, verdict: ClauseVerdict
@@ -210,6 +232,7 @@ def test_the_profile_follows_from_the_target() -> None:
         "4.3.1,enable.auto.commit=true": "kafka-librdkafka-auto",
         "4.3.1,enable.auto.commit=true,enable.auto.offset.store=false": "kafka-librdkafka-stored",
         "4.3.1,app.transactions=true": "kafka-librdkafka-transactions",
+        "4.3.1,app.consumer=share": "kafka-share",
         "4.3.1+java:4.4.0,group.protocol=consumer": "kafka-java",
         "4.3.1+java:4.4.0,enable.auto.commit=true": "kafka-java-auto",
     }
@@ -233,6 +256,9 @@ def test_the_profile_follows_from_the_target() -> None:
             "commits by the application",
         ),
         (local, "4.3.1+java,app.transactions=true", "librdkafka's driver alone"),
+        (local, "4.1.0,app.consumer=share", "needs the server 4.3.1"),
+        (local, "4.3.1+librdkafka:2.12.1,app.consumer=share", "from 2.16.1 on"),
+        (local, "4.3.1,app.consumer=share,app.on.failure=pause", "no other setting"),
         (local, "4.3.1,app.nodes=2", "known are 1, 3"),
         (remote, "127.0.0.1:1,app.nodes=3", "knows no option 'app.nodes'"),
         (local, "4.3.1+java,app.on.failure=pause", "librdkafka's driver alone"),

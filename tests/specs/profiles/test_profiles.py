@@ -22,6 +22,7 @@ OF_KAFKA = (
     "kafka-librdkafka-auto",
     "kafka-librdkafka-stored",
     "kafka-librdkafka-transactions",
+    "kafka-share",
 )
 OF_NATS = ("nats-ordered", "nats-queue", "nats-queue-late")
 OF_REDIS = ("redis-streams",)
