@@ -43,7 +43,8 @@ class ServedTarget(AdminTarget):
 
     system: what its targets are called: `SYSTEM-local:VERSION` and `SYSTEM:HOST:PORT`. server: what is started here.
     port: where such a server mostly listens. clients, knows: the clients and the options that
-    may be named. choices: options with known values, the first of which is the default.
+    may be named. choices: options with known values, the first of which is the default. of_servers: options that are
+    settings of what is started here.
 
     behind_link: the clients of a server that is started here may reach it through a forwarder that can be broken: what
     they are told of where it is, is that one address. Of several nodes they know all, and there is no link.
@@ -57,6 +58,7 @@ class ServedTarget(AdminTarget):
     clients: ClassVar[Sequence[str]]
     knows: ClassVar[Collection[str]]
     choices: ClassVar[Mapping[str, Sequence[str]]] = {}
+    of_servers: ClassVar[Collection[str]] = ()
     behind_link: ClassVar[bool] = False
 
     def __init__(
@@ -113,7 +115,7 @@ class ServedTarget(AdminTarget):
     @classmethod
     def remote(cls, text: str | None) -> Self:
         """On a server that runs already, by its address. Raises UsageError for what is none."""
-        ours = {NODES}  # how many nodes somebody else has is not ours to say
+        ours = {NODES, *cls.of_servers}  # how somebody else's nodes are is not ours to say
         argument = parse(cls.system, text, clients=cls.clients, options=set(cls.knows) - ours)
         host, _, port = (argument.head or "").rpartition(":")
         if not host or not port.isdecimal():
@@ -129,6 +131,10 @@ class ServedTarget(AdminTarget):
     def witness(self, run: Run) -> Witness | None:
         """Who looks at what is stored while the clients work."""
         return None
+
+    def made_server(self, version: str, folder: Path) -> LocalServer:
+        """A node, not yet started. folder: its own."""
+        return self.server(version, workdir=folder)
 
     @property
     def address(self) -> str:
@@ -163,11 +169,11 @@ class ServedTarget(AdminTarget):
             if self._nodes > 1:
                 nodes = range(1, self._nodes + 1)
                 self._server = LocalCluster(
-                    [self.server(self._version, workdir=folder / f"{number}") for number in nodes]
+                    [self.made_server(self._version, folder / f"{number}") for number in nodes]
                 )
                 self._server.start()
             else:
-                self._server = self._alone(self.server(self._version, workdir=folder))
+                self._server = self._alone(self.made_server(self._version, folder))
         except BaseException:
             self.release()
             raise

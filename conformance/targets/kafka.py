@@ -57,9 +57,21 @@ CHOICES: Mapping[str, tuple[str, ...]] = {
     TRANSACTIONS: ("false", "true"),
 }
 """The first is the default."""
+SERVER = "server."
+OF_SERVERS = frozenset(
+    f"{SERVER}{name}"
+    for name in (
+        "min.insync.replicas",
+        "replica.fetch.min.bytes",
+        "replica.fetch.wait.max.ms",
+        "unclean.leader.election.enable",
+    )
+)
+"""Settings of the nodes that are started here, behind a word of ours."""
 OPTIONS = frozenset(
     {
         *CHOICES,
+        *OF_SERVERS,
         IN_FLIGHT,
         ON_FAILURE,
         "acks",
@@ -181,6 +193,7 @@ class KafkaTarget(ServedTarget):
     clients = CLIENTS
     knows = OPTIONS
     choices = CHOICES
+    of_servers = OF_SERVERS
     config: Config = CONFIG
     handed_out = True
     reads_at_work = True
@@ -199,6 +212,11 @@ class KafkaTarget(ServedTarget):
     @classmethod
     def made(cls, argument: Argument, version: str | None) -> Self:
         return cls(argument, version, library_of(argument))
+
+    def made_server(self, version: str, folder: Path) -> KafkaServer:
+        given = self._argument.options
+        more = {name.removeprefix(SERVER): given[name] for name in given if name in OF_SERVERS}
+        return KafkaServer(version, workdir=folder, more=more)
 
     def own_settings(self, run: Run, address: str) -> dict[str, str]:
         config = run.plan.config

@@ -181,7 +181,7 @@ public final class Driver {
         made.putAll(own);
         for (String name : options.keySet()) {
             boolean credentials = name.equals("sasl.username") || name.equals("sasl.password");
-            if (!credentials && !name.equals("client.id") && !name.startsWith("app.")) {
+            if (!credentials && !name.equals("client.id") && !name.startsWith("app.") && !name.startsWith("server.")) {
                 made.put(name, options.get(name).toString());
             }
         }

@@ -261,6 +261,7 @@ def test_the_profile_follows_from_the_target() -> None:
         (local, "4.3.1,app.consumer=share,app.on.failure=pause", "no other setting"),
         (local, "4.3.1,app.nodes=2", "known are 1, 3"),
         (remote, "127.0.0.1:1,app.nodes=3", "knows no option 'app.nodes'"),
+        (remote, "127.0.0.1:1,server.min.insync.replicas=1", "knows no option 'server"),
         (local, "4.3.1+java,app.on.failure=pause", "librdkafka's driver alone"),
         (remote, "4.3.1", "needs a server's address"),
     ],
