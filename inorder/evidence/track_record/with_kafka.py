@@ -12,7 +12,7 @@ from random import Random
 
 from conformance.targets.base import Target
 from inorder.evidence.track_record.planned import ByPlan, names_of
-from specs.faults import cut, delay
+from specs.faults import broker_crash, cut, delay
 from specs.plan.plan import Action, ClientPlan, Plan, TopicPlan, Topology
 from specs.plan.step import EVERYBODY, Step
 
@@ -76,3 +76,38 @@ def _cut_while_slow(draw: Random) -> tuple[Step, Step]:
         ),
         Step(cut.VERB, link, finished=3, for_ms=draw.randint(*DOWN_FOR_MS), beside=True),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class LeaderKilled(ByPlan):
+    """One lane with much under way, whose leader is killed in the midst; it comes again five seconds later."""
+
+    def plan(self, target: Target, seed: int) -> Plan:
+        """What is done; of two targets that differ in a setting alone it is the same."""
+        names = names_of(seed)
+        topic, group, shop, worker = (
+            f"{names}{word}" for word in ("orders", "billing", "shop", "c1")
+        )
+        sends = [
+            Action(
+                FIRST_SEND_MS + turn * 20,
+                "send",
+                {"client": shop, "topic": topic, "key": f"k{key}", "count": 2},
+            )
+            for turn in range(300)
+            for key in range(KEYS)
+        ]
+        broker = {"broker": BROKER}
+        crash = Action(5_500, broker_crash.VERB, broker)
+        back = Action(10_500, broker_crash.HEALED_BY, broker)
+        started = [Action(0, "start", {"client": client}) for client in (shop, worker)]
+        actions = sorted([*started, *sends, crash, back], key=lambda action: action.at_ms)
+        plan = Plan(
+            seed=seed,
+            topology=Topology(brokers=(BROKER,), topics=(TopicPlan(topic, 1),), groups=(group,)),
+            config=replace(target.config, max_reconsume_times=-1, batch=100),
+            clients=(ClientPlan(shop, "producer"), ClientPlan(worker, "consumer", group, (topic,))),
+            actions=tuple(actions),
+            until_ms=11_000,
+        )
+        return target.suited(plan)

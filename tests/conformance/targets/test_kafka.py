@@ -24,7 +24,7 @@ from conformance.targets.kafka import (
     local,
     remote,
 )
-from inorder.evidence.track_record.with_kafka import SendsInFlight
+from inorder.evidence.track_record.with_kafka import LeaderKilled, SendsInFlight
 from specs import profiles
 from specs.errors import UsageError
 from specs.plan.ability import Ability
@@ -198,6 +198,21 @@ def test_every_fourth_send_becomes_a_transaction_that_is_aborted() -> None:
     made = in_transactions(plan)
     assert [action.args["ends"] for action in made.actions] == [*["commit"] * 3, "rollback"] * 2
     assert in_transactions(made) == made
+
+
+@needs_parts
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("acks", "verdict"), [("1,enable.idempotence=false", BROKEN), ("all", KEPT)], ids=["1", "all"]
+)
+def test_what_one_node_alone_acknowledged_is_lost_with_it(
+    tmp_path: Path, acks: str, verdict: ClauseVerdict
+) -> None:
+    """Replicas that fetch late, and a leader that is killed: whom a producer waits for decides."""
+    late = "server.replica.fetch.min.bytes=1000000,server.replica.fetch.wait.max.ms=400"
+    name = f"kafka-local:{kafka.DEFAULT},{NODES}=3,{late},app.in.flight=200,acks={acks}"
+    results = LeaderKilled()(name, "kafka-librdkafka", "SND-1", (1,), tmp_path, lambda _: None)
+    assert [each.verdict for each in results] == [verdict]
 
 
 @needs_parts
