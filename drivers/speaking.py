@@ -21,6 +21,8 @@ PROTOCOL = 2
 LINE_BYTES_MAX = 1 << 20
 BROKER = "b0"
 SUSPEND_LEAST_MS = 10
+SENDS = ("send", "send_half")
+"""What is answered by events."""
 DONE = ("success", "commit", "rollback")
 
 
@@ -141,7 +143,7 @@ class Driver:
         verb = asked.get("verb")
         if not self.greeted and verb != "hello":
             raise Wrong("the first request must be hello")
-        if verb in ("prepare", "read", "progress"):
+        if verb in ("prepare", "read", "progress", "leader"):
             self.keeper = self.keeper or self.made_keeper(self.say, self.options)
         match verb:
             case "hello":
@@ -152,6 +154,8 @@ class Driver:
                 return {"messages": await done(self.keeper.read(asked))}
             case "progress":
                 return {"progress": await done(self.keeper.progress(asked))}
+            case "leader":
+                return {"node": await done(self.keeper.leader(asked["topic"]))}
             case "start":
                 made = self.worker if asked["role"] == "consumer" else self.sender
                 self.client = made(self.say, self.options)
@@ -160,6 +164,10 @@ class Driver:
                 if not isinstance(self.client, self.sender):
                     raise Wrong("only a producer that was started sends")
                 await done(self.client.send(asked))
+            case "send_half":
+                if not isinstance(self.client, self.sender):
+                    raise Wrong("only a producer that was started sends")
+                await done(self.client.send_half(asked))
             case "stop":
                 for each in (self.client, self.keeper):
                     if each is not None:
@@ -189,7 +197,7 @@ class Driver:
                 said = {"ok": True, **(await self.answer(asked))}
             except Exception as error:
                 said = {"ok": False, "error": f"{type(error).__name__}: {error}"[:500]}
-            if asked.get("verb") != "send" or not said["ok"]:
+            if asked.get("verb") not in SENDS or not said["ok"]:
                 self.say(reply=number, **said)
             if asked.get("verb") == "stop" and said["ok"]:
                 return

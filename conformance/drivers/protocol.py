@@ -1,8 +1,9 @@
 """The driver protocol, version 2: JSON lines, requests on the driver's stdin, answers and events on its stdout.
 
 A driver is one client of a plan. It is asked `hello` first, then `start`, any number of `send`, and `stop`; a driver
-may also know `send_batch` (several messages in one request, told as one `sent`), `send_delayed` (one that is there for
-consumers only after a while), `read` (a pull consumer reads a topic
+may also know `send_batch` (several messages in one request, told as one `sent`), `send_half` (several in one
+transaction, each told by a `sent` of its own, the transaction's end by `ending` and `ended`), `send_delayed` (one that
+is there for consumers only after a while), `read` (a pull consumer reads a topic
 to its end; the answer has the messages) and `query` (the messages of a key, likewise). Each request has an id, which
 its answer repeats. What happens is told by events, each with the host's monotonic clock in µs, in the order of the
 lines: `delivered` before the listener's work, `finished` before the client learns its result, `sent` when a send has
@@ -19,10 +20,11 @@ the request by which it was given or renewed, whatever becomes of the client; wi
 
 A driver behind `exec:COMMAND` also knows `prepare` (make these topics with so many queues, empty, and these groups) and
 `read`; `progress` asks what the store says that a group has reached in each queue of a topic, of a driver that is no
-client of the group. It may be one process that hosts all clients: its hello says `"hosts": true`, then every `send` and
-`stop` names its client, as `start` does anyway, and every event does; a `stop` without one ends the process. Such a
-one may know `crash` (this client is gone without a word: nothing is committed or given back). Hello's `verbs` names
-the optional verbs that a driver knows, and `broker` who implements the queues.
+client of the group, and `leader` which node of a system with several leads the first queue of a topic. It may be one
+process that hosts all clients: its hello says `"hosts": true`, then every `send` and `stop` names its client, as
+`start` does anyway, and every event does; a `stop` without one ends the process. Such a one may know `crash` (this
+client is gone without a word: nothing is committed or given back). Hello's `verbs` names the optional verbs that a
+driver knows, and `broker` who implements the queues.
 
 `added` comes before the client's work on a lane begins, and `dropped` once it is over: after the last commit and the
 unlock that go with it. Both name the work by a number, `incarnation`, new for each; so does then every delivery.
@@ -163,6 +165,15 @@ class BatchMessage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HalfMessage:
+    number: int = field(metadata=told("Of its own `sent`.", least=0))
+    message: str
+    body: str
+    key: str = ""
+    properties: Mapping[str, str] = field(default_factory=dict, metadata=_PROPERTIES)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Topic:
     name: str
     queues: int = field(metadata=told(least=1))
@@ -244,6 +255,16 @@ class SendBatch(_Request, _OfAClient, verb="send_batch"):
 
 
 @dataclass(frozen=True, kw_only=True)
+class SendHalf(_Request, _OfAClient, verb="send_half"):
+    """Messages in one transaction, which then ends so."""
+
+    topic: str
+    messages: tuple[HalfMessage, ...] = field(metadata=_SOME)
+    ends: str = field(metadata=told(choices=("commit", "rollback")))
+    tags: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Read(_Request, verb="read"):
     topic: str
     group: str
@@ -266,6 +287,11 @@ class Prepare(_Request, verb="prepare"):
 @dataclass(frozen=True, kw_only=True)
 class AskProgress(_Request, verb="progress"):
     group: str
+    topic: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class AskLeader(_Request, verb="leader"):
     topic: str
 
 
@@ -307,6 +333,10 @@ class Answer(Line, ok=True):
     )
     progress: tuple[Progress, ...] = field(
         default=(), metadata=told("What the store says that a group has reached, -1 for nothing.")
+    )
+    node: int = field(
+        default=0,
+        metadata=told("To leader: the number of the node that leads the topic's first queue."),
     )
 
 
@@ -443,6 +473,19 @@ class Sent(_Event, event="sent"):
     )
 
 
+@dataclass(frozen=True, kw_only=True)
+class Ending(_Event, event="ending"):
+    """A transaction is about to be ended, as it was asked for."""
+
+    id: int = field(metadata=_ID)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ended(_Event, event="ended"):
+    id: int = field(metadata=_ID)
+    outcome: str = field(metadata=told(choices=_SEND_OUTCOMES))
+
+
 REQUESTS: Mapping[str, type[Line]] = {
     model.CONST["verb"]: model
     for model in (
@@ -452,10 +495,12 @@ REQUESTS: Mapping[str, type[Line]] = {
         SendDelayed,
         Select,
         SendBatch,
+        SendHalf,
         Read,
         Query,
         Prepare,
         AskProgress,
+        AskLeader,
         Crash,
         Stop,
     )
@@ -479,6 +524,8 @@ EVENTS: Mapping[str, type[Line]] = {
         Dropped,
         Assigned,
         Sent,
+        Ending,
+        Ended,
     )
 }
 """What a driver tells, by its name."""

@@ -105,6 +105,7 @@ class DriverRecorder:
         self._attempts: dict[tuple[Any, ...], int] = {}
         self._shown: dict[tuple[Any, ...], Mapping[str, Any]] = {}  # the last row of each place
         self._batches: dict[int, int] = {}
+        self._transactions: dict[int, tuple[Mapping[str, Any], Mapping[int, str]]] = {}
         self._changed = threading.Condition()
         self.told = (
             0  # events, but those of leases: who waits for a lane asks for it again and again
@@ -127,6 +128,8 @@ class DriverRecorder:
             "unlocked": self._unlocked,
             "moved": self._moved,
             "assigned": self._assigned,
+            "ending": self._ends,
+            "ended": self._has_ended,
             "gave_up": self._gave_up,
             "sent": self._sent,
         }
@@ -146,6 +149,13 @@ class DriverRecorder:
         self._batches[number] = len(rows)
         attempt = 1 if fields.get("sharding_key") is not None else None
         self._sends.begin(number, Kind.SEND, {**fields, "attempt": attempt}, rows)
+
+    def ends(self, number: int, fields: Mapping[str, Any], sends: Mapping[int, str]) -> None:
+        """A transaction is about to be asked for, whose end will carry the number.
+
+        fields: of the end's rows. sends: its messages, by the numbers of their sends.
+        """
+        self._transactions[number] = fields, sends
 
     def wait_for_sends(self, count: int, deadline_s: float) -> bool:
         with self._changed:
@@ -246,6 +256,23 @@ class DriverRecorder:
 
     def _gave_up(self, event: Mapping[str, Any]) -> None:
         self._journal.note(Kind.DEAD_LETTER, Outcome.OK, self._given_up(event))
+
+    def _ends(self, event: Mapping[str, Any]) -> None:
+        """A transaction's end: a row for each message, which names the queue that the answer to its send has named."""
+        fields, sends = self._transactions.pop(event["id"])
+        rows = []
+        for number, message in sends.items():
+            answer = self.sent.get(number, {})
+            place = {name: answer[name] for name in ("broker", "queue_id") if name in answer}
+            rows.append({"message_id": message, **place})
+        self._journal.begin(
+            (Kind.END_TRANSACTION, event["id"]), Kind.END_TRANSACTION, fields, rows
+        )
+
+    def _has_ended(self, event: Mapping[str, Any]) -> None:
+        self._journal.end(
+            (Kind.END_TRANSACTION, event["id"]), Outcome(event["outcome"]), {}
+        )
 
     def _sent(self, event: Mapping[str, Any]) -> None:
         kept = ("broker", "queue_id", "queue_offset", "code")

@@ -18,6 +18,7 @@ from conformance.drivers.library import Library
 from conformance.drivers.process import DriverProcess, Event
 from conformance.drivers.witness import Witness
 from conformance.parts.link import Link
+from conformance.parts.local_cluster import LocalCluster
 from conformance.parts.local_server import LocalServer
 from conformance.targets.base import Run
 from conformance.targets.options import Argument, near, parse
@@ -30,6 +31,8 @@ from specs.plan.rig import PartialRig, Trouble
 from specs.plan.step import EVERYBODY
 from specs.vocabulary import Kind, Outcome
 
+NODES = "app.nodes"
+"""How many nodes the system that is started here has, of which each has all: 1 or 3."""
 REACH_S = 5.0
 
 
@@ -40,10 +43,13 @@ class ServedTarget(AdminTarget):
 
     system: what its targets are called: `SYSTEM-local:VERSION` and `SYSTEM:HOST:PORT`. server: what is started here.
     port: where such a server mostly listens. clients, knows: the clients and the options that
-    may be named. choices: options with known values, the first of which is the default.
+    may be named. choices: options with known values, the first of which is the default. of_servers: options that are
+    settings of what is started here.
 
-    behind_link: what a client is told of where the server is, is the one address that it began with. So the clients of
-    a server that is started here may reach it through a forwarder that can be broken.
+    behind_link: the clients of a server that is started here may reach it through a forwarder that can be broken: what
+    they are told of where it is, is that one address. Of several nodes they know all, and there is no link.
+
+    Several nodes are one broker of the plan. When that is killed it is the node that leads the first queue.
     """
 
     system: ClassVar[str]
@@ -52,6 +58,7 @@ class ServedTarget(AdminTarget):
     clients: ClassVar[Sequence[str]]
     knows: ClassVar[Collection[str]]
     choices: ClassVar[Mapping[str, Sequence[str]]] = {}
+    of_servers: ClassVar[Collection[str]] = ()
     behind_link: ClassVar[bool] = False
 
     def __init__(
@@ -75,7 +82,8 @@ class ServedTarget(AdminTarget):
                 raise UsageError(f"{key} can't be {given!r}; {near(given, self.choices[key])}")
         self.library, self.keeper = library, keeper
         self._argument, self._version = argument, version
-        self._server: LocalServer | None = None
+        self._server: LocalServer | LocalCluster | None = None
+        self._nodes = int(self.options.get(NODES, "1"))
         self._is_down = False
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
         self._settings: dict[str, str] = {}
@@ -84,7 +92,7 @@ class ServedTarget(AdminTarget):
         self._link: Link | None = None
         if version is not None:
             self.abilities |= {Ability.CRASH_BROKER}
-            if self.behind_link:
+            if self.behind_link and self._nodes == 1:
                 self.abilities |= Links.abilities
 
     @classmethod
@@ -107,7 +115,8 @@ class ServedTarget(AdminTarget):
     @classmethod
     def remote(cls, text: str | None) -> Self:
         """On a server that runs already, by its address. Raises UsageError for what is none."""
-        argument = parse(cls.system, text, clients=cls.clients, options=cls.knows)
+        ours = {NODES, *cls.of_servers}  # how somebody else's nodes are is not ours to say
+        argument = parse(cls.system, text, clients=cls.clients, options=set(cls.knows) - ours)
         host, _, port = (argument.head or "").rpartition(":")
         if not host or not port.isdecimal():
             raise UsageError(
@@ -122,6 +131,10 @@ class ServedTarget(AdminTarget):
     def witness(self, run: Run) -> Witness | None:
         """Who looks at what is stored while the clients work."""
         return None
+
+    def made_server(self, version: str, folder: Path) -> LocalServer:
+        """A node, not yet started. folder: its own."""
+        return self.server(version, workdir=folder)
 
     @property
     def address(self) -> str:
@@ -151,14 +164,30 @@ class ServedTarget(AdminTarget):
             self._heal(self._server)
             return
         self._temporary = tempfile.TemporaryDirectory(prefix="inorder-server-")
-        self._server = self.server(self._version, workdir=Path(self._temporary.name))
+        folder = Path(self._temporary.name)
         try:
-            self._server.start()
-            if self.behind_link:
-                self._link = Link(self.address).__enter__()
+            if self._nodes > 1:
+                nodes = range(1, self._nodes + 1)
+                self._server = LocalCluster(
+                    [self.made_server(self._version, folder / f"{number}") for number in nodes]
+                )
+                self._server.start()
+            else:
+                self._server = self._alone(self.made_server(self._version, folder))
         except BaseException:
             self.release()
             raise
+
+    def _alone(self, server: LocalServer) -> LocalServer:
+        """Started, behind its link if there is one."""
+        if not self.behind_link:
+            server.start()
+            return server
+        self._link = Link().__enter__()
+        server.link_address = self._link.address
+        server.start()
+        self._link.lead_to(server.link_end)
+        return server
 
     def _reach(self) -> None:
         """Does anybody listen at the address? Whether it is such a server, and lets us in, the library finds out."""
@@ -171,7 +200,7 @@ class ServedTarget(AdminTarget):
                 "is it running there?"
             ) from error
 
-    def _heal(self, server: LocalServer) -> None:
+    def _heal(self, server: LocalServer | LocalCluster) -> None:
         """Link and server are as they were before any fault."""
         if self._link is not None:
             self._link.mend()
@@ -202,11 +231,21 @@ class ServedTarget(AdminTarget):
         if self._server is None or action.do != broker_crash.VERB:
             await super().act(action)
             return
-        await asyncio.to_thread(self._server.kill)
+        told = await asyncio.to_thread(self._kill, self._server)
         self._is_down = True
         with self.run.journal("server") as journal:
             columns = {"broker": action.args["broker"], "detail": "killed by the harness"}
-            journal.note(Kind.CRASH, Outcome.OK, columns)
+            journal.note(Kind.CRASH, Outcome.OK, {**columns, **told})
+
+    def _kill(self, server: LocalServer | LocalCluster) -> Mapping[str, Any]:
+        """What the row says of whom, if there are several."""
+        if isinstance(server, LocalServer):
+            server.kill()
+            return {}
+        topic = self.run.plan.topology.topics[0].name
+        leader = int(self.ask(self.admin, "leader", topic=topic)["node"])
+        left = server.kill(leader)
+        return {"value": left, "detail": f"node {leader}, which led queue 0, killed by the harness"}
 
     async def settle(self, run: Run) -> bool:
         """A server that was killed lives again before anything can come to rest.

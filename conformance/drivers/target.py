@@ -28,7 +28,7 @@ from conformance.drivers.protocol import (
 )
 from conformance.drivers.recording import TOLD_BY, DriverRecorder, shown_properties, told_by
 from conformance.targets.base import NEVER_ASKED, Run, Target
-from specs.clauses.stored import waits_ms
+from specs.clauses.stored import COMMIT, ROLLBACK, waits_ms
 from specs.errors import TargetMisbehaved, UsageError
 from specs.faults import crash, pause
 from specs.history.hashes import props_hash
@@ -38,7 +38,7 @@ from specs.plan.plan import Action, ClientPlan
 
 PRODUCERS = "inorder-producers"
 """The group of producers, for a client library that wants one."""
-SEND, SEND_BATCH, SEND_DELAYED = "send", "send_batch", "send_delayed"
+SEND, SEND_BATCH, SEND_DELAYED, SEND_HALF = "send", "send_batch", "send_delayed", "send_half"
 SENDS_S = 60.0
 
 
@@ -135,9 +135,10 @@ class DriverTarget(Target):
                     client.driver.process.pause()
                 elif client is not None:
                     self._let_on(client)
-            case "send":
+            case "send" | "send_half":
                 if client is not None:
-                    await asyncio.to_thread(self._send, client, action.args)
+                    sends = self._send if action.do == "send" else self._send_half
+                    await asyncio.to_thread(sends, client, action.args)
             case other:
                 raise UsageError(f"the target {self.name} can't do {other!r}")
 
@@ -274,6 +275,28 @@ class DriverTarget(Target):
                 columns["props_hash"] = props_hash(message.properties)
             recorder.sending(number, columns)
             driver.send(number, verb, topic=args["topic"], **fields, **tags, **delay, **hosted)
+
+    def _send_half(self, client: _Client, args: Mapping[str, Any]) -> None:
+        """Ask for a transaction of all messages of an action. Nobody is asked later how it is to end."""
+        driver, recorder, ends = client.driver, client.recorder, args["ends"]
+        self._check(driver, SEND_HALF, "send in transactions")
+        messages = self.run.messages.of(args)
+        told: list[dict[str, Any]] = []
+        for message in messages:
+            number = driver.next_number()
+            client.asked += 1
+            columns = {k: v for k, v in message.columns().items() if v is not None}
+            recorder.sending(number, {**columns, "detail": "half"})
+            told.append(
+                {"number": number, "message": message.message_id, "body": message.message_id}
+            )
+            if message.sharding_key is not None:
+                told[-1]["key"] = message.sharding_key
+        number = driver.next_number()
+        fields = {"topic": args["topic"], "value": COMMIT if ends == "commit" else ROLLBACK}
+        recorder.ends(number, fields, {each["number"]: each["message"] for each in told})
+        hosted = {"client": client.plan.id} if driver is self._host else {}
+        driver.send(number, SEND_HALF, topic=args["topic"], messages=told, ends=ends, **hosted)
 
     def _check(self, driver: DriverProcess, verb: str, what: str) -> None:
         if verb not in self._verbs.get(driver.process.pid, ()):

@@ -4,7 +4,8 @@
         ...  # server.address: "127.0.0.1:PORT"
 
 What is decided here, found by running the server on Java 17:
-- KRaft, one node, every internal topic with one partition and one replica; new groups are not kept waiting.
+- KRaft, every node broker and controller, every internal topic with one partition and a replica on each node; most
+  of them have to have a record before it is acknowledged. New groups are not kept waiting.
 - Sessions may be as short as a second, so that a run sees them end; a dead incarnation of the broker itself is
   forgotten after three seconds, else a restart on the same data takes 13 s instead of 6 s.
 - Ready means that it answers ApiVersions: the port is open a moment before that.
@@ -38,6 +39,10 @@ DEFAULT_JAVA = "4.4.0"
 LIBRDKAFKAS = ("2.3.0", "2.4.0", "2.12.1", "2.16.1")
 """Versions of confluent-kafka that are driven; each carries the librdkafka of its number (2.16.1 carries 2.16.0)."""
 DEFAULT_LIBRDKAFKA = "2.12.1"
+SHARE = "2.16.1"
+"""The one with share groups."""
+SHARE_SERVER = "4.3.1"
+"""The one whose storage has them without being asked."""
 
 FORMAT_DEADLINE_S = 60.0
 ANSWER_S = 2.0
@@ -49,7 +54,7 @@ _JVM = (
     "-XX:TieredStopAtLevel=1",
     "-XX:-UsePerfData",
     "-Xms64m",
-    "-Xmx320m",
+    "-Xmx256m",
     "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
 )
 _BINDING = Artifact("org.slf4j", "slf4j-simple", "1.7.36")
@@ -92,7 +97,7 @@ def librdkafka(version: str) -> Wheel:
 
 
 class KafkaServer(LocalServer):
-    """One node of a released version; a context manager.
+    """One node of a released version, alone or of a cluster; a context manager.
 
     workdir: an empty or missing folder that is the server's own. more: keys of server.properties, overriding ours.
 
@@ -103,7 +108,7 @@ class KafkaServer(LocalServer):
     product = "Apache Kafka"
     versions = VERSIONS
     default = DEFAULT
-    port_count = 2
+    port_count = 3
 
     def __init__(
         self, version: str, *, workdir: Path, more: Mapping[str, str] | None = None
@@ -120,6 +125,11 @@ class KafkaServer(LocalServer):
 
     def is_ready(self) -> bool:
         return answers(HOST, self.port())
+
+    @property
+    def link_end(self) -> str:
+        """A listener of its own: a client is told where to go on by the one that it came to."""
+        return f"{HOST}:{self.port(2)}"
 
     @property
     def _properties(self) -> Path:
@@ -147,22 +157,43 @@ class KafkaServer(LocalServer):
 
     def _settings(self) -> dict[str, str]:
         controller = f"{HOST}:{self.port(1)}"
+        linked = self.link_address or self.link_end
+        copies = len(self.peers)
         return {
             "process.roles": "broker,controller",
-            "node.id": "1",
-            "controller.quorum.voters": f"1@{controller}",
-            "listeners": f"PLAINTEXT://{self.address},CONTROLLER://{controller}",
-            "advertised.listeners": f"PLAINTEXT://{self.address}",
+            "node.id": str(self.number),
+            "controller.quorum.voters": ",".join(
+                f"{peer.number}@{HOST}:{peer.port(1)}" for peer in self.peers
+            ),
+            "controller.quorum.election.timeout.ms": "500",
+            "controller.quorum.fetch.timeout.ms": "1000",
+            "listeners": f"PLAINTEXT://{self.address},LINK://{self.link_end},CONTROLLER://{controller}",
+            "advertised.listeners": f"PLAINTEXT://{self.address},LINK://{linked}",
             "controller.listener.names": "CONTROLLER",
-            "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
+            "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,LINK:PLAINTEXT",
             "log.dirs": str(self.data),
             "auto.create.topics.enable": "false",
             **dict.fromkeys(
                 (
+                    "default.replication.factor",
                     "offsets.topic.replication.factor",
-                    "offsets.topic.num.partitions",
+                    "share.coordinator.state.topic.replication.factor",
                     "transaction.state.log.replication.factor",
+                ),
+                str(copies),
+            ),
+            **dict.fromkeys(
+                (
+                    "min.insync.replicas",
+                    "share.coordinator.state.topic.min.isr",
                     "transaction.state.log.min.isr",
+                ),
+                str(copies // 2 + 1),
+            ),
+            **dict.fromkeys(
+                (
+                    "offsets.topic.num.partitions",
+                    "share.coordinator.state.topic.num.partitions",
                     "transaction.state.log.num.partitions",
                 ),
                 "1",
@@ -173,6 +204,13 @@ class KafkaServer(LocalServer):
             "group.consumer.session.timeout.ms": "2000",
             "group.consumer.min.heartbeat.interval.ms": "100",
             "group.consumer.heartbeat.interval.ms": "300",
+            "group.share.delivery.count.limit": "10",
+            "group.share.min.record.lock.duration.ms": "1000",
+            "group.share.record.lock.duration.ms": "3000",
+            "group.share.min.session.timeout.ms": "1000",
+            "group.share.session.timeout.ms": "2000",
+            "group.share.min.heartbeat.interval.ms": "100",
+            "group.share.heartbeat.interval.ms": "300",
             "broker.session.timeout.ms": "3000",
             "broker.heartbeat.interval.ms": "500",
             "log.segment.bytes": str(10 * 1024 * 1024),

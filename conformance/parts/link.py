@@ -25,11 +25,15 @@ RESET_AT_CLOSE = struct.pack("ii", 1, 0)
 
 
 class Link:
-    """A context manager. upstream: where the server listens, HOST:PORT; it may come and go."""
+    """A context manager. upstream: where the server listens, HOST:PORT; it may come and go.
 
-    def __init__(self, upstream: str) -> None:
-        host, _, port = upstream.rpartition(":")
-        self._upstream = host, int(port)
+    A server that has to be told where its clients find it is started behind the link: then `lead_to` says it later.
+    """
+
+    def __init__(self, upstream: str | None = None) -> None:
+        self._upstream: tuple[str, int] | None = None
+        if upstream is not None:
+            self.lead_to(upstream)
         self._reservation: ports.Reservation | None = None
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="link", daemon=True)
@@ -44,6 +48,11 @@ class Link:
         """Where clients connect; valid inside the `with`."""
         assert self._reservation is not None, "a link is opened first"
         return f"{HOST}:{self._reservation.port}"
+
+    def lead_to(self, upstream: str) -> None:
+        """From now on connections go there."""
+        host, _, port = upstream.rpartition(":")
+        self._upstream = host, int(port)
 
     def __enter__(self) -> Self:
         self._reservation = ports.reserve()
@@ -104,6 +113,8 @@ class Link:
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
+            if self._upstream is None:
+                raise OSError("it leads nowhere yet")
             far_reader, far_writer = await asyncio.open_connection(*self._upstream)
         except OSError:  # the server is gone: so says the link
             _reset(writer)

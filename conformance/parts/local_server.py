@@ -42,6 +42,10 @@ class LocalServer(ABC):
     def __init__(self, version: str, *, workdir: Path) -> None:
         self.version = version
         self.workdir = workdir.resolve()
+        self.link_address: str | None = None
+        """Where clients reach it that come over a link, for a server that has to be told; set before `start`."""
+        self.peers: Sequence[LocalServer] = (self,)
+        """The nodes of its cluster by their numbers, itself among them (`conformance.parts.local_cluster`)."""
         self._reservations: list[ports.Reservation] = []
         self._process: Process | None = None
 
@@ -79,6 +83,11 @@ class LocalServer(ABC):
         return f"{HOST}:{self.port()}"
 
     @property
+    def link_end(self) -> str:
+        """Where a link is to lead, "127.0.0.1:PORT"; valid after `start`."""
+        return self.address
+
+    @property
     def data(self) -> Path:
         """The folder of its data."""
         return self.workdir / "data"
@@ -90,12 +99,16 @@ class LocalServer(ABC):
             raise TargetMisbehaved(f"{self.product} {self.version} is not running.")
         return self._process
 
+    @property
+    def number(self) -> int:
+        """Its own among the nodes of its cluster, from 1."""
+        return self.peers.index(self) + 1
+
     def start(self) -> str:
         """Set it up, start it, and wait until it answers; its address."""
         self.fetch()
         try:
-            self._reservations = [ports.reserve() for _ in range(self.port_count)]
-            self.workdir.mkdir(parents=True, exist_ok=True)
+            self.reserve()
             self.set_up()
             self.start_again()
         except BaseException:
@@ -103,8 +116,18 @@ class LocalServer(ABC):
             raise
         return self.address
 
+    def reserve(self) -> None:
+        """Its ports and its folder are its own from now on."""
+        self._reservations = [ports.reserve() for _ in range(self.port_count)]
+        self.workdir.mkdir(parents=True, exist_ok=True)
+
     def start_again(self) -> None:
         """After `kill`, on the same data and ports."""
+        self.launch()
+        self.wait_until_ready()
+
+    def launch(self) -> None:
+        """Start it and wait for nothing."""
         if self._process is not None:
             self._process.kill()
         self._process = Process(
@@ -112,7 +135,10 @@ class LocalServer(ABC):
             self.command(),
             log=self.workdir / "server.out",
         )
-        self._process.wait_until(
+
+    def wait_until_ready(self) -> None:
+        """Raises TargetMisbehaved where it died, or does not answer in time."""
+        self.process.wait_until(
             self.is_ready,
             what=f"answer at {self.address}",
             deadline_s=START_DEADLINE_S,

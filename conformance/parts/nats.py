@@ -48,6 +48,7 @@ CLIENTS = ("2.16.0",)
 DEFAULT_CLIENT = "2.16.0"
 MODULE = "github.com/nats-io/nats-server/v2"
 ANSWER_S = 2.0
+CLUSTER = "inorder"
 GREETING = b"INFO "
 
 
@@ -81,11 +82,12 @@ def client(version: str) -> Wheel:
 
 
 class NatsServer(LocalServer):
-    """One node with JetStream. workdir: an empty or missing folder that is the server's own."""
+    """One node with JetStream, alone or of a cluster. workdir: an empty or missing folder that is its own."""
 
     product = "NATS"
     versions = VERSIONS
     default = DEFAULT
+    port_count = 2
 
     def fetch(self) -> None:
         ensure(self.version)
@@ -97,7 +99,14 @@ class NatsServer(LocalServer):
         return [
             path(self.version),
             *("-a", HOST, "-p", str(self.port()), "-js", "-sd", str(self.data)),
+            *(self._clustered() if len(self.peers) > 1 else ()),
         ]
+
+    def _clustered(self) -> list[str]:
+        routes = [f"nats://{HOST}:{peer.port(1)}" for peer in self.peers]
+        own = routes[self.number - 1]
+        named = ("--server_name", str(self.number), "--cluster_name", CLUSTER)
+        return [*named, "--cluster", own, "--routes", ",".join(routes)]
 
     def is_ready(self) -> bool:
         return answers(HOST, self.port())

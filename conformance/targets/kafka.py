@@ -23,7 +23,7 @@ from conformance.drivers.admin import ignore
 from conformance.drivers.java import JVM, compiled
 from conformance.drivers.library import InPython, Library
 from conformance.drivers.plans import STEADY
-from conformance.drivers.served import ServedTarget
+from conformance.drivers.served import NODES, ServedTarget
 from conformance.drivers.witness import WITNESS, Witness
 from conformance.parts import kafka
 from conformance.parts.java import java
@@ -42,11 +42,39 @@ from specs.vocabulary import Kind, Lane, Level
 LIBRDKAFKA = "librdkafka"
 JAVA = "java"
 CLIENTS = (JAVA, LIBRDKAFKA)
+IN_FLIGHT = "app.in.flight"
+"""So many sends of a producer may be unanswered; the others wait. 1, the default, sends one after the other."""
 ON_FAILURE = "app.on.failure"
 """What the application of librdkafka's driver does with a failed record's lane: `wait`, or `pause` it meanwhile."""
+TRANSACTIONS = "app.transactions"
+"""Whether a producer sends in transactions, of which it aborts every fourth."""
+CONSUMER = "app.consumer"
+SHARED = "share"
+"""Consumers are members of a share group: nobody owns a partition."""
+CHOICES: Mapping[str, tuple[str, ...]] = {
+    CONSUMER: ("group", SHARED),
+    NODES: ("1", "3"),
+    TRANSACTIONS: ("false", "true"),
+}
+"""The first is the default."""
+SERVER = "server."
+OF_SERVERS = frozenset(
+    f"{SERVER}{name}"
+    for name in (
+        "min.insync.replicas",
+        "replica.fetch.min.bytes",
+        "replica.fetch.wait.max.ms",
+        "unclean.leader.election.enable",
+    )
+)
+"""Settings of the nodes that are started here, behind a word of ours."""
 OPTIONS = frozenset(
     {
+        *CHOICES,
+        *OF_SERVERS,
+        IN_FLIGHT,
         ON_FAILURE,
+        "acks",
         "auto.commit.interval.ms",
         "auto.offset.reset",
         "client.rack",
@@ -68,6 +96,8 @@ OPTIONS = frozenset(
         "message.timeout.ms",
         "partition.assignment.strategy",
         "partitioner",
+        "request.timeout.ms",
+        "retries",
         "sasl.mechanism",
         "sasl.password",
         "sasl.username",
@@ -104,6 +134,14 @@ TOLD = (
     "subscription",
 )
 NO_LIMIT = {"max_reconsume_times": -1}
+ENDS_BY_ITSELF = {
+    "transaction_timeout_ms": 60_000,
+    "transaction_check_interval_ms": 1_000,
+    "transaction_check_max": 0,
+}
+"""The library's `transaction.timeout.ms`; no broker asks a producer how its transaction is to end."""
+IN_ONE, ABORTED = 3, 4
+"""Messages in a transaction, and which of the transactions are aborted."""
 NEW_PROTOCOL = "consumer"
 LOOK_EVERY_S = 0.02
 RECONNECT_MS = 500
@@ -154,18 +192,31 @@ class KafkaTarget(ServedTarget):
     port = 9092
     clients = CLIENTS
     knows = OPTIONS
+    choices = CHOICES
+    of_servers = OF_SERVERS
     config: Config = CONFIG
     handed_out = True
     reads_at_work = True
+    behind_link = True
 
     def __init__(self, argument: Argument, version: str | None, library: Library) -> None:
-        super().__init__(argument, version, library, Librdkafka(kafka.DEFAULT_LIBRDKAFKA))
+        shared = argument.options.get(CONSUMER) == SHARED
+        keeper = library if shared else Librdkafka(kafka.DEFAULT_LIBRDKAFKA)
+        super().__init__(argument, version, library, keeper)
+        if shared and version not in (None, kafka.SHARE_SERVER):
+            raise UsageError(f"{CONSUMER}={SHARED} needs the server {kafka.SHARE_SERVER}")
         self.profile = profile_of(library, argument.options)
+        self.handed_out = not shared
         self._automatic = is_automatic(argument.options)
 
     @classmethod
     def made(cls, argument: Argument, version: str | None) -> Self:
         return cls(argument, version, library_of(argument))
+
+    def made_server(self, version: str, folder: Path) -> KafkaServer:
+        given = self._argument.options
+        more = {name.removeprefix(SERVER): given[name] for name in given if name in OF_SERVERS}
+        return KafkaServer(version, workdir=folder, more=more)
 
     def own_settings(self, run: Run, address: str) -> dict[str, str]:
         config = run.plan.config
@@ -188,6 +239,8 @@ class KafkaTarget(ServedTarget):
 
     def suited(self, plan: Plan) -> Plan:
         """Where the library commits by itself, work takes as long as a look at what is stored."""
+        if self.options[TRANSACTIONS] == "true":
+            plan = in_transactions(plan)
         if not self._automatic or ListenerRule(duration_ms=WORK_MS) in plan.listener:
             return plan
         return replace(plan, listener=(ListenerRule(duration_ms=WORK_MS), *plan.listener))
@@ -195,13 +248,14 @@ class KafkaTarget(ServedTarget):
     def settings(self, plan: Plan) -> Config:
         """What the driver and the library are told. Kafka knows neither a limit of retries nor RocketMQ's timers."""
         ours = plan.config.to_json()
-        return config_of({"system": "kafka", **{name: ours[name] for name in TOLD}, **NO_LIMIT})
+        told = {name: ours[name] for name in TOLD}
+        return config_of({"system": "kafka", **told, **NO_LIMIT, **ENDS_BY_ITSELF})
 
     @property
     def records(self) -> Mapping[str, tuple[str, ...]]:  # type: ignore[override]
         """Besides what the drivers tell: who was given what, and what the witness saw."""
         told = {Kind(kind) for kind in super().records[Level.CLIENT]}
-        if {Kind.ADD, Kind.DROP} <= told:
+        if self.handed_out and {Kind.ADD, Kind.DROP} <= told:
             told |= {Kind.LOCK, Kind.UNLOCK}
         if self._version is not None:
             # A fetch that is told to go on elsewhere would excuse much. Only a record that is gone makes a broker
@@ -230,6 +284,19 @@ def _owned(row: Row, owners: Mapping[Lane, list[Row]]) -> Row:
     return row._replace(client_id=owner.client_id, incarnation=owner.incarnation)
 
 
+def in_transactions(plan: Plan) -> Plan:
+    """Each send becomes a transaction of some messages; every fourth is aborted."""
+    number, actions = 0, []
+    for action in plan.actions:
+        if action.do == "send":
+            number += 1
+            ends = "commit" if number % ABORTED else "rollback"
+            args = {**action.args, "count": IN_ONE, "ends": ends, "checked": ends}
+            action = replace(action, do="send_half", args=args)
+        actions.append(action)
+    return plan.with_actions(actions)
+
+
 def is_automatic(options: Mapping[str, str]) -> bool:
     """Does the library commit by itself?"""
     return options.get("enable.auto.commit", "false").lower() == "true"
@@ -238,18 +305,37 @@ def is_automatic(options: Mapping[str, str]) -> bool:
 def profile_of(library: Library, options: Mapping[str, str]) -> str:
     """The profile of a client in one of its modes, as built. The protocol of groups changes no promise."""
     mode = ""
+    if options.get(CONSUMER) == SHARED:
+        return "kafka-share"
     if is_automatic(options):
         stores = options.get("enable.auto.offset.store", "true").lower() == "true"
         mode = "-auto" if stores else "-stored"
+    elif options.get(TRANSACTIONS) == "true":
+        mode = "-transactions"
     return f"kafka-{library.name}{mode}"
 
 
 def library_of(argument: Argument) -> Library:
     """The client that was asked for, or the default. Raises UsageError for an unknown version."""
+    in_flight = argument.options.get(IN_FLIGHT, "1")
+    if not in_flight.isdecimal() or in_flight == "0":
+        raise UsageError(f"{IN_FLIGHT} is a number of sends, at least 1, not {in_flight!r}")
     on_failure = argument.options.get(ON_FAILURE, "wait")
     if on_failure not in ("wait", "pause"):
         raise UsageError(f"{ON_FAILURE} is wait or pause, not {on_failure!r}")
+    transactions = argument.options.get(TRANSACTIONS, "false") == "true"
+    if transactions and is_automatic(argument.options):
+        raise UsageError(f"{TRANSACTIONS} goes with commits by the application")
+    if argument.options.get(CONSUMER) == SHARED:
+        version = argument.client_version or kafka.SHARE
+        if argument.client == JAVA or version != kafka.SHARE:
+            raise UsageError(f"{CONSUMER}={SHARED} is librdkafka's, from {kafka.SHARE} on")
+        if transactions or on_failure != "wait" or is_automatic(argument.options):
+            raise UsageError(f"{CONSUMER}={SHARED} goes with no other setting of consumers")
+        return Librdkafka(version)
     if argument.client == JAVA:
+        if transactions:
+            raise UsageError(f"{TRANSACTIONS} is a setting of librdkafka's driver alone")
         if on_failure != "wait":
             raise UsageError(f"{ON_FAILURE} is a setting of librdkafka's driver alone")
         return JavaClient(argument.client_version or kafka.DEFAULT_JAVA)

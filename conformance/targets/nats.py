@@ -21,7 +21,7 @@ from conformance.drivers.admin import ignore
 from conformance.drivers.library import InPython, Library
 from conformance.drivers.message_leases import first_tenures, with_tenures
 from conformance.drivers.plans import STEADY
-from conformance.drivers.served import ServedTarget
+from conformance.drivers.served import NODES, ServedTarget
 from conformance.drivers.witness import WITNESS, Witness
 from conformance.parts import nats
 from conformance.parts.nats import NatsServer
@@ -42,6 +42,7 @@ CHOICES: Mapping[str, tuple[str, ...]] = {
     CONSUMER: ("queue", ORDERED),
     FILTERS: ("one", "below", "state", "wild"),
     LATE: ("drop", "send"),
+    NODES: ("1", "3"),
     ROLLUPS: ("false", "true"),
 }
 """What the application does (drivers/nats-py); the first is the default."""
@@ -104,7 +105,8 @@ class NatsTarget(ServedTarget):
 
     def own_settings(self, run: Run, address: str) -> dict[str, str]:
         lease_s = run.plan.config.broker_lease_ms / 1000
-        return {"servers": f"nats://{address}", "ack_wait": str(lease_s), **self.options}
+        servers = ",".join(f"nats://{each}" for each in address.split(","))
+        return {"servers": servers, "ack_wait": str(lease_s), **self.options}
 
     async def prepare(self, run: Run) -> None:
         """Raises Unavailable where no server is that somebody has named."""

@@ -9,6 +9,7 @@ The application that is played here is the one of the library's own guide: one t
 - Automatic commits: nobody commits but the library, which tells nobody in time; so no commit is told, and a call ends
   (`finished`) only when the next poll begins, for that is what the library is told that the records are done.
   With `enable.auto.offset.store` false the offset is stored once the work is done, as the guide says.
+- `app.consumer` share: a member of a share group (SharedWorker), which commits no offsets.
 - `added` and `dropped` are the rebalance's callbacks. At each `added` the stored offset is looked up, as the library
   does for itself a moment later.
 """
@@ -29,7 +30,14 @@ from confluent_kafka import (
     TopicPartition,
     libversion,
 )
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewTopic,
+    ResourceType,
+)
 from speaking import BROKER, DONE, Listener, Wrong, ending, note, place, run
 
 POLL_S = 0.05
@@ -43,7 +51,11 @@ REFUSALS = {
     KafkaError.FENCED_INSTANCE_ID,
     KafkaError._STATE,
 }
-"""Of a commit: after these it is certainly not stored. Of any other error nobody knows."""
+"""Of a commit: after these it is certainly not stored, if it was tried once. Of any other error nobody knows."""
+TRIED_ONCE_S = 0.05
+"""The library tries a commit that had no answer again by itself, after 80 ms at least (`retry.backoff.ms`). So a
+refusal that came sooner is the answer to the only try, and a later one may be that to a second, where the first was
+stored."""
 
 
 class Client:
@@ -62,7 +74,7 @@ class Client:
 
 
 class Sender(Client):
-    """A producer: one message after the other, in the order asked for."""
+    """A producer, which sends in the order asked for: one message after the other, or `app.in.flight` at a time."""
 
     def start(self, asked):
         own = {
@@ -71,24 +83,44 @@ class Sender(Client):
             "linger.ms": 0,
             "client.id": asked["client"],
         }
+        self.in_flight = int(self.options.get("app.in.flight", 1))
+        self.free = threading.Semaphore(self.in_flight)
+        self.transactions = is_true(self.options.get("app.transactions", False))
+        if self.transactions:
+            own["transactional.id"] = asked["client"]
         self.producer = Producer(only(PRODUCER_SETTINGS, self.settings(**own)))
+        if self.transactions:
+            self.producer.init_transactions(READ_S)
+        self.at_work = True
+        self.thread = threading.Thread(target=self.hear)
+        self.thread.start()
+
+    def hear(self):
+        """Answers come to whoever polls."""
+        while self.at_work:
+            self.producer.poll(POLL_S)
 
     def send(self, asked):
-        told = {}
-
         def answered(error, message):
+            told = {"event": "sent", "id": asked["id"]}
             if error is not None:
-                told["outcome"] = "unknown"
-                told["why"] = str(error)[:200]
+                told.update(outcome="unknown", why=str(error)[:200])
             else:
                 told.update(outcome="ok", broker=BROKER)
-                told.update(queue_id=message.partition(), queue_offset=message.offset())
+                told.update(queue_id=message.partition())
+                if (
+                    not self.transactions
+                ):  # else there is nothing for consumers yet, and perhaps never
+                    told.update(queue_offset=message.offset())
+            self.say(**told)
+            self.free.release()
 
         headers = [
             ("id", asked["message"].encode()),
             ("seq", str(asked.get("key_seq", "")).encode()),
         ]
         key = asked.get("key")
+        self.free.acquire()
         self.producer.produce(
             asked["topic"],
             asked["body"].encode(),
@@ -96,11 +128,38 @@ class Sender(Client):
             headers=headers,
             on_delivery=answered,
         )
+
+    def send_half(self, asked):
+        """All messages in one transaction, which is then committed or aborted."""
+        ends, outcome = asked["ends"], "unknown"
+        self.producer.begin_transaction()
+        for each in asked["messages"]:
+            self.send({**each, "id": each["number"], "topic": asked["topic"]})
         self.producer.flush()
-        self.say(event="sent", id=asked["id"], **(told or {"outcome": "unknown"}))
+        self.say(event="ending", id=asked["id"])
+        try:
+            if ends == "commit":
+                self.producer.commit_transaction(READ_S)
+            else:
+                self.producer.abort_transaction(READ_S)
+            outcome = "ok"
+        except KafkaException as error:
+            note(f"{ends}: {error}")
+            self.give_up(error.args[0])
+        self.say(event="ended", id=asked["id"], outcome=outcome)
+
+    def give_up(self, error):
+        """Of a transaction that could not be ended as it should; what became of it nobody knows."""
+        if error.txn_requires_abort():
+            try:
+                self.producer.abort_transaction(READ_S)
+            except KafkaException as another:
+                note(f"abort: {another}")
 
     def stop(self):
         self.producer.flush()
+        self.at_work = False
+        self.thread.join()
 
 
 class Worker(Listener, Client):
@@ -226,7 +285,7 @@ class Worker(Listener, Client):
         number, lane = next(self.numbers), place(at)
         lane["incarnation"] = self.lanes[at]
         self.say(event="committing", commit=number, value=value, **lane)
-        outcome = "ok"
+        outcome, began = "ok", time.monotonic()
         try:
             for each in self.consumer.commit(
                 offsets=[TopicPartition(*at, value)], asynchronous=False
@@ -235,22 +294,14 @@ class Worker(Listener, Client):
                     outcome = refused_or_unknown(each.error)
         except KafkaException as error:
             outcome = refused_or_unknown(error.args[0])
+        if outcome == "refused" and time.monotonic() - began > TRIED_ONCE_S:
+            outcome = "unknown"
         self.say(event="committed", commit=number, outcome=outcome)
 
     def told(self, message):
         at = lane_of(message)
-        headers = {name: value.decode() for name, value in message.headers() or []}
-        key = message.key()
-        return {
-            **place(at),
-            "queue_offset": message.offset(),
-            "message_id": headers.get("id"),
-            "reconsume_times": self.times(at, message.offset()),
-            "body": message.value().decode(),
-            "key": None if key is None else key.decode(),
-            "key_seq": headers.get("seq") or None,
-            "incarnation": self.lanes[at],
-        }
+        times = self.times(at, message.offset())
+        return {**shown(message), "reconsume_times": times, "incarnation": self.lanes[at]}
 
     # -------------------------------------------------------------- what the group's coordinator says
 
@@ -299,6 +350,114 @@ class Worker(Listener, Client):
         self.thread.join()
 
 
+class SharedWorker(Listener, Client):
+    """A member of a share group: records are acquired one by one, and acknowledged or released one by one.
+
+    Nobody owns a lane: each member may be given records of all of them, so that is what it says it has.
+    """
+
+    def start(self, asked):
+        from confluent_kafka import ShareConsumer  # older libraries have none
+
+        self.listen(asked)
+        admin = AdminClient(only(COMMON_SETTINGS, self.settings()))
+        for topic in asked["topics"]:
+            self.say_all("added", topic, admin)
+        self.consumer = ShareConsumer(
+            only(COMMON_SETTINGS, self.settings())
+            | {"group.id": self.group, "share.acknowledgement.mode": "explicit"}
+        )
+        self.consumer.subscribe(asked["topics"])
+        self.at_work = True
+        self.thread = threading.Thread(target=self.work)
+        self.thread.start()
+
+    def say_all(self, event, topic, admin):
+        """Of each lane of a topic; where a group begins it was told, and nobody looks it up."""
+        self.lanes = getattr(self, "lanes", {})
+        for number in admin.list_topics(topic, timeout=ANSWER_S).topics[topic].partitions:
+            at = (topic, number)
+            self.lanes[at] = next(self.numbers)
+            lane = {**place(at), "incarnation": self.lanes[at]}
+            self.say(event=event, **lane)
+            look = next(self.numbers)
+            self.say(event="looking_up", look=look, **lane)
+            self.say(event="looked_up", look=look, outcome="refused", value=-1)
+
+    def work(self):
+        while self.at_work:
+            for message in self.consumer.poll(POLL_S):
+                if message.error() is not None:
+                    note(f"poll: {message.error()}")
+                else:
+                    self.take(message)
+        self.consumer.close()
+        for at, incarnation in self.lanes.items():
+            self.say(event="dropped", **place(at), incarnation=incarnation)
+
+    def take(self, message):
+        if not self.at_work:  # of those that are left, which another may work on
+            self.again(message)
+            return
+        told = self.told(message)
+        rule, number = self.decide(told), next(self.numbers)
+        self.say(event="delivered", call=number, messages=[told])
+        time.sleep(rule.get("duration_ms", 1) / 1000)
+        end = ending(rule)
+        self.say(event="finished", call=number, **end)
+        if end["outcome"] in DONE:
+            self.acknowledge(message, acknowledge_type().ACCEPT)
+        else:
+            self.again(message)
+
+    def again(self, message):
+        """It comes again at once, to whomever."""
+        self.acknowledge(message, acknowledge_type().RELEASE)
+
+    def acknowledge(self, message, how):
+        """One at a time: a refusal is of a whole batch."""
+        try:
+            self.consumer.acknowledge(message, how)
+            for at, error in self.consumer.commit_sync(ANSWER_S).items():
+                if error is not None:
+                    note(f"{how} of {message.offset()} in {at}: {error}")
+        except KafkaException as error:
+            note(f"{how} of {message.offset()}: {error}")
+
+    def told(self, message):
+        at = lane_of(message)
+        return {
+            **shown(message),
+            "reconsume_times": max(0, message.delivery_count() - 1),
+            "incarnation": self.lanes[at],
+        }
+
+    def stop(self):
+        self.at_work = False
+        self.thread.join()
+
+
+def acknowledge_type():
+    from confluent_kafka import AcknowledgeType  # older libraries have none
+
+    return AcknowledgeType
+
+
+def shown(message):
+    """A record, as it is told."""
+    headers = {name: value.decode() for name, value in message.headers() or []}
+    key = message.key()
+    return {
+        **place(lane_of(message)),
+        "queue_offset": message.offset(),
+        "message_id": headers.get("id"),
+        "reconsume_times": 0,
+        "body": message.value().decode(),
+        "key": None if key is None else key.decode(),
+        "key_seq": headers.get("seq") or None,
+    }
+
+
 class Keeper(Client):
     """Nobody's client: prepares topics, reads them, and says what the brokers have stored of a group."""
 
@@ -308,7 +467,8 @@ class Keeper(Client):
         self.askers, self.numbers_of = {}, {}
 
     def prepare(self, asked):
-        new = [NewTopic(each["name"], each["queues"], 1) for each in asked["topics"]]
+        copies = int(self.options.get("app.nodes", 1))
+        new = [NewTopic(each["name"], each["queues"], copies) for each in asked["topics"]]
         for future in self.admin.create_topics(new).values():
             future.result(ANSWER_S)
         for each in asked["topics"]:  # who asks a moment later is to find all of it
@@ -318,13 +478,35 @@ class Keeper(Client):
                     raise Wrong(f"topic {each['name']} is not there after {ANSWER_S:g} s")
                 time.sleep(0.05)
 
+        if shares(self.options):
+            for group in asked["groups"]:
+                self.begins_at_the_first(group)
+
+    def begins_at_the_first(self, group):
+        """Of a share group: where it begins is a setting of its own."""
+        entry = ConfigEntry(
+            "share.auto.offset.reset", "earliest", incremental_operation=AlterConfigOpType.SET
+        )
+        of = ConfigResource(ResourceType.GROUP, group, incremental_configs=[entry])
+        for future in self.admin.incremental_alter_configs([of]).values():
+            future.result(ANSWER_S)
+
     def partitions(self, topic):
         found = self.admin.list_topics(topic, timeout=ANSWER_S).topics[topic].partitions
         return sorted(number for number, each in found.items() if each.leader >= 0)
 
+    def leader(self, topic):
+        """The number of the node that leads the first partition."""
+        found = self.admin.list_topics(topic, timeout=ANSWER_S).topics[topic].partitions
+        return found[0].leader
+
     def read(self, asked):
         topic = asked["topic"]
-        own = {"group.id": f"inorder-reader-{uuid.uuid4()}", "enable.auto.commit": False}
+        own = {
+            "group.id": f"inorder-reader-{uuid.uuid4()}",
+            "enable.auto.commit": False,
+            "enable.partition.eof": True,
+        }
         reader = Consumer(only(COMMON_SETTINGS, self.settings()) | own)
         try:
             return list(self.messages(reader, topic))
@@ -345,20 +527,15 @@ class Keeper(Client):
             if time.monotonic() > until:
                 raise Wrong(f"{topic} could not be read to its end in {READ_S:g} s")
             message = reader.poll(POLL_S)
-            if message is None or message.error() is not None:
+            if message is None:
                 continue
-            headers = {name: value.decode() for name, value in message.headers() or []}
-            key = message.key()
+            if message.error() is not None:
+                if message.error().code() == KafkaError._PARTITION_EOF:
+                    # What ends a transaction is no record, and has the last offset.
+                    ends.pop(message.partition(), None)
+                continue
             if message.partition() in ends:
-                yield {
-                    **place(lane_of(message)),
-                    "queue_offset": message.offset(),
-                    "message_id": headers.get("id"),
-                    "reconsume_times": 0,
-                    "body": message.value().decode(),
-                    "key": None if key is None else key.decode(),
-                    "key_seq": headers.get("seq") or None,
-                }
+                yield shown(message)
             if message.offset() + 1 >= ends.get(message.partition(), 0):
                 ends.pop(message.partition(), None)
 
@@ -390,7 +567,7 @@ COMMON_SETTINGS = (
     "topic.",
 )
 PRODUCER_SETTINGS = (*COMMON_SETTINGS, "acks", "enable.idempotence", "linger.", "max.in.flight", "partitioner",
-                     "message.timeout", "retries", "compression.", "transactional.")  # fmt: skip
+                     "message.timeout", "request.timeout", "retries", "compression.", "transactional.")  # fmt: skip
 CONSUMER_SETTINGS = (*COMMON_SETTINGS, "group.", "auto.", "enable.auto.", "session.", "heartbeat.", "partition.",
                      "max.poll", "fetch.", "isolation.", "check.", "queued.")  # fmt: skip
 
@@ -412,19 +589,33 @@ def refused_or_unknown(error):
     return "refused" if error.code() in REFUSALS else "unknown"
 
 
+def shares(options):
+    return options.get("app.consumer") == "share"
+
+
 def hello(options):
     """What the greeting says."""
+    if shares(options):
+        return {
+            "driver": "librdkafka",
+            "client": libversion()[0],
+            "events": TOLD,
+            "verbs": ["prepare", "read", "leader"],
+        }
     manual = not is_true(options.get("enable.auto.commit", False))
     return {
         "driver": "librdkafka",
         "client": libversion()[0],
         "events": [*TOLD, "committed"] if manual else TOLD,
-        "verbs": ["prepare", "read", "progress"],
+        "verbs": ["send_half", "prepare", "read", "progress", "leader"],
     }
 
 
 def main():
-    run(hello, Sender, Worker, Keeper)
+    def worker(say, options):
+        return (SharedWorker if shares(options) else Worker)(say, options)
+
+    run(hello, Sender, worker, Keeper)
 
 
 if __name__ == "__main__":

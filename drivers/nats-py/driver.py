@@ -43,6 +43,7 @@ AGAIN_S = 0.05
 LEASE_SPARE_S = 0.1
 """So long before its end a lease counts as over: an acknowledgement takes a moment."""
 HEARTBEAT_S = 0.5
+PROBE = "inorder-probe"
 STATE = "state"
 HEADER = "Inorder-Message"
 TOLD = ["delivered", "finished", "sent", "gave_up"]
@@ -68,7 +69,7 @@ class Client:
         if "tls_ca" in self.options:
             own["tls"] = ssl.create_default_context(cafile=self.options["tls_ca"])
         asked = nats.connect(
-            self.options["servers"],
+            self.options["servers"].split(","),
             error_cb=self.on_error,
             max_reconnect_attempts=-1,
             reconnect_time_wait=0.2,
@@ -299,11 +300,13 @@ class Keeper(Client):
 
     async def prepare(self, asked):
         await self.connect()
+        await self.all_there()
         for topic in asked["topics"]:
             name = topic["name"]
             await self.stream.add_stream(
                 StreamConfig(
                     name=name,
+                    num_replicas=self.copies,
                     description=str(topic["queues"]),
                     subjects=[f"{name}.>"],
                     allow_rollup_hdrs=True,
@@ -312,6 +315,31 @@ class Keeper(Client):
             for group in () if self.ordered else asked["groups"]:
                 for number in range(topic["queues"]):
                     await self.add((name, number), group)
+
+    async def all_there(self):
+        """Until the nodes have chosen who leads them, and each can be given a copy."""
+        until = time.monotonic() + CONNECT_S
+        while True:
+            try:
+                await self.stream.add_stream(
+                    StreamConfig(name=PROBE, subjects=[PROBE], num_replicas=self.copies)
+                )
+                return await self.stream.delete_stream(PROBE)
+            except Exception as error:
+                if time.monotonic() > until:
+                    raise Wrong(
+                        f"no stream with {self.copies} copies can be made: {error}"
+                    ) from error
+            await asyncio.sleep(AGAIN_S)
+
+    @property
+    def copies(self):
+        return int(self.options.get("app.nodes", 1))
+
+    async def leader(self, topic):
+        """The number of the node that leads the stream: they are named by their numbers."""
+        await self.connect()
+        return int((await self.stream.stream_info(topic)).cluster.leader)
 
     async def add(self, at, group):
         filters = self.filters(at)
@@ -392,7 +420,7 @@ def hello(options):
         "driver": "nats-py",
         "client": library_version,
         "events": [*TOLD, "added", "dropped", "looked_up"] if ordered else [*TOLD, "committed"],
-        "verbs": ["prepare", "read"] + ([] if ordered else ["progress"]),
+        "verbs": ["prepare", "read", "leader"] + ([] if ordered else ["progress"]),
     }
 
 

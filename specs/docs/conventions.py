@@ -90,7 +90,8 @@ CONVENTIONS: Mapping[Kind, str] = {
     "`detail=settled` when before it all was healed, who had died was started again, and nothing happened for longer "
     "than anybody waits in a healthy system. Rows of a dead-letter or retry topic name its `group`, and as `view` the "
     "topic that the copy says it came from; a dead-letter topic that does not exist gets a marker with `value=0`.",
-    Kind.CRASH: "An instant: a process died; `client_id` or `broker` says which.",
+    Kind.CRASH: "An instant: a process died; `client_id` or `broker` says which. Where the broker is several nodes, of "
+    "which one died, `value` says how many lived on.",
     Kind.PAUSE: "A process was stopped from begin to end; `client_id` or `broker` says which.",
     Kind.CLOCK_STEP: "An instant: a wall clock jumped by `value` ms. Lease clauses stop judging there.",
     Kind.FAULT: "The harness injected a fault (`detail`) at the begin and healed it at the end; `ok` when its effect "

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from specs.history.evidence import in_vain
+from specs.history.evidence import answered_afterwards, in_vain
 from specs.history.row import Row
 from specs.plan.ability import Ability
 from specs.plan.arguments import NODE
@@ -48,5 +48,5 @@ def heal(rig: Rig, a: str, b: str) -> None:
 
 
 def attest(rows: Sequence[Row], fault: Row) -> str | None:
-    """Requests over the link that were not answered with success."""
-    return in_vain(rows, fault, "the link was cut")
+    """Requests over the link that were not answered with success, or that none was answered before its end."""
+    return in_vain(rows, fault, "the link was cut") or answered_afterwards(rows, fault)

@@ -82,6 +82,17 @@ def in_vain(rows: Sequence[Row], fault: Row, what: str) -> str | None:
     return f"{len(lost)} of {len(asked)} requests begun while {what} were not answered with success"
 
 
+def answered_afterwards(rows: Sequence[Row], fault: Row) -> str | None:
+    """That no request over the link was answered before the fault was over, if there was one: clients try again."""
+    asked, end_us = asked_during(rows, fault), fault.ended_us
+    answered = [row for row in asked if row.ended_us is not None]
+    if end_us is None or not answered or any((row.ended_us or 0) < end_us for row in answered):
+        return None
+    return (
+        f"all {len(answered)} requests that were answered had to wait until the link was well again"
+    )
+
+
 def takeover(rows: Sequence[Row], client: str, since_us: int) -> Row | None:
     """The first delivery by another client on a lane on which `client` worked before `since_us`."""
     lanes = {

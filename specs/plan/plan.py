@@ -83,7 +83,10 @@ VERBS: Mapping[str, Arguments] = {
         "client": (NODE, True),
         "topic": ("string", True),
         "key": ("string", False),
-        "count": ("integer", True),  # each with a transaction of its own, one after the other
+        "count": (
+            "integer",
+            True,
+        ),  # each with a transaction of its own, or all in one where the system's transactions hold several
         "ends": (STATE, True),  # unknown: the broker will ask
         "checked": (STATE, True),  # what is answered when it asks
     },

@@ -25,6 +25,7 @@ from inorder.evidence.track_record.planned import Planned
 from inorder.evidence.track_record.tapped import SHORT, SMALL_FILES, Played
 from inorder.evidence.track_record.with_go import SmallPlan
 from inorder.evidence.track_record.with_java import consume_with_java
+from inorder.evidence.track_record.with_kafka import SendsInFlight
 from specs import profiles
 from specs.profiles import BESIDE
 from specs.verdicts.verdict import Judged
@@ -103,6 +104,7 @@ SHORT_LEASES = replace(SHORT, lock_interval_ms=500, client_lease_ms=5_000, broke
 FEW_CHANGES = Planned(changes=2)
 """A round of `conform` with half of its changes: a second consumer comes, and one goes or a third comes."""
 AUTOMATIC = "group.protocol=consumer,enable.auto.commit=true"
+PIPELINED = "max.in.flight.requests.per.connection=5,app.in.flight=20"
 PAUSES = "app.on.failure=pause"
 STATES = "app.rollups=true,app.filters=state"
 BELOW = "app.consumer=ordered,app.filters=below"
@@ -301,6 +303,17 @@ ENTRIES: tuple[Entry, ...] = (
         "kafka-librdkafka",
         FEW_CHANGES,
         _conform_alone(f"kafka-local:4.3.1+librdkafka:2.3.0,{PAUSES}"),
+    ),
+    Entry(
+        "K-4",
+        "a producer that is not idempotent sends again what had no answer: the log holds it twice, behind what came "
+        "after it",
+        "SND-2",
+        f"kafka-local:4.3.1,enable.idempotence=false,{PIPELINED}",
+        f"kafka-local:4.3.1,enable.idempotence=true,{PIPELINED}",
+        "kafka-librdkafka",
+        SendsInFlight(),
+        _reproduce("K-4"),
     ),
     Entry(
         "N-1",

@@ -158,3 +158,26 @@ def test_what_a_coordinator_hands_out_is_granted_and_an_accepted_commit_proves_i
         (Kind.LOCK, Outcome.UNKNOWN, 20, 25),
         (Kind.UNLOCK, Outcome.OK, 40, 40),
     ]
+
+
+def test_the_end_of_a_transaction_has_a_row_for_each_message_where_it_lies(tmp_path: Path) -> None:
+    """Its queue is the one that the answer to its send has named; of one without an answer nobody knows."""
+    write_runinfo(tmp_path, RunInfo(run="r"))
+    recorder = DriverRecorder(tmp_path, "shop", "shops", suspend_ms=200)
+    for number in (1, 2):
+        half = {"topic": "orders", "message_id": f"m{number}", "detail": "half"}
+        recorder.sending(number, half)
+    recorder.ends(3, {"topic": "orders", "value": 8}, {1: "m1", 2: "m2"})
+    answer = {"outcome": "ok", "broker": "b0", "queue_id": 3}
+    recorder.on_event({"event": "sent", "id": 1, "at_us": 1_000, **answer})
+    recorder.on_event({"event": "ending", "id": 3, "at_us": 2_000})
+    recorder.on_event({"event": "ended", "id": 3, "at_us": 3_000, "outcome": "ok"})
+    recorder.close()
+    rows = [row for row in compact_journal(tmp_path).rows() if row.kind is Kind.END_TRANSACTION]
+    assert [(row.message_id, row.broker, row.queue_id, row.value) for row in rows] == [
+        ("m1", "b0", 3, 8),
+        ("m2", None, None, 8),
+    ]
+    assert {(row.started_us, row.ended_us, row.outcome) for row in rows} == {
+        (2_000, 3_000, Outcome.OK)
+    }

@@ -87,6 +87,16 @@ def test_a_delay_counts_each_way(echo: str) -> None:
         assert says(connection, b"two") == b"two"
 
 
+def test_it_is_told_later_where_it_leads(echo: str) -> None:
+    """Until then nobody is there."""
+    with Link() as link:
+        with connect(link) as connection, pytest.raises(ConnectionResetError):
+            connection.recv(1)
+        link.lead_to(echo)
+        with connect(link) as connection:
+            assert says(connection, b"one") == b"one"
+
+
 def test_a_server_that_is_gone_is_gone_behind_the_link_too() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listening:
         gone = f"127.0.0.1:{listening.getsockname()[1]}"

@@ -142,9 +142,23 @@ class Doubles(driver.Sender):
     def send(self, asked):
         super().send(asked)
         if asked.get("key_seq") == 3:
+            self.answered()
             say, self.say = self.say, lambda **line: None
             super().send(asked)
+            self.answered()
             self.say = say
+
+    def answered(self):
+        """All that was sent has been."""
+        self.free.acquire()
+        self.free.release()
+
+
+class Rejects(driver.SharedWorker):
+    """LIV-1: a record whose work failed is rejected, and never comes again."""
+
+    def again(self, message):
+        self.acknowledge(message, driver.acknowledge_type().REJECT)
 
 
 BUGS = {
@@ -160,8 +174,15 @@ BUGS = {
     "loses": (Loses, "SND-1"),
     "doubles": (Doubles, "SND-2"),
 }
+SHARED = {"rejects": (Rejects, "LIV-1")}
+"""Members of a share group."""
 
 if __name__ == "__main__":
-    made, _ = BUGS[os.environ["INORDER_SABOTAGE"]]
-    setattr(driver, "Sender" if issubclass(made, driver.Sender) else "Worker", made)
+    made, _ = {**BUGS, **SHARED}[os.environ["INORDER_SABOTAGE"]]
+    of = next(
+        each
+        for each in (driver.Sender, driver.Worker, driver.SharedWorker)
+        if issubclass(made, each)
+    )
+    setattr(driver, of.__name__, made)
     driver.main()

@@ -10,12 +10,25 @@ from pathlib import Path
 import psutil
 import pytest
 
+from conformance.drivers.served import NODES
 from conformance.parts import kafka
 from conformance.parts.java import find_java
-from conformance.targets.kafka import CONFIG, KafkaTarget, Librdkafka, local, remote
+from conformance.targets.kafka import (
+    CONFIG,
+    CONSUMER,
+    SHARED,
+    TRANSACTIONS,
+    KafkaTarget,
+    Librdkafka,
+    in_transactions,
+    local,
+    remote,
+)
+from inorder.evidence.track_record.with_kafka import LeaderKilled, SendsInFlight
 from specs import profiles
 from specs.errors import UsageError
-from specs.plan.plan import Action, ListenerRule
+from specs.plan.ability import Ability
+from specs.plan.plan import Action, ListenerRule, Plan
 from specs.verdicts.verdict import ClauseVerdict
 from specs.vocabulary import Outcome
 from tests.conformance.targets.asked import (
@@ -54,6 +67,7 @@ FLOORS = [
 
 PASSES = f"{kafka.DEFAULT}+java:{{}},enable.auto.commit=true,auto.commit.interval.ms=100{{}}"
 RESUMES = f"{kafka.DEFAULT}+librdkafka:{{}},app.on.failure=pause"
+CLAIMED_OF_SHARES = ["ORD-7", "ORD-9", "SND-1", "SND-2", "SND-10", "LIV-1"]
 RELEASES = [
     (PASSES.format("4.4.0", ",group.protocol=consumer"), "CMT-1", BROKEN),
     (PASSES.format("4.1.0", ",group.protocol=consumer"), "CMT-1", KEPT),
@@ -131,6 +145,93 @@ def test_a_release_is_judged_by_the_same_clauses(
 
 
 @needs_parts
+@pytest.mark.long
+@pytest.mark.parametrize(("idempotent", "verdict"), [("false", BROKEN), ("true", KEPT)])
+def test_a_producer_that_is_not_idempotent_stores_twice_what_had_no_answer(
+    tmp_path: Path, idempotent: str, verdict: ClauseVerdict
+) -> None:
+    """Sends in flight together over a link that loses answers: one setting decides, and nothing else is refuted."""
+    target = f"{kafka.DEFAULT},enable.idempotence={idempotent},app.in.flight=20"
+    name = f"kafka-local:{target}"
+    results = SendsInFlight()(name, "kafka-librdkafka", "SND-2", (1,), tmp_path, lambda _: None)
+    assert [each.verdict for each in results] == [verdict]
+
+
+@needs_parts
+@pytest.mark.long
+@pytest.mark.parametrize(("bug", "wrong"), [("", []), ("rejects", ["LIV-1"])])
+def test_a_share_group_is_upheld_and_who_rejects_what_failed_is_refuted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bug: str, wrong: list[str]
+) -> None:
+    """Nobody owns a lane, and every record is worked on to its end."""
+    made = local(f"{kafka.DEFAULT},{CONSUMER}={SHARED}")
+    program = SABOTAGED if bug else Librdkafka.program
+    try:
+        with sabotaged(made, Librdkafka(kafka.SHARE, program), bug, monkeypatch):
+            # Of a lane whose last member has left nothing is owed.
+            told = found(judged(made, tmp_path / "run", replace(WORK, second_ms=None)))
+    finally:
+        made.release()
+    assert refuted(told) == wrong
+    assert {told[name] for name in CLAIMED_OF_SHARES if name not in wrong} == {KEPT}
+
+
+@needs_parts
+@pytest.mark.long
+@pytest.mark.parametrize(("level", "verdict"), [("uncommitted", BROKEN), ("committed", KEPT)])
+def test_who_reads_uncommitted_is_given_what_was_aborted(
+    tmp_path: Path, level: str, verdict: ClauseVerdict
+) -> None:
+    """Producers send in transactions and abort some; one setting of the consumers' decides."""
+    made = local(f"{kafka.DEFAULT},{TRANSACTIONS}=true,isolation.level=read_{level}")
+    try:
+        told = found(judged(made, tmp_path / "run", WORK))
+    finally:
+        made.release()
+    assert refuted(told) == (["SND-6"] if verdict is BROKEN else [])
+    assert (told["SND-6"], told["SND-13"], told["ORD-2"]) == (verdict, KEPT, KEPT)
+
+
+def test_every_fourth_send_becomes_a_transaction_that_is_aborted() -> None:
+    send = {"client": "shop", "topic": "orders", "key": "k", "count": 1}
+    plan = Plan(actions=tuple(Action(at_ms, "send", send) for at_ms in range(8)))
+    made = in_transactions(plan)
+    assert [action.args["ends"] for action in made.actions] == [*["commit"] * 3, "rollback"] * 2
+    assert in_transactions(made) == made
+
+
+@needs_parts
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("acks", "verdict"), [("1,enable.idempotence=false", BROKEN), ("all", KEPT)], ids=["1", "all"]
+)
+def test_what_one_node_alone_acknowledged_is_lost_with_it(
+    tmp_path: Path, acks: str, verdict: ClauseVerdict
+) -> None:
+    """Replicas that fetch late, and a leader that is killed: whom a producer waits for decides."""
+    late = "server.replica.fetch.min.bytes=1000000,server.replica.fetch.wait.max.ms=400"
+    name = f"kafka-local:{kafka.DEFAULT},{NODES}=3,{late},app.in.flight=200,acks={acks}"
+    results = LeaderKilled()(name, "kafka-librdkafka", "SND-1", (1,), tmp_path, lambda _: None)
+    assert [each.verdict for each in results] == [verdict]
+
+
+@needs_parts
+@pytest.mark.long
+def test_three_nodes_keep_what_one_of_them_was_told_and_leave_nothing(tmp_path: Path) -> None:
+    """The leader is killed in the midst of the work: nothing is lost, all goes on, and no process is left."""
+    before, made = children(), local(f"{kafka.DEFAULT},{NODES}=3")
+    broker = {"broker": "b0"}
+    faults = (Action(2_200, "broker_crash", broker), Action(4_200, "broker_restart", broker))
+    try:
+        told = found(judged(made, tmp_path / "run", WORK, *faults))
+    finally:
+        made.release()
+    assert refuted(told) == []
+    assert {told[name] for name in ("ORD-2", "ORD-7", "SND-1", "SND-2", "LIV-1")} == {KEPT}
+    assert left_since(before) == []
+
+
+@needs_parts
 @pytest.mark.parametrize("bug", searched(BUGS, AT_ONCE))
 def test_a_wrong_client_is_refuted_by_its_clause(
     target: KafkaTarget, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bug: str
@@ -145,6 +246,8 @@ def test_the_profile_follows_from_the_target() -> None:
         "4.3.1": "kafka-librdkafka",
         "4.3.1,enable.auto.commit=true": "kafka-librdkafka-auto",
         "4.3.1,enable.auto.commit=true,enable.auto.offset.store=false": "kafka-librdkafka-stored",
+        "4.3.1,app.transactions=true": "kafka-librdkafka-transactions",
+        "4.3.1,app.consumer=share": "kafka-share",
         "4.3.1+java:4.4.0,group.protocol=consumer": "kafka-java",
         "4.3.1+java:4.4.0,enable.auto.commit=true": "kafka-java-auto",
     }
@@ -161,6 +264,19 @@ def test_the_profile_follows_from_the_target() -> None:
         (local, "4.3.1+librdkafka:1.0", "There is no librdkafka"),
         (local, "4.3.1,group.protcol=x", "did you mean group.protocol"),
         (local, "4.3.1,app.on.failure=cry", "wait or pause"),
+        (local, "4.3.1,app.in.flight=0", "at least 1"),
+        (
+            local,
+            "4.3.1,app.transactions=true,enable.auto.commit=true",
+            "commits by the application",
+        ),
+        (local, "4.3.1+java,app.transactions=true", "librdkafka's driver alone"),
+        (local, "4.1.0,app.consumer=share", "needs the server 4.3.1"),
+        (local, "4.3.1+librdkafka:2.12.1,app.consumer=share", "from 2.16.1 on"),
+        (local, "4.3.1,app.consumer=share,app.on.failure=pause", "no other setting"),
+        (local, "4.3.1,app.nodes=2", "known are 1, 3"),
+        (remote, "127.0.0.1:1,app.nodes=3", "knows no option 'app.nodes'"),
+        (remote, "127.0.0.1:1,server.min.insync.replicas=1", "knows no option 'server"),
         (local, "4.3.1+java,app.on.failure=pause", "librdkafka's driver alone"),
         (remote, "4.3.1", "needs a server's address"),
     ],
@@ -170,6 +286,12 @@ def test_what_is_not_there_is_told_before_anything_starts(
 ) -> None:
     with pytest.raises(UsageError, match=words):
         make(text)  # type: ignore[operator]
+
+
+def test_the_link_of_several_nodes_is_not_ours_to_break() -> None:
+    """Of one node everything goes over it; of three a client knows all addresses."""
+    one, three = (local(f"{kafka.DEFAULT},{NODES}={nodes}").abilities for nodes in (1, 3))
+    assert one - three == {Ability.BREAK_LINK}
 
 
 @needs_parts

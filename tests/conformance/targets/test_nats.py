@@ -10,6 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from conformance.drivers.served import NODES
 from conformance.parts import nats
 from conformance.run import judge, run
 from conformance.targets.nats import CONFIG, NatsPy, NatsTarget, local, remote
@@ -113,6 +114,24 @@ def test_a_server_that_is_killed_keeps_what_it_promised(target: NatsTarget, tmp_
     assert {told[name] for name in ("ORD-2", "ORD-3", "ORD-12", "SND-1", "SND-2", "LIV-1")} == {
         KEPT
     }
+
+
+@needs_parts
+@pytest.mark.long
+def test_three_nodes_keep_what_one_of_them_was_told_and_leave_nothing(tmp_path: Path) -> None:
+    """The leader is killed in the midst of the work: nothing is lost, all goes on, and no process is left."""
+    before, made = children(), local(f"{nats.DEFAULT},{NODES}=3")
+    broker = {"broker": "b0"}
+    faults = (Action(1_300, "broker_crash", broker), Action(2_300, "broker_restart", broker))
+    try:
+        told = found(judged(made, tmp_path / "run", WORK, *faults))
+    finally:
+        made.release()
+    assert refuted(told) == []
+    assert {told[name] for name in ("ORD-2", "ORD-3", "ORD-12", "SND-1", "SND-2", "LIV-1")} == {
+        KEPT
+    }
+    assert left_since(before) == []
 
 
 @needs_parts

@@ -22,13 +22,17 @@ OF_KAFKA = (
     "kafka-librdkafka",
     "kafka-librdkafka-auto",
     "kafka-librdkafka-stored",
+    "kafka-librdkafka-transactions",
 )
+SHARED = "kafka-share"
+"""Members of a group of this kind are promised no order, and own no lane."""
 OF_NATS = ("nats-ordered", "nats-queue", "nats-queue-late")
 OF_REDIS = ("redis-streams",)
 OF_RABBITMQ = ("rabbitmq-classic", "rabbitmq-quorum", "rabbitmq-quorum-documented")
 OF_SQS = ("sqs-fifo",)
 OF_OTHER_PRODUCTS = (
     *OF_KAFKA,
+    SHARED,
     *OF_NATS,
     *OF_REDIS,
     *OF_RABBITMQ,
@@ -180,8 +184,11 @@ def test_other_products_claim_order_and_no_leases() -> None:
     """A Kafka partition and a plain FIFO queue share the order of first deliveries."""
     for name in set(OF_OTHER_PRODUCTS) - {"leased"}:
         profile = load(name)
-        first = {"SND-1"} if name == "rabbitmq-quorum" else {"ORD-2", "ORD-12", "SND-1"}
+        order = {"ORD-2", "ORD-12"}
+        first = {"SND-1"} if name in ("rabbitmq-quorum", SHARED) else {*order, "SND-1"}
         assert {profile.claim(key).status for key in first} == {"claimed"}
+        if name == SHARED:
+            assert {profile.claim(key).status for key in order} == {"not_applicable"}
         own = next((own for names, own in OWN.items() if name in names), set())
         assert {
             profile.claim(key).status for key in IDS - own if key.startswith(("LSE", "RTY", "DLQ"))
