@@ -17,7 +17,7 @@ from rich.text import Text
 from chaos.hosted import hosted, lends_its_system
 from chaos.rounds import Bounds, Tried, Try, in_rounds, sentence
 from chaos.runner import lacks, run_scenario
-from chaos.scenario import Scenario, load, names
+from chaos.scenario import BACKENDS, Scenario, load, names
 from conformance.cli import completion
 from conformance.cli.options import (
     JSON,
@@ -43,8 +43,7 @@ from specs import profiles
 from specs.errors import EXIT_UPHELD, InorderError, UsageError
 from specs.verdicts.baseline import Baseline
 
-PROCESS, DOCKER = "process", "docker"
-SIMULATED = "simulated"
+PROCESS, DOCKER, SIMULATED = BACKENDS
 
 
 def find_target(name: str, backend: str) -> Target:
@@ -134,6 +133,7 @@ def prepare(
 
 def why_not(scenario: Scenario, target: Target, name: str, backend: str) -> str | None:
     """Why a target can't have a scenario; None where it can."""
+    backend = SIMULATED if target.clock is ClockKind.VIRTUAL else backend
     if backend not in scenario.backends:
         return f"is for the backend {' or '.join(scenario.backends)}"
     if missing := lacks(scenario, target):

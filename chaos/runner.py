@@ -38,7 +38,6 @@ from specs.verdicts.verdict import ClauseVerdict, Verdict, by_python
 from specs.vocabulary import Kind, Outcome
 
 SHOP = "shop"
-BROKER = "b0"
 FIRST_SEND_MS = 500
 NO_LIMIT = -1
 SAY = Callable[[str], Any]
@@ -69,7 +68,7 @@ def plan_of(
     ]
     return Plan(
         seed=seed,
-        topology=Topology((BROKER,), (TopicPlan(topic, workload.queues),), (group,)),
+        topology=Topology(workload.broker_names, (TopicPlan(topic, workload.queues),), (group,)),
         config=config,
         clients=(
             ClientPlan(SHOP, "producer"),
@@ -78,7 +77,9 @@ def plan_of(
         actions=(*(Action(0, "start", {"client": name}) for name in (SHOP, *at_first)), *sends),
         listener=_rules(workload, gives_up=gives_up),
         until_ms=FIRST_SEND_MS + rounds * workload.pace_ms,
-        steps=tuple(step for fault in scenario.faults for step in fault.steps(draw, (BROKER,))),
+        steps=tuple(
+            step for fault in scenario.faults for step in fault.steps(draw, workload.broker_names)
+        ),
     )
 
 

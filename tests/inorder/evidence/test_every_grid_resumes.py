@@ -25,7 +25,7 @@ PROGRAM = f"""
 import sys, time
 from pathlib import Path
 
-from inorder.evidence import chaos_grid, false_alarms, planted
+from inorder.evidence import chaos_grid, false_alarms, planted, scenario_matrix
 from inorder.evidence.grid import run
 from inorder.evidence.interop import __main__ as interop
 from inorder.evidence.kill_matrix import matrix
@@ -55,6 +55,9 @@ GRIDS = {{
     "systems": [
         systems.cell_of(name, GridOptions(), None) for name in [*names_of_systems()][:{MOST}]
     ],
+    "scenarios": list(
+        scenario_matrix.cells_of(chaos_grid.scenario_names()[:{MOST}], (1,), every=False)
+    )[:{MOST}],
     "load": [load.turn_of(4, 1, load.WARM, turn, ("ours",)) for turn in range({MOST})],
 }}
 
