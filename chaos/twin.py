@@ -21,11 +21,13 @@ from reference_impl.mutants import Mutant
 from reference_impl.sim.cluster import Cluster
 from reference_impl.sim.network import LATENCY_MS
 from reference_impl.sim.simulate import cores_of, run_name, runinfo_of
+from specs.history.evidence import names_of
 from specs.history.journal import MemoryRecorder
 from specs.history.row import Row, make_row
 from specs.history.runinfo import RunInfo
+from specs.plan.fault import Subject
 from specs.plan.plan import Action, Plan
-from specs.plan.step import EVERYBODY
+from specs.plan.step import EVERYBODY, Step
 from specs.vocabulary import Kind, Outcome
 
 LOOK_MS = 50
@@ -223,4 +225,22 @@ def _shown(
     for fault, (began_us, ended_us) in zip(faults, lasted, strict=True):
         step = fault.step
         row = make_row(kind=Kind.FAULT, started_us=began_us, ended_us=ended_us, **step.columns)
-        yield FaultShown(step.detail, None if fault.short else step.attest(rows, row))
+        shown = step.attest(rows, row) or _told_by_the_network(rows, step, row)
+        yield FaultShown(step.detail, None if fault.short else shown)
+
+
+def _told_by_the_network(rows: Sequence[Row], step: Step, told: Row) -> str | None:
+    """A frame met the fault, whatever it was: of some requests, as of a group's members, a history has no rows."""
+    fault = step.fault
+    if fault is None or fault.subject is not Subject.LINK:
+        return None
+    met = [
+        row
+        for row in rows
+        if row.kind is Kind.FAULT
+        and row.outcome is Outcome.OK
+        and (row.detail or "").partition(" ")[0] == step.do
+        and told.started_us <= row.started_us <= (told.ended_us or told.started_us)
+        and step.args[fault.nodes[-1]] in names_of(row)
+    ]
+    return f"{len(met)} links have met it" if met else None

@@ -17,8 +17,9 @@ from chaos.runner import run_scenario, twin_plan
 from chaos.scenario import Scenario
 from chaos.twin import Twin as Played
 from chaos.twin import play
-from conformance import again, rate
-from conformance.rate import Rate
+from conformance import again
+from conformance.reports import rate
+from conformance.reports.rate import Rate
 from conformance.reports.saving import save
 from conformance.reports.view import VerdictView
 from conformance.shrink import shrink

@@ -40,6 +40,7 @@ class Rate:
         return wilson(self.broken, len(self.tries))
 
     def __str__(self) -> str:
+        """As in `7 of 20 (18 to 57 %)`."""
         least, most = self.interval
         return f"{self.broken} of {len(self.tries)} ({least * 100:.0f} to {most * 100:.0f} %)"
 
