@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 from chaos.cli import find_target, prepare
@@ -67,7 +68,9 @@ def test_a_fault_of_everybodys_link_befalls_each_client() -> None:
 
 
 def test_a_wait_in_vain_ends_in_a_verdict() -> None:
-    twin = play(twin_plan(load("consumer-killed"), 1), load_mutant("expired-not-freed"))
+    plan = twin_plan(load("consumer-killed"), 1)
+    steps = tuple(replace(step, deadline_ms=5_000) for step in plan.steps)
+    twin = play(replace(plan, steps=steps), load_mutant("expired-not-freed"))
     assert "did not come" in twin.info.environment
     assert examine(twin.rows, twin.info).refuted()
 
