@@ -119,7 +119,19 @@ def test_a_hunt_finds_a_bug_and_keeps_a_run_that_repeats_to_the_byte(tmp_path: P
 
 
 def test_a_hunt_on_the_correct_cluster_finds_nothing(tmp_path: Path) -> None:
-    words = ["--target", "reference", "--examples", "1", "--seed", "4", "--quiet"]
+    words = [
+        "--target",
+        "reference",
+        "--examples",
+        "1",
+        "--faults",
+        "crash",
+        "--at-once",
+        "1",
+        "--seed",
+        "4",
+        "--quiet",
+    ]
     result = CliRunner().invoke(
         cli.command, [*words, "--out", str(tmp_path)], standalone_mode=False
     )
