@@ -17,7 +17,7 @@ from rich.text import Text
 from chaos.hosted import hosted, lends_its_system
 from chaos.rounds import Bounds, Tried, Try, in_rounds, sentence
 from chaos.runner import lacks, run_scenario
-from chaos.scenario import Scenario, load, names
+from chaos.scenario import BACKENDS, Scenario, load, names
 from conformance.cli import completion
 from conformance.cli.options import (
     JSON,
@@ -43,7 +43,7 @@ from specs import profiles
 from specs.errors import EXIT_UPHELD, InorderError, UsageError
 from specs.verdicts.baseline import Baseline
 
-PROCESS, DOCKER = "process", "docker"
+PROCESS, DOCKER, SIMULATED = BACKENDS
 
 
 def find_target(name: str, backend: str) -> Target:
@@ -125,15 +125,17 @@ def prepare(
     chosen = load_profile(profile or found.profile)
     if baseline is not None:
         chosen = baseline.under(chosen)
-    return Asked(found, target, chosen, backend, tuple(scenarios), bool(asked), baseline), left_out
+    hosted_by = SIMULATED if found.clock is ClockKind.VIRTUAL else backend
+    return Asked(
+        found, target, chosen, hosted_by, tuple(scenarios), bool(asked), baseline
+    ), left_out
 
 
 def why_not(scenario: Scenario, target: Target, name: str, backend: str) -> str | None:
     """Why a target can't have a scenario; None where it can."""
+    backend = SIMULATED if target.clock is ClockKind.VIRTUAL else backend
     if backend not in scenario.backends:
         return f"is for the backend {' or '.join(scenario.backends)}"
-    if target.clock is ClockKind.VIRTUAL:
-        return f"is done in real time, and {name} has a clock of its own; try reference+tcp"
     if missing := lacks(scenario, target):
         needs = " and ".join(need.value for need in missing)
         others = ", ".join(_that_can(scenario)) or "none that needs no argument"
@@ -148,7 +150,7 @@ def _that_can(scenario: Scenario) -> Iterator[str]:
             target = find_target(name, PROCESS)
         except (InorderError, ImportError):  # it needs an argument, or a part that is not there
             continue
-        if target.clock is ClockKind.WALL and not lacks(scenario, target):
+        if not lacks(scenario, target):
             yield name
 
 
@@ -191,7 +193,7 @@ def bounds_options(command: F) -> F:
     default="reference+tcp",
     show_default=True,
     shell_complete=completion.target,
-    help="A target in real time.",
+    help="What is broken.",
 )
 @target_config_option
 @click.option(

@@ -1,4 +1,6 @@
-"""One chaos run: a scenario's workload and faults as a plan, the run of it (`conformance.run`), and the verdict.
+"""One chaos run: a scenario's workload and faults as a plan, the run of it, and the verdict.
+
+A run in real time is made by `conformance.run`, one on a simulated target by `chaos.twin`.
 
 A run that ends badly is judged all the same: where something was waited for in vain all is healed, drained and judged.
 What breaks a promise is refuted, and otherwise the run is inconclusive.
@@ -8,31 +10,34 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
 from typing import Any
 
 from chaos.reached import CONDITIONS, expected
 from chaos.scenario import Scenario, Workload
+from chaos.twin import Twin, play
 from conformance import again
+from conformance.replay import mutant_of
 from conformance.run import SHORT, fresh_names, run
-from conformance.targets.base import Target
-from conformance.wire.runner import replace_run_folder
+from conformance.targets.base import ClockKind, Target
+from conformance.wire.runner import SHORT_LEASES, replace_run_folder
 from specs.errors import UsageError
 from specs.history.row import Row
-from specs.history.store import History
+from specs.history.runinfo import RunInfo
+from specs.history.store import History, write_history
 from specs.plan.ability import Ability
 from specs.plan.config import Config
 from specs.plan.plan import Action, ClientPlan, ListenerRule, Plan, TopicPlan, Topology
 from specs.profiles import Profile
 from specs.verdicts.engine import of_one_run
 from specs.verdicts.examine import examine
-from specs.verdicts.tally import Check
+from specs.verdicts.tally import Check, Examination
 from specs.verdicts.verdict import ClauseVerdict, Verdict, by_python
 from specs.vocabulary import Kind, Outcome
 
 SHOP = "shop"
-BROKER = "b0"
 FIRST_SEND_MS = 500
 NO_LIMIT = -1
 SAY = Callable[[str], Any]
@@ -63,7 +68,7 @@ def plan_of(
     ]
     return Plan(
         seed=seed,
-        topology=Topology((BROKER,), (TopicPlan(topic, workload.queues),), (group,)),
+        topology=Topology(workload.broker_names, (TopicPlan(topic, workload.queues),), (group,)),
         config=config,
         clients=(
             ClientPlan(SHOP, "producer"),
@@ -72,7 +77,9 @@ def plan_of(
         actions=(*(Action(0, "start", {"client": name}) for name in (SHOP, *at_first)), *sends),
         listener=_rules(workload, gives_up=gives_up),
         until_ms=FIRST_SEND_MS + rounds * workload.pace_ms,
-        steps=tuple(step for fault in scenario.faults for step in fault.steps(draw, (BROKER,))),
+        steps=tuple(
+            step for fault in scenario.faults for step in fault.steps(draw, workload.broker_names)
+        ),
     )
 
 
@@ -112,6 +119,8 @@ def run_scenario(
             f"scenario {scenario.name} needs a target that can {missing[0].value}; {target.name} can't"
         )
     replace_run_folder(out)
+    if target.clock is ClockKind.VIRTUAL:
+        return _simulated(scenario, target, profile, seed, out)
     prefix = fresh_names(seed, 0)
     gives_up = Ability.GIVE_UP in target.abilities
     config = target.config
@@ -127,20 +136,61 @@ def run_scenario(
     }
     say(f"starting {target.name}")
     history = run(plan, target, out, info=info, prefix=prefix, say=say)
-    return judged(scenario, history, profile, target.abilities), history
+    rows = list(history.rows())
+    found = examine(rows, history.info, why_cut=history.why_cut)
+    evidence = [row.view for row in rows if row.kind is Kind.FAULT and row.view]
+    made = Made(history.info, rows, found, evidence)
+    return judged(scenario, made, profile, target.abilities), history
+
+
+def _simulated(
+    scenario: Scenario, target: Target, profile: Profile, seed: int, out: Path
+) -> tuple[Verdict, History]:
+    """The same in virtual time. What is kept is a plan of actions, which `inorder replay` repeats to the byte."""
+    twin = play(target.suited(twin_plan(scenario, seed)), mutant_of(target.name))
+    info = replace(
+        twin.info,
+        seed=seed,
+        profile=profile.name,
+        workload_floor=scenario.workload.messages,
+        replay=again.command("replay", out),
+    )
+    (out / "plan.json").write_text(json.dumps(twin.plan.to_json()), encoding="utf-8")
+    history = write_history(out, info, twin.rows)
+    return judged(scenario, of_twin(twin, info), profile, target.abilities), history
+
+
+def twin_plan(scenario: Scenario, seed: int) -> Plan:
+    """The scenario's plan for a simulated cluster, with the leases that our cluster on sockets has."""
+    return plan_of(scenario, Config.from_json({**SHORT_LEASES.to_json(), **scenario.config}), seed)
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A run to be judged. evidence: what shows of each fault that it had an effect."""
+
+    info: RunInfo
+    rows: Sequence[Row]
+    found: Examination
+    evidence: Sequence[str]
+
+
+def of_twin(twin: Twin, info: RunInfo) -> Made:
+    """A simulated run: its steps decide which faults had an effect, as in a real one."""
+    found = examine(twin.rows, info)
+    found.facts.faults = [(fault.name, fault.shown is not None) for fault in twin.faults]
+    return Made(info, twin.rows, found, [fault.shown for fault in twin.faults if fault.shown])
 
 
 def judged(
-    scenario: Scenario, history: History, profile: Profile, abilities: frozenset[Ability]
+    scenario: Scenario, made: Made, profile: Profile, abilities: frozenset[Ability]
 ) -> Verdict:
     """The verdict of a scenario's run: the clauses, and did it do what it is there for?"""
-    info, rows = history.info, list(history.rows())
-    found = examine(rows, info, why_cut=history.why_cut)
+    info, rows, found = made.info, made.rows, made.found
     kinds = {Kind(kind) for recorded in (info.records or {}).values() for kind in recorded}
     wanted = expected(scenario.must_reach, kinds, abilities)
     checks = [_reached(rows, wanted, info.environment.get(SHORT, ""))]
-    evidence = [row.view for row in rows if row.kind is Kind.FAULT and row.view]
-    tool = by_python(evidence="; ".join(evidence))
+    tool = by_python(evidence="; ".join(made.evidence))
     verdict = of_one_run(found, info, profile, more=checks, tool=tool)
     idle = _idle(scenario, verdict)
     if idle:

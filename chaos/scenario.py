@@ -30,6 +30,7 @@ from specs.plan.ability import Ability
 from specs.plan.config import Config
 
 FOLDER = "scenarios"
+BACKENDS = ("process", "docker", "simulated")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +43,7 @@ class Workload:
 
     consumers: int = 2
     at_first: int = 0
+    brokers: int = 1
     queues: int = 4
     keys: int = 8
     messages: int = 240
@@ -54,12 +56,18 @@ class Workload:
         """The consumers' names."""
         return tuple(f"c{number}" for number in range(1, self.consumers + 1))
 
+    @property
+    def broker_names(self) -> tuple[str, ...]:
+        """b0, b1, ..."""
+        return tuple(f"b{number}" for number in range(self.brokers))
+
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
     """shows: a mutant that it must refute, if one is named.
 
-    backends: what may host the consumers, where the target lends its system to clients of ours. asked_for: the word
+    backends: what may host the consumers, where the target lends its system to clients of ours, or that all of it is
+    simulated. asked_for: the word
     that `load` finds it by, a name or a file; None where it was not loaded.
     """
 
@@ -69,7 +77,7 @@ class Scenario:
     must_reach: tuple[str, ...]
     workload: Workload
     faults: tuple[StepTemplate, ...]
-    backends: tuple[str, ...] = ("process", "docker")
+    backends: tuple[str, ...] = BACKENDS
     config: Mapping[str, Any] = field(default_factory=dict)
     shows: str = ""
     asked_for: str | None = None
@@ -77,8 +85,11 @@ class Scenario:
     @property
     def needs(self) -> tuple[Ability, ...]:
         """What a target must be able to have done to it."""
-        steps = (step for fault in self.faults for step in fault.steps(Random(0), ("b0",)))
-        return tuple(dict.fromkeys(step.need for step in steps if step.need is not None))
+        brokers = self.workload.broker_names
+        steps = (step for fault in self.faults for step in fault.steps(Random(0), brokers))
+        more = (Ability.MORE_BROKERS,) if self.workload.brokers > 1 else ()
+        needed = [step.need for step in steps if step.need is not None]
+        return tuple(dict.fromkeys([*needed, *more]))
 
 
 def names() -> tuple[str, ...]:
@@ -138,7 +149,7 @@ def _scenario(name: str, data: dict[str, Any]) -> Scenario:
     if not isinstance(tables, list | tuple) or not all(isinstance(each, dict) for each in tables):
         raise UsageError(f"{where}: each fault is a table of its own, [[fault]]")
     faults = tuple(
-        StepTemplate.of(table, workload.clients, f"{where}, fault {number}")
+        StepTemplate.of(table, workload.clients, workload.broker_names, f"{where}, fault {number}")
         for number, table in enumerate(tables, start=1)
     )
     if not faults:
@@ -150,7 +161,7 @@ def _scenario(name: str, data: dict[str, Any]) -> Scenario:
         _words(data, "must_reach", (), where),
         workload,
         faults,
-        _words(data, "backends", ("process", "docker"), where),
+        _words(data, "backends", BACKENDS, where),
         config,
         shows,
     )

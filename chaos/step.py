@@ -9,16 +9,19 @@
 A number may be a range, from which the run's seed draws. A step comes when all before it are over; with
 `beside = true` when the one before it has begun, so that both go on at once.
 A fault of a client comes while its listener runs, and lasts until others have its lanes, unless `for_ms` says how long.
-A fault of a link is one of all clients' links to all brokers.
+A fault of a link is one of all clients' links to all brokers; with `broker` of those to that one, and with
+`alone = true` it is the client's own link alone. A fault of a party befalls a broker where `broker` names one.
 """
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from random import Random
 from typing import Any, Self
 
+from reference_impl.protocol.codes import RequestCode, ResponseCode
 from specs.errors import UsageError
 from specs.faults import FAULTS, named
 from specs.plan.fault import Fault, Subject
@@ -29,7 +32,9 @@ _LASTS_MS = 3_000
 _MS = 150
 _PERCENT = 50
 _NUMBERS = ("after_messages", "for_ms", "ms", "percent", "deadline_s")
-_FLAGS = ("restart", "at_work", "beside")
+_FLAGS = ("restart", "at_work", "beside", "alone", "silent", "answer")
+_CODES = {"request": ("code", RequestCode), "error": ("error", ResponseCode)}
+"""By word the argument that is a number of the protocol, and its names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +45,13 @@ class StepTemplate:
     table: Mapping[str, Any]
 
     @classmethod
-    def of(cls, table: Mapping[str, Any], clients: Collection[str], where: str) -> Self:
+    def of(
+        cls,
+        table: Mapping[str, Any],
+        clients: Collection[str],
+        brokers: Collection[str],
+        where: str,
+    ) -> Self:
         """From a scenario's [[fault]] table. Raises UsageError naming what is wrong with it."""
         rest = dict(table)
         name = str(rest.pop("do", ""))
@@ -56,7 +67,9 @@ class StepTemplate:
             )
         if "client" not in rest:
             raise UsageError(f"{where}: fault {name} needs a client, whose work it waits for")
-        _check_values(rest, clients, f"{where}, fault {name}")
+        if fault is not None and "code" in fault.arguments and "request" not in rest:
+            raise UsageError(f"{where}: fault {name} needs a request, by its name in the protocol")
+        _check_values(rest, clients, brokers, f"{where}, fault {name}")
         return cls(name if fault is None else fault.verb, rest)
 
     @property
@@ -68,7 +81,8 @@ class StepTemplate:
         """Its numbers drawn, and one step for each broker whose link it breaks."""
         fault, table = self.fault, self.table
         numbers = {word: _drawn(table[word], draw) for word in _NUMBERS if word in table}
-        befalls_client = fault is None or fault.subject in _WHOM
+        of_broker = fault is not None and "broker" in table and fault.subject in _WHOM
+        befalls_client = fault is None or (fault.subject in _WHOM and not of_broker)
         leaves = self.do != "start"
         usual_ms = None if befalls_client else _LASTS_MS
         nodes = _nodes(self.do, fault, table, brokers)
@@ -82,6 +96,7 @@ class StepTemplate:
                 for_ms=numbers.get("for_ms", usual_ms if leaves else 0),
                 heals=table.get("restart", leaves),
                 beside=table.get("beside", False) or number > 0,
+                of_broker=of_broker,
                 deadline_ms=numbers.get("deadline_s", LATEST_MS // 1000) * 1000,
             )
 
@@ -91,19 +106,24 @@ def _words_of(fault: Fault | None) -> set[str]:
     known = {"client", "after_messages", "for_ms", "beside", "at_work", "deadline_s"}
     if fault is None:
         return known | {"restart", "while"}
-    numbers = {fault.number} & {"ms", "percent"}
-    if fault.subject is Subject.BROKER:
+    if fault.subject is not Subject.CLIENT:
         known |= {"broker"}
     if fault.subject is Subject.CLIENT:
         known |= {"restart"}
-    return known | {word for word in numbers if word}
+    if fault.subject is Subject.LINK:
+        known |= {"alone"}
+    takes = {name for name in fault.arguments if name in ("ms", "percent", "silent", "answer")}
+    return known | takes | {word for word, (name, _) in _CODES.items() if name in fault.arguments}
 
 
-def _check_values(table: Mapping[str, Any], clients: Collection[str], where: str) -> None:
+def _check_values(
+    table: Mapping[str, Any], clients: Collection[str], brokers: Collection[str], where: str
+) -> None:
     for word, value in table.items():
         if word in _NUMBERS:
             ends = value if isinstance(value, list) else [value, value]
-            if len(ends) != 2 or not all(type(end) is int and end >= 0 for end in ends):
+            least = -LATEST_MS if word == "ms" else 0
+            if len(ends) != 2 or not all(type(end) is int and end >= least for end in ends):
                 raise UsageError(f"{where}: {word} is a whole number, or a range [LEAST, MOST]")
             if ends[0] > ends[1]:
                 raise UsageError(f"{where}: the range of {word} ends before it begins")
@@ -112,10 +132,26 @@ def _check_values(table: Mapping[str, Any], clients: Collection[str], where: str
                 raise UsageError(f"{where}: {word} is true or false")
         elif not isinstance(value, str):
             raise UsageError(f"{where}: {word} is text")
+        elif word in _CODES:
+            _code(word, value, where)
+        elif word == "broker" and value not in brokers:
+            raise UsageError(
+                f"{where}: there is no broker {value!r}; the workload has {', '.join(brokers)}"
+            )
         elif word in ("client", "while") and value not in clients:
             raise UsageError(
                 f"{where}: there is no consumer {value!r}; the workload has {', '.join(clients)}"
             )
+
+
+def _code(word: str, name: str, where: str) -> int:
+    """The number that the protocol has for it."""
+    codes = _CODES[word][1]
+    if name not in codes.__members__:
+        near = difflib.get_close_matches(name, codes.__members__, n=2)
+        meant = f"; did you mean {' or '.join(near)}?" if near else ""
+        raise UsageError(f"{where}: there is no {word} {name!r}{meant}")
+    return int(codes[name])
 
 
 def _drawn(value: Any, draw: Random) -> int:
@@ -129,16 +165,26 @@ def _nodes(
     if fault is None:
         return [{"client": table["client"]}]
     if fault.subject is Subject.LINK:
-        return [{"a": EVERYBODY, "b": broker} for broker in sorted(brokers)]
-    of_client = fault.subject in _WHOM
-    whom = table["client"] if of_client else table.get("broker", min(brokers))
-    return [dict.fromkeys(fault.nodes, whom)]
+        whose = table["client"] if table.get("alone") else EVERYBODY
+        ends = [table["broker"]] if "broker" in table else sorted(brokers)
+        return [{"a": whose, "b": broker} for broker in ends]
+    if fault.subject in _WHOM and "broker" not in table:
+        return [dict.fromkeys(fault.nodes, table["client"])]
+    return [dict.fromkeys(fault.nodes, table.get("broker", min(brokers)))]
 
 
 def _arguments(
     fault: Fault | None, table: Mapping[str, Any], numbers: Mapping[str, int]
 ) -> dict[str, Any]:
-    """Its number, if it has one."""
-    number = None if fault is None else fault.number
+    """Its number, if it has one, and what else it takes."""
+    if fault is None:
+        return {}
     usual = {"ms": _MS, "percent": _PERCENT}
-    return {} if number not in usual else {number: numbers.get(number, usual[number])}
+    found: dict[str, Any] = {
+        name: numbers.get(name, number) for name, number in usual.items() if name in fault.arguments
+    }
+    for word, (name, _) in _CODES.items():
+        if name in fault.arguments and word in table:
+            found[name] = _code(word, table[word], "the scenario")
+    flags = (name for name in ("silent", "answer") if name in table)
+    return found | {name: table[name] for name in flags}

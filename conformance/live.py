@@ -1,14 +1,14 @@
 """What has happened so far in a run that goes on: its journals, read while they are written.
 
 Steps wait for conditions ("c1 runs its listener"), never for a time that should be long enough. Each look reads only
-what was written since the last one.
+what was written since the last one. A simulated run has no journals: who records it tells `Happenings` itself.
 """
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +20,11 @@ _WATCHED = frozenset({Kind.DELIVER, Kind.SEND, Kind.DEAD_LETTER, Kind.CRASH, Kin
 _Lane = tuple[Any, ...]
 
 
-class Live:
-    """A history that grows. `look` before every question."""
+class Happenings:
+    """What was told so far of a run. `look` before every question."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder / "journal"
-        self._read: dict[Path, int] = {}
-        self._open: dict[tuple[Path, int], dict[str, Any]] = {}
+    def __init__(self) -> None:
+        self._open: dict[Hashable, dict[str, Any]] = {}
         self._crashed_us: dict[str, int] = {}
         self._worked: list[tuple[int, str, _Lane]] = []
         self.finished: Counter[str] = Counter()
@@ -38,39 +36,48 @@ class Live:
         """Of the messages that were acknowledged, and that were finished or given up."""
 
     def look(self) -> None:
-        """Read what was written since the last look."""
-        for path in sorted(self._folder.glob("*.jsonl")):
-            with path.open("rb") as file:
-                file.seek(self._read.get(path, 0))
-                text = file.read()
-            whole = text.rfind(b"\n") + 1  # the rest is being written
-            self._read[path] = self._read.get(path, 0) + whole
-            for line in text[:whole].splitlines():
-                self._take(path, json.loads(line))
+        """Take in what has happened since the last look."""
 
-    def _take(self, path: Path, event: Mapping[str, Any]) -> None:
-        kind = event.get("kind")
-        match event["e"]:
-            case "begin" if kind in _WATCHED:
-                rows = [{**event["fields"], **row} for row in event.get("rows") or [{}]]
-                begun = {"t": event["t"], "kind": kind, "rows": rows}
-                self._open[path, event["op"]] = begun
-                if kind == Kind.DELIVER:
-                    for row in rows:
-                        at = (event["t"], str(row.get("client_id")), _lane_of(row))
-                        self._worked.append(at)
-            case "end":
-                found = self._open.pop((path, event["op"]), None)
-                if found is not None:
-                    ends = [{**event.get("fields", {}), **row} for row in event.get("rows") or [{}]]
-                    for number, row in enumerate(found["rows"]):
-                        last = ends[min(number, len(ends) - 1)]
-                        self._over(found["kind"], event["outcome"], {**row, **last})
-            case "note" if kind in _WATCHED:
-                row = event["fields"]
-                if kind == Kind.CRASH:
-                    self._crashed_us[str(row.get("client_id"))] = event["t"]
-                self._over(str(kind), event["outcome"], row)
+    def begins(
+        self,
+        op: Hashable,
+        kind: str,
+        at_us: int,
+        fields: Mapping[str, Any],
+        rows: Sequence[Mapping[str, Any]] = (),
+    ) -> None:
+        """An operation begins; one that nobody waits for is not kept."""
+        if kind not in _WATCHED:
+            return
+        merged = [{**fields, **row} for row in rows or [{}]]
+        self._open[op] = {"t": at_us, "kind": kind, "rows": merged}
+        if kind == Kind.DELIVER:
+            for row in merged:
+                self._worked.append((at_us, str(row.get("client_id")), _lane_of(row)))
+
+    def ends(
+        self,
+        op: Hashable,
+        outcome: str,
+        fields: Mapping[str, Any],
+        rows: Sequence[Mapping[str, Any]] = (),
+    ) -> None:
+        """It ends, each of its rows in its own way."""
+        found = self._open.pop(op, None)
+        if found is None:
+            return
+        ends = [{**fields, **row} for row in rows or [{}]]
+        for number, row in enumerate(found["rows"]):
+            last = ends[min(number, len(ends) - 1)]
+            self._over(found["kind"], outcome, {**row, **last})
+
+    def notes(self, kind: str, outcome: str, at_us: int, fields: Mapping[str, Any]) -> None:
+        """Something that takes no time."""
+        if kind not in _WATCHED:
+            return
+        if kind == Kind.CRASH:
+            self._crashed_us[str(fields.get("client_id"))] = at_us
+        self._over(str(kind), outcome, fields)
 
     def _over(self, kind: str, outcome: str, row: Mapping[str, Any]) -> None:
         message = str(row.get("message_id"))
@@ -120,6 +127,36 @@ class Live:
         """Was every acknowledged message finished or given up, and is no send open?"""
         sending = any(begun["kind"] == Kind.SEND for begun in self._open.values())
         return not sending and bool(self.sent) and self.sent <= self.done
+
+
+class Live(Happenings):
+    """A history that grows in a run's folder."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        self._folder = folder / "journal"
+        self._read: dict[Path, int] = {}
+
+    def look(self) -> None:
+        """Read what was written since the last look."""
+        for path in sorted(self._folder.glob("*.jsonl")):
+            with path.open("rb") as file:
+                file.seek(self._read.get(path, 0))
+                text = file.read()
+            whole = text.rfind(b"\n") + 1  # the rest is being written
+            self._read[path] = self._read.get(path, 0) + whole
+            for line in text[:whole].splitlines():
+                self._take(path, json.loads(line))
+
+    def _take(self, path: Path, event: Mapping[str, Any]) -> None:
+        rows = event.get("rows") or ()
+        match event["e"]:
+            case "begin":
+                self.begins((path, event["op"]), event["kind"], event["t"], event["fields"], rows)
+            case "end":
+                self.ends((path, event["op"]), event["outcome"], event.get("fields", {}), rows)
+            case "note":
+                self.notes(event["kind"], event["outcome"], event["t"], event["fields"])
 
 
 def _lane_of(row: Mapping[str, Any]) -> _Lane:

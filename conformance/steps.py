@@ -2,21 +2,21 @@
 
 The row of a fault lasts from its injection to its healing. That it had an effect is shown afterwards, from the whole
 history (`attested`); a fault whose moment or end did not come had none that counts.
+
+All times are those of the event loop: in a simulated run that is the virtual one (`chaos.twin`), and no line here is
+another.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
-from conformance.live import Live
+from conformance.live import Happenings
 from conformance.targets.base import ClockKind, Target
-from conformance.waiting import now_s
 from specs.errors import UsageError
-from specs.history.clock import host_clock
-from specs.history.journal import Journal
 from specs.history.row import Row
 from specs.plan.plan import Action, Plan
 from specs.plan.step import Step
@@ -46,23 +46,30 @@ def lacking(plan: Plan, target: Target) -> list[str]:
     ]
 
 
+class Harness(Protocol):
+    """Who writes a fault down."""
+
+    def begin(self, op: Hashable, kind: Kind, fields: Mapping[str, Any]) -> None: ...
+    def end(self, op: Hashable, outcome: Outcome) -> None: ...
+    def note(self, kind: Kind, outcome: Outcome, fields: Mapping[str, Any]) -> None: ...
+
+
 class Steps:
     """do: how an action is done. done: the faults in the order of their rows."""
 
     def __init__(
         self,
         plan: Plan,
-        live: Live,
+        live: Happenings,
         do: Callable[[Action], Awaitable[None]],
         check: Callable[[], Any],
-        harness: Journal,
+        harness: Harness,
     ) -> None:
         self._plan = plan
         self._live = live
         self._do = do
         self._check = check
         self._harness = harness
-        self._clock = host_clock()
         self._task: asyncio.Task[None] | None = None
         self.done: list[FaultDone | None] = []
 
@@ -123,7 +130,7 @@ class Steps:
         self.done.append(FaultDone(step) if step.fault is not None else None)
         if step.fault is not None:
             self._harness.begin(("fault", number), Kind.FAULT, step.columns)
-        since_us = self._clock.monotonic_us()
+        since_us = round(_now_s() * 1_000_000)
         await self._do(Action(_NOW, step.do, step.args))
         begun.set()
         try:
@@ -157,8 +164,8 @@ class Steps:
 
     async def _end(self, step: Step, since_us: int) -> str | None:
         if step.for_ms is not None:
-            ends_s = now_s() + step.for_ms / 1000
-            return await self._until(lambda: now_s() >= ends_s, "time to pass", step.for_ms * 2)
+            ends_s = _now_s() + step.for_ms / 1000
+            return await self._until(lambda: _now_s() >= ends_s, "time to pass", step.for_ms * 2)
         return await self._until(
             lambda: self._live.is_taken_over(step.client, since_us),
             f"somebody to take over from {step.client}",
@@ -168,17 +175,22 @@ class Steps:
     async def _until(
         self, condition: Callable[[], bool], what: str, deadline_ms: int
     ) -> str | None:
-        until_s = now_s() + deadline_ms / 1000
+        until_s = _now_s() + deadline_ms / 1000
         while True:
             self._live.look()
             if condition():
                 return None
             self._check()
-            if now_s() >= until_s:
+            if _now_s() >= until_s:
                 return f"{what} was waited for and did not come within {deadline_ms / 1000:g} s"
             if self.short:
                 return f"{what} was not waited for any more"
             await asyncio.sleep(LOOK_S)
+
+
+def _now_s() -> float:
+    """Of the loop: the host's monotonic clock, or a virtual one."""
+    return asyncio.get_running_loop().time()
 
 
 def attested(rows: Sequence[Row], harness: str, done: Iterable[FaultDone | None]) -> list[Row]:

@@ -147,6 +147,19 @@ def scenario(incomplete: str) -> Iterable[CompletionItem]:
 
 
 @_quietly
+def faults(incomplete: str) -> Iterable[CompletionItem]:
+    """Verbs of faults, one after the other with a comma between."""
+    from specs.faults import FAULTS
+
+    before, comma, last = incomplete.rpartition(",")
+    told = ((verb, fault.why.splitlines()[0]) for verb, fault in FAULTS.items())
+    return [
+        CompletionItem(f"{before}{comma}{item.value}", help=item.help)
+        for item in _beginning(last, told)
+    ]
+
+
+@_quietly
 def recipe(incomplete: str) -> Iterable[CompletionItem]:
     """A map of `inorder import` that comes with the project."""
     from conformance.importing import mapping

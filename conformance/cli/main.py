@@ -44,10 +44,12 @@ EXIT_PIPE_CLOSED = 141
 _ORDER = (
     "conform",
     "chaos",
+    "hunt",
     "check",
     "import",
     "explain",
     "replay",
+    "confirm",
     "shrink",
     "report",
     "mutants",

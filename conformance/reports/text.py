@@ -315,6 +315,8 @@ def failure(
     if clause.opportunities:
         often = f"broken {times(clause.violations)}; at stake {times(clause.opportunities)}"
         lines += _item("how often:", often, width)
+    if verdict.rate is not None and clause.id in verdict.rate.clauses:
+        lines += _item("rate:", f"broken again in {verdict.rate}", width)
     lines += _page(clause, width)
     said_in = sources(clause.id)
     if said_in:

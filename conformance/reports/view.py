@@ -16,6 +16,8 @@ from typing import Any
 from pyarrow import parquet
 
 from conformance.reports.occasion import Occasion, read_occasion
+from conformance.reports.rate import Rate
+from conformance.reports.rate import read as read_rate
 from specs.clauses.clause import Clause
 from specs.errors import EXIT_SUITE, HistoryError
 from specs.history.row import Row, make_row
@@ -152,6 +154,11 @@ class VerdictView:
     def label(self) -> str:
         """Of which series the run is: as it was named, or what was judged under which promises."""
         return self.occasion.name.strip() or f"{self.target} under {self.profile}"
+
+    @property
+    def rate(self) -> Rate | None:
+        """How often the failure came again, where somebody has tried (`inorder confirm`, `inorder hunt`)."""
+        return None if self.folder is None else read_rate(self.folder)
 
     @property
     def known(self) -> tuple[KnownView, ...]:

@@ -33,7 +33,8 @@ class Step:
 
     finished: how many messages it has finished since the step's turn came. at_work: its listener runs besides.
     for_ms: how long it lasts; None until others have worked on all lanes of `client`. heals: it is ended then, or left
-    to the end of the run. deadline_ms: how long each moment is waited for.
+    to the end of the run. of_broker: whom a fault of a party befalls is a broker. deadline_ms: how long each moment is
+    waited for.
     """
 
     do: str
@@ -44,6 +45,7 @@ class Step:
     for_ms: int | None = field(default=None, metadata=told(least=0))
     heals: bool = True
     beside: bool = False
+    of_broker: bool = False
     deadline_ms: int = field(default=LATEST_MS, metadata=told(least=0))
 
     @property
@@ -56,7 +58,9 @@ class Step:
         """What a target must be able to have done to it."""
         if self.fault is None:
             return None
-        return self.fault.ability(of_broker="broker" in self.args)
+        if self.fault.subject is Subject.LINK and EVERYBODY not in self.args.values():
+            return Ability.BREAK_ONE_LINK
+        return self.fault.ability(of_broker=self.of_broker or "broker" in self.args)
 
     @property
     def healed_by(self) -> str | None:

@@ -116,6 +116,11 @@ HELD_ELSEWHERE: Mapping[str, str] = {
     ),
     # A driver with a process for each client needs the system that it speaks to.
     r'.*: inorder chaos .* --target "exec:python3 driver\.py"': "tests/chaos/test_toys.py",
+    r"docs/chaos\.md: inorder hunt .*": "tests/chaos/hunting/test_hunt.py",
+    r"docs/chaos\.md: inorder confirm .*": "tests/conformance/reports/test_rate.py",
+    r".*: python -m inorder\.evidence\.scenario_matrix.*": (
+        "tests/inorder/evidence/test_scenario_matrix.py"
+    ),
     r"docs/mqadmin\.md: mqadmin .*": "tests/conformance/parts/test_mqadmin.py",
     r".*: pip install (?:\./inorder-|\"|CHECKOUT).*": "tests/tools/test_release.py",
     r".*: make release": "tests/tools/test_release.py",

@@ -25,7 +25,7 @@ PROGRAM = f"""
 import sys, time
 from pathlib import Path
 
-from inorder.evidence import chaos_grid, false_alarms, planted
+from inorder.evidence import chaos_grid, false_alarms, planted, scenario_matrix
 from inorder.evidence.grid import run
 from inorder.evidence.interop import __main__ as interop
 from inorder.evidence.kill_matrix import matrix
@@ -55,6 +55,9 @@ GRIDS = {{
     "systems": [
         systems.cell_of(name, GridOptions(), None) for name in [*names_of_systems()][:{MOST}]
     ],
+    "scenarios": list(
+        scenario_matrix.cells_of(chaos_grid.scenario_names()[:{MOST}], (1,), every=False)
+    )[:{MOST}],
     "load": [load.turn_of(4, 1, load.WARM, turn, ("ours",)) for turn in range({MOST})],
 }}
 
@@ -116,5 +119,5 @@ def test_no_grid_loses_a_finished_cell(tmp_path: Path, seed: int, ended: int) ->
     # Who is killed between a cell's last byte and its word says nothing of that cell: it is resumed.
     assert len(made) == len(set(made)) <= len(after)
     kinds = {Path(name).parent.name for name in after}
-    assert len(kinds) == 11
+    assert len(kinds) == 12
     assert min(sum(Path(n).parent.name == kind for n in after) for kind in kinds) >= 2

@@ -1,0 +1,211 @@
+"""Does each scenario show the bug that it names? `python -m inorder.evidence.scenario_matrix`
+
+All of it is simulated. For each scenario that names a bug, and for each of so many seeds, there are three runs: the
+cluster with the bug, which the clause that the bug names must refute; the correct cluster, which must be upheld; and
+the cluster with the bug while the faults befall somebody else (`chaos.bystanders`), which must not be refuted by that
+clause: a bug that shows without the fault says nothing about the scenario. A scenario that names no bug has the second
+run alone. With --all each scenario also meets the bugs that the others name, with the first seed.
+
+The cells are kept in the folder, beside them matrix.json, matrix.md and matrix.svg. Exit code: 1 where a bug was not
+refuted, the correct cluster was, or a bug showed in more than a fifth of the runs without effect; 70 when a run failed;
+2 when --budget left some; else 0.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from chaos.bystanders import befalls_bystanders
+from chaos.runner import judged, of_twin, twin_plan
+from chaos.scenario import load, names
+from chaos.twin import play
+from conformance.cli.options import print_human
+from conformance.cli.people import tell
+from conformance.parts.processes import exit_on_sigterm
+from conformance.reports import plots
+from conformance.targets.simulated import PROFILE, SimulatedTarget
+from inorder.evidence import grid, tables
+from inorder.evidence.options import GridOptions, close, grid_options, in_a_sentence
+from reference_impl.mutants import load as load_mutant
+from specs import profiles
+from specs.errors import EXIT_SUITE
+from specs.verdicts.examine import examine
+from specs.verdicts.verdict import RunVerdict
+
+SEEDS = 10
+CODE = ("specs", "reference_impl", "conformance", "chaos", "inorder/evidence/scenario_matrix.py")
+CORRECT = "reference"
+SHOWN, BESIDE = "shown", "beside"
+WITHOUT_EFFECT_MOST = 5
+"""A bug may show in one of so many runs without effect: some chance is no need."""
+Row = tuple[str, ...]
+
+
+def cell_of(scenario: str, bug: str, seed: int, *, beside: bool = False) -> grid.Cell:
+    """A run of a scenario with a bug, or with none (`CORRECT`)."""
+    way = f" {BESIDE}" if beside else ""
+    key = {"scenario": scenario, "bug": bug, "seed": seed, BESIDE: beside}
+    return grid.Cell(
+        "scenarios", f"{scenario} on {bug}{way}, seed {seed}", {**key, **grid.code_key(*CODE)}
+    )
+
+
+def cells_of(wanted: Sequence[str], seeds: Sequence[int], *, every: bool) -> Iterator[grid.Cell]:
+    """every: each scenario meets the bugs of the others too."""
+    bugs = sorted({bug for name in names() if (bug := load(name).shows)})
+    for seed in seeds:
+        for name in wanted:
+            own = load(name).shows
+            yield cell_of(name, CORRECT, seed)
+            if own:
+                yield cell_of(name, own, seed)
+                yield cell_of(name, own, seed, beside=True)
+            if every and seed == seeds[0]:
+                yield from (cell_of(name, bug, seed) for bug in bugs if bug != own)
+
+
+def make(cell: grid.Cell) -> dict[str, Any]:
+    """Its run, judged."""
+    scenario, bug = load(cell.key["scenario"]), cell.key["bug"]
+    plan = twin_plan(scenario, cell.key["seed"])
+    if cell.key[BESIDE]:
+        plan = befalls_bystanders(plan)
+    twin = play(plan, None if bug == CORRECT else load_mutant(bug))
+    if bug != CORRECT:
+        return {"refuted": list(examine(twin.rows, twin.info).refuted())}
+    made = of_twin(twin, twin.info)
+    verdict = judged(scenario, made, profiles.load(PROFILE), SimulatedTarget.abilities)
+    missed = [f"{check.title}: {check.detail}" for check in verdict.met if check.ok is False]
+    return {"refuted": list(made.found.refuted()), "word": verdict.verdict.value, "missed": missed}
+
+
+@click.command(help=__doc__)
+@click.option(
+    "--scenario",
+    "wanted",
+    multiple=True,
+    type=click.Choice(names()),
+    metavar="S",
+    help="Only this one; may be repeated.",
+)
+@click.option(
+    "--seeds",
+    type=click.IntRange(1),
+    default=SEEDS,
+    show_default=True,
+    help="How many, from --seed on.",
+)
+@click.option("--all", "every", is_flag=True, help="Each scenario on the bugs of the others too.")
+@grid_options(out="Where to keep it: runs/scenario-matrix-SEED if not given.", workers=1)
+@in_a_sentence
+def main(wanted: tuple[str, ...], seeds: int, how: GridOptions, *, every: bool) -> None:
+    """See the module."""
+    exit_on_sigterm()
+    root = how.folder("scenario-matrix")
+    scenarios = wanted or names()
+    cells = list(cells_of(scenarios, range(how.seed, how.seed + seeds), every=every))
+    made: list[grid.Done] = []
+    for done in how.make(cells, make, root / "cells"):
+        made.append(done)
+        if done.error is not None:
+            tell(f"{done.cell.name}: {done.error}")
+    kept = [done for done in made if done.error is None]
+    found = [Line.of(name, kept) for name in scenarios]
+    print_human(
+        tables.terminal(HEAD, [line.row for line in found], bad=lambda n: found[n].is_wrong)
+    )
+    root.mkdir(parents=True, exist_ok=True)
+    write(root, found, kept)
+    code = close(made, len(cells), wrong=any(line.is_wrong for line in found))
+    sys.exit(EXIT_SUITE if len(kept) < len(made) else code)
+
+
+HEAD = ("scenario", "bug", "clause", "refuted", "correct upheld", "silent without effect")
+
+
+class Line:
+    """What all seeds of a scenario came to: of how many runs, in how many was it as it must be?"""
+
+    def __init__(self, scenario: str, bug: str, counts: Mapping[str, tuple[int, int]]) -> None:
+        self.scenario, self.bug, self.counts = scenario, bug, counts
+
+    @classmethod
+    def of(cls, scenario: str, kept: Sequence[grid.Done]) -> Line:
+        """From the cells that were made."""
+        bug = load(scenario).shows
+        clause = clause_of(bug)
+        told: dict[str, list[bool]] = {SHOWN: [], CORRECT: [], BESIDE: []}
+        for done in kept:
+            key, refuted = done.cell.key, done.value["refuted"]
+            if key["scenario"] != scenario:
+                continue
+            if key["bug"] == CORRECT:
+                told[CORRECT].append(done.value["word"] == RunVerdict.UPHELD)
+            elif key["bug"] == bug:
+                told[BESIDE if key[BESIDE] else SHOWN].append((clause in refuted) != key[BESIDE])
+        return cls(scenario, bug, {way: (sum(each), len(each)) for way, each in told.items()})
+
+    @property
+    def is_wrong(self) -> bool:
+        """A bug that was not shown, a correct cluster that was not upheld, a bug that needs no fault."""
+        beside, of = self.counts[BESIDE]
+        exact = all(right == total for right, total in (self.counts[SHOWN], self.counts[CORRECT]))
+        return not exact or (of - beside) * WITHOUT_EFFECT_MOST > of
+
+    @property
+    def row(self) -> Row:
+        told = (f"{right} of {of}" if of else "" for right, of in self.counts.values())
+        return (self.scenario, self.bug, clause_of(self.bug), *told)
+
+    def to_json(self) -> dict[str, Any]:
+        named = {
+            way: {"as it must be": right, "of": of} for way, (right, of) in self.counts.items()
+        }
+        return {"scenario": self.scenario, "bug": self.bug, "clause": clause_of(self.bug), **named}
+
+
+def clause_of(bug: str) -> str:
+    """What must refute it."""
+    return load_mutant(bug).killed_by if bug else ""
+
+
+def write(root: Path, found: Sequence[Line], kept: Sequence[grid.Done]) -> None:
+    """The table as JSON and as Markdown, and a picture: who shows what."""
+    data = [line.to_json() for line in found]
+    (root / "matrix.json").write_text(json.dumps(data, indent=2) + "\n", encoding="utf-8")
+    lines = tables.markdown(HEAD, [line.row for line in found])
+    (root / "matrix.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    if kept:
+        tables.draw(root / "matrix.svg", picture(kept))
+
+
+def picture(kept: Sequence[grid.Done]) -> Any:
+    """By scenario and bug: in how many of the runs with effect the bug's clause was refuted."""
+    shown: dict[tuple[str, str], list[bool]] = {}
+    for done in kept:
+        key = done.cell.key
+        if not key[BESIDE] and key["bug"] != CORRECT:
+            right = clause_of(key["bug"]) in done.value["refuted"]
+            shown.setdefault((key["scenario"], key["bug"]), []).append(right)
+    cells = {place: _cell(place, each) for place, each in shown.items()}
+    rows, columns = (sorted({place[n] for place in cells}) for n in (0, 1))
+    title = "Scenarios, and the bugs that they show"
+    return plots.heat_map("scenarios", title, rows, columns, cells)
+
+
+def _cell(place: tuple[str, str], shown: Sequence[bool]) -> plots.Cell:
+    told = f"{clause_of(place[1])} refuted in {sum(shown)} of {len(shown)}"
+    if load(place[0]).shows == place[1] and not all(shown):
+        return plots.Cell(plots.Kind.BAD, f"{sum(shown)}", told)
+    kind = plots.Kind.GOOD if any(shown) else plots.Kind.SILENT
+    return plots.Cell(kind, f"{sum(shown)}" if any(shown) else "", told)
+
+
+if __name__ == "__main__":
+    main()

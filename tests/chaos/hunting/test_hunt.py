@@ -1,0 +1,140 @@
+"""Hunts: what is drawn can be read back, what is found is small and comes again, the same seed finds the same."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from random import Random
+
+import pytest
+from click.testing import CliRunner
+
+from chaos.hunting import cli
+from chaos.hunting.draw import as_toml, choice_of, drawn, varied
+from chaos.hunting.find import Twin, smaller
+from chaos.hunting.reached import states_of
+from chaos.hunting.search import Example, Search, hunt
+from chaos.scenario import Scenario, load
+from conformance.replay import repeat
+from conformance.stopping import Bounds, Stop
+from conformance.targets.base import find
+from reference_impl.mutants import load as load_mutant
+from specs.errors import UsageError
+from specs.history.text import parse_history
+from specs.plan.ability import Ability
+
+ALL = choice_of(find("reference").abilities, takes_config=True)
+SOME = choice_of(frozenset({Ability.CRASH_CLIENT, Ability.BREAK_LINK}), takes_config=False)
+
+
+def scenarios(number: int) -> list[Scenario]:
+    dice = Random(1)
+    made = [drawn(dice, ALL, f"drawn-{n}") for n in range(number)]
+    return made + [varied(dice, ALL, one, dice.choice(made), "varied") for one in made]
+
+
+def test_whatever_is_drawn_is_a_scenario_that_is_read_back(tmp_path: Path) -> None:
+    path = tmp_path / "drawn.toml"
+    for scenario in scenarios(60):
+        text = as_toml(scenario, "why")
+        if scenario.faults:
+            path.write_text(text)
+            again = load(str(path))
+            assert (again.workload, again.faults) == (scenario.workload, scenario.faults)
+
+
+def test_only_what_a_target_can_have_is_drawn() -> None:
+    dice = Random(2)
+    made = [drawn(dice, SOME, "drawn") for _ in range(60)]
+    verbs = {fault.do for scenario in made for fault in scenario.faults}
+    assert {Ability.BREAK_ONE_LINK, Ability.MORE_BROKERS} & set().union(
+        *(scenario.needs for scenario in made)
+    ) == set()
+    assert verbs == {"crash", "cut", "hold", "delay", "stop"}
+    assert all(not scenario.config for scenario in made)
+    assert any(not scenario.faults for scenario in made)
+    assert any(fault.table.get("beside") for each in made for fault in each.faults)
+
+
+def test_a_fault_that_the_target_can_not_have_is_refused() -> None:
+    with pytest.raises(UsageError, match="can't have 'disk_full'"):
+        choice_of(SOME.abilities, takes_config=False, only=["disk_full"])
+
+
+def example(number: int, scenario: Scenario, seed: int, *states: str, refuted: str = "") -> Example:
+    return Example(number, scenario, seed, frozenset(states), (refuted,) if refuted else ())
+
+
+def test_what_reaches_something_new_is_varied_and_the_first_refutation_ends_it() -> None:
+    asked: list[tuple[str, int]] = []
+
+    def make(number: int, scenario: Scenario, seed: int) -> Example:
+        asked.append((as_toml(scenario, ""), seed))
+        return example(
+            number, scenario, seed, "a", f"{number // 4}", refuted="LSE-1" if number == 9 else ""
+        )
+
+    searches = []
+    for _ in range(2):
+        search = Search()
+        stop = Stop(Bounds())
+        hunt(search, make, ALL, seed=3, most=20, stop=stop, keep_going=False)
+        searches.append(search)
+    first, second = searches
+    assert (first.examples, first.curve) == (9, [2, 2, 2, 3, 3, 3, 3, 4, 4])
+    assert len(first.corpus) == 3
+    assert list(first.found) == ["LSE-1"]
+    assert "9 examples reached 4 states" in first.saturation
+    assert asked[:9] == asked[9:]
+    assert second.curve == first.curve
+
+
+def test_a_find_is_made_small_and_still_breaks_the_clause() -> None:
+    scenario = load("paused-and-killed")
+    twin = Twin(load_mutant("stale-commit-after-release"))
+    small = smaller(scenario, 1, "CMT-5", twin)
+    assert twin.breaks(small, 1, "CMT-5")
+    assert len(small.faults) == 1
+    assert small.workload.messages < scenario.workload.messages
+
+
+def test_rows_tell_what_a_lane_was_at_and_which_faults_there_were() -> None:
+    text = "0ms a locks g/t/b/0 ok\n5ms..9ms a delivers g/t/b/0 offset=1 id=m1 success"
+    info, rows = parse_history(text)
+    assert set(states_of(rows, info.config)) == {
+        ("lock", "ok", 0, "none", ()),
+        ("deliver", "success", 0, "fresh", ()),
+    }
+
+
+def test_a_hunt_finds_a_bug_and_keeps_a_run_that_repeats_to_the_byte(tmp_path: Path) -> None:
+    bug = "mutant:commit-covers-running-call"
+    words = ["--target", bug, "--examples", "6", "--seed", "1", "--times", "2", "--quiet"]
+    result = CliRunner().invoke(cli.command, [*words, "--out", str(tmp_path / "hunt")])
+    data = json.loads((tmp_path / "hunt" / "hunt.json").read_text())
+    (found,) = data["finds"]
+    assert "CMT-1" in result.output
+    assert (found["clause"], found["faults"], found["rate"]["of"]) == ("CMT-1", 0, 2)
+    assert repeat(Path(found["folder"])).difference is None
+
+
+def test_a_hunt_on_the_correct_cluster_finds_nothing(tmp_path: Path) -> None:
+    words = [
+        "--target",
+        "reference",
+        "--examples",
+        "1",
+        "--faults",
+        "crash",
+        "--at-once",
+        "1",
+        "--seed",
+        "4",
+        "--quiet",
+    ]
+    result = CliRunner().invoke(
+        cli.command, [*words, "--out", str(tmp_path)], standalone_mode=False
+    )
+    assert result.return_value == 0, result.output
+    data = json.loads((tmp_path / "hunt.json").read_text())
+    assert (data["finds"], len(data["curve"]), data["failed"]) == ([], 1, [])
