@@ -265,14 +265,10 @@ class DriverRecorder:
             answer = self.sent.get(number, {})
             place = {name: answer[name] for name in ("broker", "queue_id") if name in answer}
             rows.append({"message_id": message, **place})
-        self._journal.begin(
-            (Kind.END_TRANSACTION, event["id"]), Kind.END_TRANSACTION, fields, rows
-        )
+        self._journal.begin((Kind.END_TRANSACTION, event["id"]), Kind.END_TRANSACTION, fields, rows)
 
     def _has_ended(self, event: Mapping[str, Any]) -> None:
-        self._journal.end(
-            (Kind.END_TRANSACTION, event["id"]), Outcome(event["outcome"]), {}
-        )
+        self._journal.end((Kind.END_TRANSACTION, event["id"]), Outcome(event["outcome"]), {})
 
     def _sent(self, event: Mapping[str, Any]) -> None:
         kept = ("broker", "queue_id", "queue_offset", "code")
