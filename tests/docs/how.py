@@ -121,6 +121,9 @@ HELD_ELSEWHERE: Mapping[str, str] = {
     r".*: python -m inorder\.evidence\.scenario_matrix.*": (
         "tests/inorder/evidence/test_scenario_matrix.py"
     ),
+    r"docs/reports/kafka-consumer-auto-commit\.md: java .*": (
+        "tests/inorder/evidence/track_record/test_report.py"
+    ),
     r"docs/mqadmin\.md: mqadmin .*": "tests/conformance/parts/test_mqadmin.py",
     r".*: pip install (?:\./inorder-|\"|CHECKOUT).*": "tests/tools/test_release.py",
     r".*: make release": "tests/tools/test_release.py",
