@@ -166,7 +166,7 @@ class LeasedWorld:
                 self._kill(life)
             case pause.VERB if life is not None and not life.paused and not life.leaves:
                 life.paused = True
-                self._recorder.begin((name, "pause"), Kind.PAUSE, self._who(life))
+                self._recorder.begin((name, Kind.PAUSE), Kind.PAUSE, self._who(life))
             case pause.HEALED_BY if life is not None:
                 self._resume(life)
             case _:
@@ -236,7 +236,7 @@ class LeasedWorld:
     def _resume(self, life: _Life) -> None:
         if life.paused:
             life.paused = False
-            self._recorder.end((life.plan.id, "pause"), Outcome.OK)
+            self._recorder.end((life.plan.id, Kind.PAUSE), Outcome.OK)
             due, life.waiting = life.waiting, []
             for steps, value in due:
                 self._go(life, steps, value)

@@ -30,7 +30,11 @@ from specs.vocabulary import Kind, Level
 
 Records = Mapping[str, Sequence[str]]
 OF_CHAOS = records_of(processes("reference+tcp"))
-ASKED_FOR = {kind for clause in all_clauses() for kind in clause.needs | clause.excuses}
+OF_LEASED_MESSAGES = {Kind.RECEIVE, Kind.ACK, Kind.RELEASE, Kind.RENEW, Kind.PROGRESS}
+"""No client of ours is lent a message by itself."""
+ASKED_FOR = {
+    kind for clause in all_clauses() for kind in clause.needs | clause.excuses
+} - OF_LEASED_MESSAGES
 """What the clauses listen to."""
 
 

@@ -44,7 +44,7 @@ OF_OTHER_PRODUCTS = (
 
 
 OWN: Mapping[tuple[str, ...], set[str]] = {
-    (*OF_KAFKA, *OF_REDIS): {"LSE-2"},
+    (*OF_KAFKA, *OF_REDIS, "ordered-queue"): {"LSE-2"},
     OF_RABBITMQ: {"LSE-2", "RTY-4"},
     (*OF_NATS, *OF_SQS): {"RTY-1", "RTY-4"},
 }
