@@ -8,11 +8,11 @@ to its end; the answer has the messages) and `query` (the messages of a key, lik
 its answer repeats. What happens is told by events, each with the host's monotonic clock in µs, in the order of the
 lines: `delivered` before the listener's work, `finished` before the client learns its result, `sent` when a send has
 its answer. The listener decides by the rules that came with `start`. An unknown verb is refused, and so is a line
-beyond `LINE_BYTES_MAX`. When stdin ends the driver dies at once. `assigned`, `added`, `dropped`, `locked`,
-`unlocked`, `committed`, `looked_up`, `moved` and `gave_up` are optional: hello's `events` says what a driver tells
-whenever it happens, or what can't happen with its client. A lease, a commit and a look-up of the stored offset are
-told twice: `locking`, `committing` and `looking_up` before the request, `locked`, `committed` and `looked_up` once it
-is answered.
+beyond `LINE_BYTES_MAX`. When stdin ends the driver dies at once. `assigned`, `added`, `dropped`, `locked`, `unlocked`,
+`committed`, `looked_up`, `moved`, `gave_up`, `received`, `acked` and `released` are optional: hello's `events` says
+what a driver tells whenever it happens, or what can't happen with its client. A lease, a commit and a look-up of the
+stored offset are told twice: `locking`, `committing` and `looking_up` before the request, `locked`, `committed` and
+`looked_up` once it is answered.
 
 `locked` tells that a lane was lent to this client alone, or that it was asked for once more and is still lent;
 `unlocked`, that the client is about to give it back. Hello's `lease_ms` says for how long a lease certainly lasts after
@@ -37,6 +37,12 @@ differs from the last need be told.
 it away or dropped it. It comes before anything beyond the message is delivered, from the client that had the lane. A
 driver that does not know when that happens does not name the event: then nothing is concluded from there being none,
 and what rests on it is possible and not refuted. Where nobody ever gives up it is named, for it can't happen.
+
+`received`, `acked` and `released` are of systems that lease messages one by one: a message was handed out, under a
+lease that `lease_id` names and that lasts at least until `lease_until_us`; its acknowledgement was answered; it is
+about to be put back. `receiving` and `acking` come before the request. There is no event of a lease of a message that
+is asked to last longer: whoever names `received` says that this does not happen. A driver that asks again and again
+says `receiving` once, before the first question whose answer it may be.
 
 Version 2 has `properties`: those of the application's own that a `send` is asked to give its message, and that a
 message shows when it is delivered or read; a driver that does not tell them leaves them unknown. A driver that refuses
@@ -80,6 +86,9 @@ OPTIONAL_EVENTS = (
     "looked_up",
     "moved",
     "gave_up",
+    "received",
+    "acked",
+    "released",
 )
 CALL_OUTCOMES = ("success", "suspend", "commit", "rollback", "null", "threw")
 
@@ -435,6 +444,47 @@ class GaveUp(_OfAQueue, event="gave_up"):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Receiving(_OfAQueue, event="receiving"):
+    """From now on the server may hand a message out to this client."""
+
+    receive: int = field(metadata=_ID)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Received(_Event, event="received"):
+    receive: int = field(metadata=_ID)
+    queue_offset: int
+    lease_id: str = field(metadata=told("What names the lease when it is acknowledged."))
+    reconsume_times: int = field(
+        metadata=told("How often it was handed out before, as the server says.", least=0)
+    )
+    lease_until_us: int = field(
+        metadata=told("Until when the lease lasts at least, on the host's clock.", least=0)
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Acking(_OfAQueue, event="acking"):
+    ack: int = field(metadata=_ID)
+    queue_offset: int
+    lease_id: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Acked(_Event, event="acked"):
+    ack: int = field(metadata=_ID)
+    outcome: str = field(metadata=told(choices=_SEND_OUTCOMES))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Released(_OfAQueue, event="released"):
+    """The message is about to be put back. Nobody answers that."""
+
+    queue_offset: int
+    lease_id: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class Added(_OfAQueue, event="added"):
     incarnation: int = field(metadata=_WORK)
     value: int = field(
@@ -520,6 +570,11 @@ EVENTS: Mapping[str, type[Line]] = {
         Unlocked,
         Moved,
         GaveUp,
+        Receiving,
+        Received,
+        Acking,
+        Acked,
+        Released,
         Added,
         Dropped,
         Assigned,

@@ -39,12 +39,31 @@ TOLD_BY: Mapping[str, Kind] = {
     "locked": Kind.LOCK,
     "unlocked": Kind.UNLOCK,
     "moved": Kind.PULL,
+    "received": Kind.RECEIVE,
+    "acked": Kind.ACK,
+    "released": Kind.RELEASE,
 }
 """Which event of a driver tells of which kind of row. Of its pulls a driver tells what no answer of a message is."""
-ANSWERED = {"committing": "committed", "looking_up": "looked_up", "locking": "locked"}
+ANSWERED = {
+    "committing": "committed",
+    "looking_up": "looked_up",
+    "locking": "locked",
+    "receiving": "received",
+    "acking": "acked",
+}
 """The event of a request → that of its answer."""
-NUMBERED = {Kind.COMMIT: "commit", Kind.FETCH_OFFSET: "look", Kind.LOCK: "lock"}
+NUMBERED = {
+    Kind.COMMIT: "commit",
+    Kind.FETCH_OFFSET: "look",
+    Kind.LOCK: "lock",
+    Kind.RECEIVE: "receive",
+    Kind.ACK: "ack",
+}
 """By what number of theirs the two belong together."""
+OF_WORK = frozenset({Kind.COMMIT, Kind.FETCH_OFFSET})
+"""Of these requests each belongs to the client's work on its lane; a lease is the client's, whatever its work."""
+LEASED = ("queue_offset", "lease_id", "reconsume_times", "lease_until_us")
+"""What is told of a message that is leased, each where it is known."""
 LANE = ("topic", "broker", "queue_id")
 OF_LANES = frozenset({"added", "dropped"})
 HASH_SELECTOR = "java-hash"
@@ -52,8 +71,9 @@ HASH_SELECTOR = "java-hash"
 
 
 def told_by(events: Iterable[str]) -> frozenset[Kind]:
-    """The kinds of rows that a driver tells which announces these events."""
-    return frozenset(TOLD_BY[event] for event in events if event in TOLD_BY)
+    """The kinds of rows that a driver tells which announces these events, or that can't happen."""
+    told = frozenset(TOLD_BY[event] for event in events if event in TOLD_BY)
+    return told | {Kind.RENEW} if Kind.RECEIVE in told else told
 
 
 def shown_properties(message: Mapping[str, Any]) -> int | None:
@@ -132,6 +152,11 @@ class DriverRecorder:
             "ended": self._has_ended,
             "gave_up": self._gave_up,
             "sent": self._sent,
+            "receiving": self._asks,
+            "received": self._is_answered,
+            "acking": self._asks,
+            "acked": self._is_answered,
+            "released": self._released,
         }
 
     def close(self) -> None:
@@ -216,9 +241,9 @@ class DriverRecorder:
 
     def _asks(self, event: Mapping[str, Any]) -> None:
         kind = TOLD_BY[ANSWERED[event["event"]]]
-        fields = {**self._lane(event), "value": event.get("value")}
+        fields = {**self._lane(event), **_leased(event), "value": event.get("value")}
         number = event[NUMBERED[kind]]
-        if kind is not Kind.LOCK:  # a lease is the client's, whatever its work
+        if kind in OF_WORK:
             fields["incarnation"] = self._incarnation(event, event.get("incarnation"))
         if self._handed_out and kind is Kind.COMMIT:
             self._journal.begin((Kind.LOCK, number), Kind.LOCK, self._lane(event))
@@ -226,9 +251,10 @@ class DriverRecorder:
 
     def _is_answered(self, event: Mapping[str, Any]) -> None:
         kind = TOLD_BY[event["event"]]
-        value = {"value": event["value"]} if "value" in event else {}
+        told = {**_leased(event), **({"value": event["value"]} if "value" in event else {})}
         number = event[NUMBERED[kind]]
-        self._journal.end((kind, number), Outcome(event["outcome"]), value)
+        # A message that was handed out is told once it is there.
+        self._journal.end((kind, number), Outcome(event.get("outcome", Outcome.OK)), told)
         if self._handed_out and kind is Kind.COMMIT:
             # A commit that was not accepted says nothing of who owns the lane.
             proven = Outcome.OK if event["outcome"] == "ok" else Outcome.UNKNOWN
@@ -236,6 +262,9 @@ class DriverRecorder:
 
     def _unlocked(self, event: Mapping[str, Any]) -> None:
         self._journal.note(Kind.UNLOCK, Outcome.OK, self._lane(event))
+
+    def _released(self, event: Mapping[str, Any]) -> None:
+        self._journal.note(Kind.RELEASE, Outcome.SENT, {**self._lane(event), **_leased(event)})
 
     def _moved(self, event: Mapping[str, Any]) -> None:
         fields = {name: event[name] for name in ("queue_offset", "value")}
@@ -335,3 +364,7 @@ class DriverRecorder:
         if event["outcome"] in ("suspend", "null", "threw", "rollback"):
             fields["suspend_ms"] = min(max(wait, SUSPEND_LEAST_MS), SUSPEND_MOST_MS)
         return fields
+
+
+def _leased(event: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: event[name] for name in LEASED if name in event}

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from conformance.stopping import Stop
 from conformance.waiting import now_s
 from specs.errors import TargetMisbehaved, UsageError
+from specs.history.clock import RecorderClock
 from specs.history.journal import Journal
 from specs.history.row import Row
 from specs.plan.ability import Ability
@@ -140,9 +141,11 @@ class Run:
                 return client
         raise UsageError(f"{party} is no client of the plan")
 
-    def journal(self, process: str, **common: Any) -> Journal:
+    def journal(
+        self, process: str, *, clock: RecorderClock | None = None, **common: Any
+    ) -> Journal:
         """A journal in the run's folder, closed at its end. common: columns that every row of it has."""
-        made = Journal(self.folder, process, common=common)
+        made = Journal(self.folder, process, clock=clock, common=common)
         self._journals.append(made)
         return made
 

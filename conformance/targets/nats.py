@@ -5,7 +5,8 @@ that runs already, where all that is made begins with `inorder-`. The clients ar
 
 A topic is a stream, a queue one of its subjects. A group is, for each queue, a durable pull consumer with one message
 outstanding, which its members share; whose work a lane is then says `conformance.drivers.message_leases`. With
-`app.consumer=ordered` each member reads everything for itself, and so is a group of its own.
+`app.consumer=ordered` each member reads everything for itself, and so is a group of its own; with `app.outstanding=4`
+so many messages of a queue may be outstanding, and no order is promised.
 
 Streams are read by their messages' numbers, past every consumer. While the clients work a witness asks the server how
 far each consumer's acknowledgements go without a gap: PROGRESS at level `store`.
@@ -37,12 +38,14 @@ from specs.vocabulary import Kind, Level
 
 NATS_PY = "nats-py"
 CONSUMER, FILTERS, LATE, ROLLUPS = "app.consumer", "app.filters", "app.late.acks", "app.rollups"
+OUTSTANDING = "app.outstanding"
 ORDERED = "ordered"
 CHOICES: Mapping[str, tuple[str, ...]] = {
     CONSUMER: ("queue", ORDERED),
     FILTERS: ("one", "below", "state", "wild"),
     LATE: ("drop", "send"),
     NODES: ("1", "3"),
+    OUTSTANDING: ("1", "4"),
     ROLLUPS: ("false", "true"),
 }
 """What the application does (drivers/nats-py); the first is the default."""
@@ -70,6 +73,8 @@ NO_LIMIT = {"max_reconsume_times": -1}
 LOOK_EVERY_S = 0.1
 WORK_MS = 20
 """So long a call takes where each message is followed by a rollup: it is to come while one is in work."""
+SHARED_MS = 600
+"""So long it takes where several are outstanding: another one mostly is, when one is acknowledged."""
 
 
 class NatsPy(InPython):
@@ -123,11 +128,9 @@ class NatsTarget(ServedTarget):
     def suited(self, plan: Plan) -> Plan:
         """A call has one message; who reads for itself is a group of its own."""
         plan = replace(plan, config=replace(plan.config, batch=1))
-        if (
-            self.options[ROLLUPS] == "true"
-            and ListenerRule(duration_ms=WORK_MS) not in plan.listener
-        ):
-            plan = replace(plan, listener=(ListenerRule(duration_ms=WORK_MS), *plan.listener))
+        rule = ListenerRule(duration_ms=work_ms(self.options))
+        if rule.duration_ms and rule not in plan.listener:
+            plan = replace(plan, listener=(rule, *plan.listener))
         if not self._is_ordered or any(client.id == client.group for client in plan.clients):
             return plan
         clients = tuple(
@@ -160,10 +163,19 @@ class NatsTarget(ServedTarget):
         return with_tenures(rows, self.run.plan.config.broker_lease_ms)
 
 
+def work_ms(options: Mapping[str, str]) -> int:
+    """How long a call takes; 0: as the plan says."""
+    if options[CONSUMER] != ORDERED and options[OUTSTANDING] != "1":
+        return SHARED_MS
+    return WORK_MS if options[ROLLUPS] == "true" else 0
+
+
 def profile_of(options: Mapping[str, str]) -> str:
     """The profile of a mode, as built."""
     if options[CONSUMER] == ORDERED:
         return "nats-ordered"
+    if options[OUTSTANDING] != "1":
+        return "nats-shared"
     return "nats-queue-late" if options[LATE] == "send" else "nats-queue"
 
 

@@ -6,6 +6,8 @@ A topic is a stream, its queue N the subject TOPIC.N; a producer chooses it by t
   message outstanding (`max_ack_pending` 1), as the guide says of processing in strict order. Every member pulls from
   all of them; whoever is given the message works on it, acknowledges it and waits until the server has processed that
   (`ack_sync`). One that failed is put back with a delay (`nak`).
+- `app.outstanding`: so many messages of a queue may be outstanding (`max_ack_pending`), and each member works on as
+  many at a time. With more than one an acknowledgement says nothing of the messages before: no commits are told.
 - `app.late.acks` drop: a message is ours until `ack_wait` after we asked for it. What comes later is not worked on, and
   what took longer is not acknowledged, for by then it may be another's, and the guide warns that the server would take
   our acknowledgement for the other's. `send` does both all the same.
@@ -21,6 +23,7 @@ A topic is a stream, its queue N the subject TOPIC.N; a producer chooses it by t
 from __future__ import annotations
 
 import asyncio
+import collections
 import contextlib
 import itertools
 import json
@@ -47,6 +50,8 @@ PROBE = "inorder-probe"
 STATE = "state"
 HEADER = "Inorder-Message"
 TOLD = ["delivered", "finished", "sent", "gave_up"]
+READS = ["added", "dropped", "looked_up"]
+OF_LEASES = ["received", "acked", "released"]
 """Nobody gives a message up (there is no `max_deliver`): with that setting it can't happen."""
 CONNECTION = ("user", "password", "token", "user_credentials", "nkeys_seed_str")
 """Settings that are the library's own parameters."""
@@ -99,6 +104,10 @@ class Client:
     @property
     def ordered(self):
         return self.options.get("app.consumer") == "ordered"
+
+    @property
+    def outstanding(self):
+        return outstanding(self.options)
 
     def filters(self, at):
         """The subjects of a queue's consumer."""
@@ -161,6 +170,45 @@ class Sender(Client):
         return topic, hashed % self.queues[topic]
 
 
+class HandOuts:
+    """What is told of the messages that a lane's consumer hands out to us.
+
+    The server may answer a question that we have ceased to wait for, once we have asked the next one. So a hand-out
+    lies somewhere behind the question before the last, and its lease lasts at least from then on.
+    """
+
+    def __init__(self, client, at):
+        self.client, self.at = client, at
+        self.last_us = self.before_us = now_us()
+        self.open = collections.deque([self.begin()])
+
+    def begin(self):
+        number = next(self.client.numbers)
+        self.client.say(event="receiving", receive=number, **place(self.at))
+        return number
+
+    def asks(self, waiting):
+        """Before each question. Those that brought nothing are not told one by one.
+
+        waiting: how many answers are there already, so that nothing is asked.
+        """
+        if not waiting:
+            self.before_us, self.last_us = self.last_us, now_us()
+        if len(self.open) == 1:
+            self.open.append(self.begin())
+
+    def brought(self, message):
+        """It came. What is not the application's own work (another subject) is not told."""
+        if message.subject == subject(self.at):
+            self.client.say(
+                event="received",
+                receive=self.open.popleft(),
+                **which(message),
+                reconsume_times=message.metadata.num_delivered - 1,
+                lease_until_us=self.before_us + round(self.client.lease_s * 1e6),
+            )
+
+
 class Worker(Listener, Client):
     """A consumer: for each queue one task, which pulls and works."""
 
@@ -175,33 +223,37 @@ class Worker(Listener, Client):
             info = await self.stream.stream_info(topic)
             places += [(topic, number) for number in range(int(info.config.description))]
         work = self.read_in_order if self.ordered else self.pull
-        self.tasks = [asyncio.create_task(work(at)) for at in places]
+        alike = 1 if self.ordered else self.outstanding
+        self.tasks = [asyncio.create_task(work(at)) for at in places for _ in range(alike)]
 
     async def pull(self, at):
         """The queue's durable consumer, shared with the other members."""
         messages = await self.stream.pull_subscribe_bind(durable(self.group, at), stream=at[0])
-        since = time.monotonic()
+        since, handed = time.monotonic(), HandOuts(self, at)
         while self.at_work:
             before, since = since, time.monotonic()
             asked_at = before if messages.pending_msgs else since
-            message = await self.fetch(messages, POLL_S)
+            message = await self.fetch(messages, POLL_S, handed)
             if message is not None:
                 await self.take(at, message, asked_at + self.lease_s - LEASE_SPARE_S)
         while messages.pending_msgs:  # it came when we had ceased to wait
-            message = await self.fetch(messages, AGAIN_S)
+            message = await self.fetch(messages, AGAIN_S, handed)
             if message is not None:
-                await self.again(message, 0)
+                await self.again(at, message, 0)
         await messages.unsubscribe()
 
-    async def fetch(self, messages, wait_s):
+    async def fetch(self, messages, wait_s, handed):
+        handed.asks(messages.pending_msgs)
         try:
-            return (await messages.fetch(1, timeout=wait_s))[0]
+            message = (await messages.fetch(1, timeout=wait_s))[0]
         except TimeoutError:
             return None
         except Exception as error:
             note(f"pull: {type(error).__name__}: {error}")
             await asyncio.sleep(AGAIN_S)
             return None
+        handed.brought(message)
+        return message
 
     async def take(self, at, message, until):
         """A message that is ours at least until then, by our clock."""
@@ -217,7 +269,7 @@ class Worker(Listener, Client):
         if end["outcome"] in DONE:
             await self.done(at, message)
         else:
-            await self.again(message, end["suspend_ms"])
+            await self.again(at, message, end["suspend_ms"])
 
     def is_late(self, at, message, until):
         if self.options.get("app.late.acks") == "send" or time.monotonic() <= until:
@@ -229,16 +281,22 @@ class Worker(Listener, Client):
         """Acknowledge it, and wait until the server has processed that."""
         number = next(self.numbers)
         value = message.metadata.sequence.stream + 1
-        self.say(event="committing", commit=number, value=value, **place(at))
+        if self.outstanding == 1:
+            self.say(event="committing", commit=number, value=value, **place(at))
+        self.say(event="acking", ack=number, **which(message), **place(at))
         outcome = "ok"
         try:
             await message.ack_sync(timeout=ANSWER_S)
         except Exception as error:
             note(f"ack: {type(error).__name__}: {error}")
             outcome = refused_or_unknown(error)
-        self.say(event="committed", commit=number, outcome=outcome)
+        self.say(event="acked", ack=number, outcome=outcome)
+        if self.outstanding == 1:
+            self.say(event="committed", commit=number, outcome=outcome)
 
-    async def again(self, message, wait_ms):
+    async def again(self, at, message, wait_ms):
+        """Put it back. The server does not answer that."""
+        self.say(event="released", **which(message), **place(at))
         try:
             await message.nak(delay=self.wait_s(wait_ms))
         except (
@@ -350,7 +408,7 @@ class Keeper(Client):
                 durable_name=durable(group, at),
                 ack_policy=AckPolicy.EXPLICIT,
                 ack_wait=float(self.options["ack_wait"]),
-                max_ack_pending=1,
+                max_ack_pending=self.outstanding,
                 **one,
             ),
         )
@@ -386,9 +444,23 @@ class Keeper(Client):
         ]
 
 
+def outstanding(options):
+    return int(options.get("app.outstanding", 1))
+
+
 def refused_or_unknown(error):
     """What becomes of a request that failed: only one that was never sent is certainly not done."""
     return "refused" if isinstance(error, OutboundBufferLimitError) else "unknown"
+
+
+def now_us():
+    return time.monotonic_ns() // 1000
+
+
+def which(message):
+    """Its place in the stream, and the name of its lease: the server counts a message's hand-outs."""
+    offset = message.metadata.sequence.stream
+    return {"queue_offset": offset, "lease_id": f"{offset}/{message.metadata.num_delivered}"}
 
 
 def subject(at):
@@ -416,10 +488,11 @@ def shown(at, seq, headers, data):
 def hello(options):
     """What the greeting says."""
     ordered = options.get("app.consumer") == "ordered"
+    leased = OF_LEASES if outstanding(options) > 1 else ["committed", *OF_LEASES]
     return {
         "driver": "nats-py",
         "client": library_version,
-        "events": [*TOLD, "added", "dropped", "looked_up"] if ordered else [*TOLD, "committed"],
+        "events": [*TOLD, *(READS if ordered else leased)],
         "verbs": ["prepare", "read", "leader"] + ([] if ordered else ["progress"]),
     }
 

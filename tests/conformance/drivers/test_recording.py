@@ -181,3 +181,36 @@ def test_the_end_of_a_transaction_has_a_row_for_each_message_where_it_lies(tmp_p
     assert {(row.started_us, row.ended_us, row.outcome) for row in rows} == {
         (2_000, 3_000, Outcome.OK)
     }
+
+
+def test_messages_that_are_leased_one_by_one(tmp_path: Path) -> None:
+    """A hand-out from its question on, an acknowledgement with its answer, and one that is put back; who asks still."""
+    write_runinfo(tmp_path, RunInfo(run="r"))
+    recorder = DriverRecorder(tmp_path, "c1", "billing", suspend_ms=200)
+    lane = {"topic": "orders", "broker": "b0", "queue_id": 3}
+    leased = {"queue_offset": 7, "lease_id": "7/2"}
+    lasts = {"reconsume_times": 1, "lease_until_us": 2_400_000}
+    told: list[dict[str, Any]] = [
+        {"event": "receiving", "receive": 1, **lane},
+        {"event": "receiving", "receive": 2, **lane},
+        {"event": "received", "receive": 1, **leased, **lasts},
+        {"event": "acking", "ack": 3, **leased, **lane},
+        {"event": "acked", "ack": 3, "outcome": "unknown"},
+        {"event": "released", **leased, **lane},
+    ]
+    for at_ms, event in enumerate(told, 1_000):
+        recorder.on_event({**event, "at_us": at_ms * 1_000})
+    recorder.close()
+    rows = list(compact_journal(tmp_path).rows())
+    ms = [(row.kind, row.outcome, row.started_us // 1_000) for row in rows]
+    assert ms == [
+        (Kind.RECEIVE, Outcome.OK, 1_000),
+        (Kind.RECEIVE, Outcome.UNKNOWN, 1_001),
+        (Kind.ACK, Outcome.UNKNOWN, 1_003),
+        (Kind.RELEASE, Outcome.SENT, 1_005),
+    ]
+    assert {(row.queue_offset, row.lease_id, row.group) for row in rows if row.queue_offset} == {
+        (7, "7/2", "billing")
+    }
+    assert (rows[0].ended_us, rows[0].lease_until_us) == (1_002_000, 2_400_000)
+    assert (rows[1].queue_offset, rows[0].reconsume_times) == (None, 1)

@@ -8,6 +8,8 @@ import os
 from pathlib import Path
 
 PATH = Path(__file__).resolve().parents[3] / "drivers" / "nats-py" / "driver.py"
+HELD = 20
+"""Quarters of a lease: longer than a timer may be late."""
 _spec = importlib.util.spec_from_file_location("driver", PATH)
 driver = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(driver)
@@ -35,7 +37,7 @@ class Swaps(driver.Worker):
 class Passes(driver.Worker):
     """ORD-3, RTY-4: what failed is acknowledged, and the next one comes."""
 
-    async def again(self, message, wait_ms):
+    async def again(self, at, message, wait_ms):
         await message.ack_sync()
 
 
@@ -51,7 +53,7 @@ class Twice(driver.Worker):
 class Hurries(driver.Worker):
     """RTY-1: what failed comes again at once."""
 
-    async def again(self, message, wait_ms):
+    async def again(self, at, message, wait_ms):
         await message.nak()
 
 
@@ -94,6 +96,29 @@ class Holds(driver.Worker):
             await message.in_progress()
             await asyncio.sleep(self.lease_s / 4)
         await super().take(at, message, until)
+
+
+class Silent(driver.Worker):
+    """PML-1, PML-2: a message is put back, nobody is told, and it is handed out again."""
+
+    async def again(self, at, message, wait_ms):
+        await message.nak(delay=self.wait_s(wait_ms))
+
+
+class Stays(driver.Worker):
+    """FLR-2: an acknowledgement is told that the server never gets, and the lease is renewed."""
+
+    async def done(self, at, message):
+        if seq_of(message) != 3:
+            await super().done(at, message)
+            return
+        number = next(self.numbers)
+        self.say(event="acking", ack=number, **driver.which(message), **driver.place(at))
+        self.say(event="acked", ack=number, outcome="ok")
+        for _ in range(HELD):
+            await message.in_progress()
+            await asyncio.sleep(self.lease_s / 4)
+        await message.ack_sync()
 
 
 class Forges(driver.Worker):
@@ -153,6 +178,10 @@ BUGS = {
     "spoils": (Spoils, "SND-10"),
     "leaves": (Leaves, "LIV-1"),
     "holds": (Holds, "LIV-1"),
+    "shares": (Silent, "PML-1"),
+    "silent": (Silent, "PML-2"),
+    "hides": (Leaves, "FLR-1"),
+    "stays": (Stays, "FLR-2"),
 }
 
 if __name__ == "__main__":

@@ -79,10 +79,10 @@ WORK = Work(
     keys=KEYS,
     turns=TURNS,
     sends_ms=(600, 250),
-    second_ms=(1_000, 2_400),
+    second_ms=(700, 3_000),
     fails=tuple(
         ListenerRule(Outcome.SUSPEND, number=number, delivery_max=1)
-        for number in range(1, KEYS * TURNS, 5)
+        for number in range(1, KEYS * TURNS, 3)
     ),
     until_ms=3_400,
     settle_ms=12_000,
@@ -206,6 +206,7 @@ def test_the_profile_follows_from_the_target() -> None:
         "2.15.2": "nats-queue",
         "2.15.2+nats-py:2.16.0,app.filters=below": "nats-queue",
         "2.15.2,app.late.acks=send": "nats-queue-late",
+        "2.15.2,app.outstanding=4": "nats-shared",
         "2.15.2,app.consumer=ordered": "nats-ordered",
     }
     assert {text: local(text).profile for text in names} == names

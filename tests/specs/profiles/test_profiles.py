@@ -26,7 +26,8 @@ OF_KAFKA = (
 )
 SHARED = "kafka-share"
 """Members of a group of this kind are promised no order, and own no lane."""
-OF_NATS = ("nats-ordered", "nats-queue", "nats-queue-late")
+NATS_SHARED = "nats-shared"
+OF_NATS = ("nats-ordered", "nats-queue", "nats-queue-late", NATS_SHARED)
 OF_REDIS = ("redis-streams",)
 OF_RABBITMQ = ("rabbitmq-classic", "rabbitmq-quorum", "rabbitmq-quorum-documented")
 OF_SQS = ("sqs-fifo",)
@@ -185,9 +186,9 @@ def test_other_products_claim_order_and_no_leases() -> None:
     for name in set(OF_OTHER_PRODUCTS) - {"leased"}:
         profile = load(name)
         order = {"ORD-2", "ORD-12"}
-        first = {"SND-1"} if name in ("rabbitmq-quorum", SHARED) else {*order, "SND-1"}
+        first = {"SND-1"} if name in ("rabbitmq-quorum", SHARED, NATS_SHARED) else {*order, "SND-1"}
         assert {profile.claim(key).status for key in first} == {"claimed"}
-        if name == SHARED:
+        if name in (SHARED, NATS_SHARED):
             assert {profile.claim(key).status for key in order} == {"not_applicable"}
         own = next((own for names, own in OWN.items() if name in names), set())
         assert {
