@@ -107,6 +107,7 @@ AUTOMATIC = "group.protocol=consumer,enable.auto.commit=true"
 PIPELINED = "max.in.flight.requests.per.connection=5,app.in.flight=20"
 PAUSES = "app.on.failure=pause"
 STATES = "app.rollups=true,app.filters=state"
+SHARED = "app.outstanding=4"
 BELOW = "app.consumer=ordered,app.filters=below"
 WILD = "app.consumer=ordered,app.filters=wild"
 
@@ -345,6 +346,17 @@ ENTRIES: tuple[Entry, ...] = (
         "nats-ordered",
         FEW_CHANGES,
         _conform_alone(f"nats-local:2.11.1,{WILD}"),
+    ),
+    Entry(
+        "N-4",
+        "acknowledging a message that came again, which fills the gap, does not move the floor until nothing is "
+        "outstanding",
+        "FLR-2",
+        f"nats-local:2.10.9,{SHARED}",
+        f"nats-local:2.15.2,{SHARED}",
+        "nats-shared",
+        FEW_CHANGES,
+        _conform_alone(f"nats-local:2.10.9,{SHARED}"),
     ),
     Entry(
         "R-1",

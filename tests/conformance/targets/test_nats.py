@@ -49,6 +49,7 @@ CLAIMED = claimed("nats-queue")
 STATES = "{},app.rollups=true,app.filters=state"
 TWO = "{},app.consumer=ordered,app.filters=below"
 WILD = "{},app.consumer=ordered,app.filters=wild"
+FOUR = "{},app.outstanding=4"
 RELEASES = [
     (STATES.format("2.14.3"), "ORD-3", BROKEN),
     (STATES.format("2.15.2"), "ORD-3", KEPT),
@@ -56,6 +57,8 @@ RELEASES = [
     (TWO.format("2.10.24"), "LIV-1", KEPT),
     (WILD.format("2.10.29"), "LIV-1", BROKEN),
     (WILD.format("2.12.1"), "LIV-1", KEPT),
+    (FOUR.format("2.10.9"), "FLR-2", BROKEN),
+    (FOUR.format("2.15.2"), "FLR-2", KEPT),
 ]
 """Releases, and what the clause says that finds their bug (docs/systems.md)."""
 
@@ -180,7 +183,7 @@ def test_a_late_acknowledgement_is_taken_for_anothers(
 def test_a_release_is_judged_by_the_same_clauses(
     tmp_path: Path, text: str, clause: str, verdict: ClauseVerdict
 ) -> None:
-    """Three bugs of released servers, red where they are and green where they are not, by `conform` alone."""
+    """Four bugs of released servers, red where they are and green where they are not, by `conform` alone."""
     made = local(text)
     told = of_a_release(made, tmp_path / "run")
     assert told[clause] is verdict
