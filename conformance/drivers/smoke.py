@@ -45,7 +45,7 @@ class Check:
         return not self.why
 
 
-HAPPENS = frozenset({"added", "committed", "dropped", "locked", "unlocked"})
+HAPPENS = frozenset({"acked", "added", "committed", "dropped", "locked", "received", "unlocked"})
 """What can't but happen when a consumer works off a few messages and is stopped, where it happens at all."""
 Start = Callable[[str, Path], DriverProcess]
 """Starts a driver of that name, with its log in the folder."""
