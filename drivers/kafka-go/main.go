@@ -552,12 +552,22 @@ func main() {
 			os.Exit(1)
 		}
 	}
-	lines := bufio.NewScanner(os.Stdin)
-	lines.Buffer(nil, lineBytesMax)
+	lines := bufio.NewReaderSize(os.Stdin, lineBytesMax+1)
 	d := &driver{}
-	for lines.Scan() {
+	for {
+		text, isLonger, err := lines.ReadLine()
+		if err != nil {
+			return
+		}
 		var asked request
-		err := json.Unmarshal(lines.Bytes(), &asked)
+		if isLonger {
+			for isLonger && err == nil {
+				_, isLonger, err = lines.ReadLine()
+			}
+			err = fmt.Errorf("a line is longer than %d bytes", lineBytesMax)
+		} else {
+			err = json.Unmarshal(text, &asked)
+		}
 		if err == nil && asked.ID == nil {
 			err = fmt.Errorf("a request needs an id")
 		}

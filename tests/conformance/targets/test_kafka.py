@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator
 from dataclasses import replace
@@ -9,7 +10,9 @@ from pathlib import Path
 
 import psutil
 import pytest
+from click.testing import CliRunner
 
+from conformance.cli.main import root
 from conformance.drivers.served import NODES
 from conformance.parts import golang, kafka, kafka_go
 from conformance.parts.java import find_java
@@ -169,6 +172,18 @@ def test_an_offset_that_is_stored_too_late_goes_back_with_an_old_library(
     name = f"kafka-local:{kafka.DEFAULT}+go:{version}"
     results = ComesAndGoes()(name, "kafka-go", "CMT-6", (1,), tmp_path, lambda _: None)
     assert [each.verdict for each in results] == [verdict]
+
+
+@needs_parts
+@pytest.mark.long
+def test_the_driver_in_go_keeps_the_protocol() -> None:
+    """What each driver has to do, by `smoke`."""
+    if golang.go() is None and not kafka_go.present(kafka_go.DEFAULT):
+        pytest.skip("needs Go, or the driver that it has built")
+    target = f"kafka-local:{kafka.DEFAULT}+go:{kafka_go.DEFAULT}"
+    done = CliRunner().invoke(root, ["smoke", "--target", target, "--format", "json"])
+    assert [item for item in json.loads(done.stdout)["items"] if not item["ok"]] == []
+    assert done.exit_code == 0
 
 
 def test_an_older_client_does_the_plan_of_a_newer_one() -> None:
