@@ -19,6 +19,7 @@ from conformance.parts import (
     jars,
     java,
     kafka,
+    kafka_go,
     nats,
     rabbitmq,
     redis,
@@ -128,6 +129,14 @@ def _checks() -> Iterator[Part]:
         needed_for=CONFORM | CHAOS,
         skipped="the target kafka-local, and its tests",
         mend="python -m conformance.parts.kafka",
+        optional=True,
+    )
+    yield _part(
+        "kafka-go",
+        _kafka_go,
+        needed_for=CONFORM | CHAOS,
+        skipped="Kafka's clients in Go as in kafka-local:4.3.1+go:1.9.2, and their tests",
+        mend="python -m conformance.parts.kafka_go",
         optional=True,
     )
     yield _part(
@@ -249,6 +258,13 @@ def _kafka() -> str:
     if kafka.DEFAULT not in there or kafka.DEFAULT_LIBRDKAFKA not in clients:
         raise UsageError(f"no server {kafka.DEFAULT}, or no librdkafka {kafka.DEFAULT_LIBRDKAFKA}")
     return f"servers {', '.join(there)}; librdkafka {', '.join(clients)}"
+
+
+def _kafka_go() -> str:
+    there = [version for version in kafka_go.VERSIONS if kafka_go.present(version)]
+    if kafka_go.DEFAULT not in there:
+        raise UsageError(f"no driver of confluent-kafka-go {kafka_go.DEFAULT}")
+    return f"drivers of {', '.join(there)}"
 
 
 def _nats() -> str:

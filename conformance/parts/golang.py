@@ -43,7 +43,8 @@ class OwnProgram:
 
     product: what people call it, with its version. module, version: what it is built on; whatever that needs itself
     comes along, and Go checks all of it against its database of sums. changes: gets the module's folder, and says which
-    files below it are compiled with another text, or are added: by their path from that folder.
+    files below it are compiled with another text, or are added: by their path from that folder. with_c: whether the
+    module holds C, for which the machine needs a compiler.
     """
 
     product: str
@@ -52,6 +53,7 @@ class OwnProgram:
     version: str
     changes: Callable[[Path], Mapping[str, str]] = lambda _: {}
     at_least: Mapping[str, str] = field(default_factory=dict)
+    with_c: bool = False
 
 
 def go() -> Path | None:
@@ -78,24 +80,23 @@ def build_own(program: OwnProgram, target: Path) -> None:
     """Puts the program's binary at `target`, complete or not at all. Raises Unavailable if it can't be built."""
     complaint = f"Go could not build {program.product}"
     with _toolchain(target.parent) as (compiler, environment, scratch):
+        environment = {**environment, "CGO_ENABLED": "1" if program.with_c else "0"}
         name = f"{program.module}@v{program.version}"
         home, module, made = (scratch / word for word in ("source", "module", "made"))
         home.mkdir()
         shutil.copy(program.source, home)
         said = _run([compiler, "mod", "download", "-json", name], environment, complaint, home)
-        # Go lets nobody lay other files over its cache, which is not writable either.
-        shutil.copytree(json.loads(said)["Dir"], module, copy_function=shutil.copyfile)
-        for folder in (module, *(each for each in module.rglob("*") if each.is_dir())):
-            folder.chmod(0o755)
-        for path, text in program.changes(module).items():
-            (module / path).write_text(text, encoding="utf-8")
-        lines = (
+        released = Path(json.loads(said)["Dir"])
+        changes = program.changes(released)
+        lines = [
             "module inorder",
             f"go {'.'.join(map(str, GO_AT_LEAST))}",
             f"require {program.module} v{program.version}",
             *(f"require {name} v{version}" for name, version in program.at_least.items()),
-            f"replace {program.module} => {module}",
-        )
+        ]
+        if changes:
+            _changed(released, module, changes)
+            lines.append(f"replace {program.module} => {module}")
         (home / "go.mod").write_text("\n".join(lines) + "\n")
         build_it: list[str | Path] = [
             compiler,
@@ -107,6 +108,15 @@ def build_own(program: OwnProgram, target: Path) -> None:
         ]
         _run([*build_it, "-o", made, "."], environment, complaint, home)
         os.replace(made, target)
+
+
+def _changed(released: Path, module: Path, changes: Mapping[str, str]) -> None:
+    """A copy with other texts: Go lets nobody lay other files over its cache, which is not writable either."""
+    shutil.copytree(released, module, copy_function=shutil.copyfile)
+    for folder in (module, *(each for each in module.rglob("*") if each.is_dir())):
+        folder.chmod(0o755)
+    for path, text in changes.items():
+        (module / path).write_text(text, encoding="utf-8")
 
 
 @contextmanager

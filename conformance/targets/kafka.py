@@ -25,7 +25,7 @@ from conformance.drivers.library import InPython, Library
 from conformance.drivers.plans import STEADY
 from conformance.drivers.served import NODES, ServedTarget
 from conformance.drivers.witness import WITNESS, Witness
-from conformance.parts import kafka
+from conformance.parts import kafka, kafka_go
 from conformance.parts.java import java
 from conformance.parts.kafka import KafkaServer
 from conformance.parts.places import beside
@@ -41,7 +41,8 @@ from specs.vocabulary import Kind, Lane, Level
 
 LIBRDKAFKA = "librdkafka"
 JAVA = "java"
-CLIENTS = (JAVA, LIBRDKAFKA)
+GO = "go"
+CLIENTS = (GO, JAVA, LIBRDKAFKA)
 IN_FLIGHT = "app.in.flight"
 """So many sends of a producer may be unanswered; the others wait. 1, the default, sends one after the other."""
 ON_FAILURE = "app.on.failure"
@@ -110,6 +111,8 @@ OPTIONS = frozenset(
     }
 )
 """What a target takes; the driver gives each to the part of the library that it is for."""
+OF_THE_APPLICATION = frozenset({IN_FLIGHT, "enable.auto.commit", "enable.auto.offset.store"})
+"""What the driver in Go decides itself."""
 CONFIG = replace(
     STEADY,
     broker_lease_ms=2_000,
@@ -181,6 +184,22 @@ class JavaClient(Library):
         path = f"{self._classes()}{os.pathsep}{self._jars.folder}/*"
         quiet = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
         return [java(), *JVM, quiet, "-cp", path, "Driver"], {}
+
+
+class GoClient(Library):
+    """confluent-kafka-go, which carries librdkafka. Its application stores offsets and commits what is stored."""
+
+    name = GO
+
+    def __init__(self, version: str) -> None:
+        kafka_go.check_version(version)
+        self.version = version
+
+    def ensure(self) -> None:
+        kafka_go.ensure(self.version)
+
+    def command(self) -> tuple[Sequence[str | Path], Mapping[str, str]]:
+        return [kafka_go.ensure(self.version)], {}
 
 
 class KafkaTarget(ServedTarget):
@@ -328,22 +347,29 @@ def library_of(argument: Argument) -> Library:
         raise UsageError(f"{TRANSACTIONS} goes with commits by the application")
     if argument.options.get(CONSUMER) == SHARED:
         version = argument.client_version or kafka.SHARE
-        if argument.client == JAVA or version != kafka.SHARE:
+        if argument.client not in (None, LIBRDKAFKA) or version != kafka.SHARE:
             raise UsageError(f"{CONSUMER}={SHARED} is librdkafka's, from {kafka.SHARE} on")
         if transactions or on_failure != "wait" or is_automatic(argument.options):
             raise UsageError(f"{CONSUMER}={SHARED} goes with no other setting of consumers")
         return Librdkafka(version)
+    if argument.client in (None, LIBRDKAFKA):
+        return Librdkafka(argument.client_version or kafka.DEFAULT_LIBRDKAFKA)
+    if transactions:
+        raise UsageError(f"{TRANSACTIONS} is a setting of librdkafka's driver alone")
+    if on_failure != "wait":
+        raise UsageError(f"{ON_FAILURE} is a setting of librdkafka's driver alone")
     if argument.client == JAVA:
-        if transactions:
-            raise UsageError(f"{TRANSACTIONS} is a setting of librdkafka's driver alone")
-        if on_failure != "wait":
-            raise UsageError(f"{ON_FAILURE} is a setting of librdkafka's driver alone")
         return JavaClient(argument.client_version or kafka.DEFAULT_JAVA)
-    return Librdkafka(argument.client_version or kafka.DEFAULT_LIBRDKAFKA)
+    if theirs := sorted(OF_THE_APPLICATION & argument.options.keys()):
+        raise UsageError(
+            f"{theirs[0]} can't be set for the client {GO}: its application commits what it stored"
+        )
+    return GoClient(argument.client_version or kafka_go.DEFAULT)
 
 
 def local(text: str | None) -> KafkaTarget:
-    """A released Kafka server on this machine, as `kafka-local:4.3.1`; librdkafka or `+java:VERSION` works on it.
+    """A released Kafka server on this machine, as `kafka-local:4.3.1`; librdkafka, `+java:VERSION` or `+go:VERSION`
+    works on it.
 
     Raises UsageError for what is not known.
     """

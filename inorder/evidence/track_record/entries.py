@@ -25,7 +25,7 @@ from inorder.evidence.track_record.planned import Planned
 from inorder.evidence.track_record.tapped import SHORT, SMALL_FILES, Played
 from inorder.evidence.track_record.with_go import SmallPlan
 from inorder.evidence.track_record.with_java import consume_with_java
-from inorder.evidence.track_record.with_kafka import SendsInFlight
+from inorder.evidence.track_record.with_kafka import ComesAndGoes, SendsInFlight
 from specs import profiles
 from specs.profiles import BESIDE
 from specs.verdicts.verdict import Judged
@@ -304,6 +304,17 @@ ENTRIES: tuple[Entry, ...] = (
         "kafka-librdkafka",
         FEW_CHANGES,
         _conform_alone(f"kafka-local:4.3.1+librdkafka:2.3.0,{PAUSES}"),
+    ),
+    Entry(
+        "K-3",
+        "an offset that is stored after its partition was taken is accepted, and committed when the partition comes "
+        "back: the group is taken back behind its next owner's progress",
+        "CMT-6",
+        "kafka-local:4.3.1+go:1.8.2",
+        "kafka-local:4.3.1+go:1.9.2",
+        "kafka-go",
+        ComesAndGoes(),
+        _reproduce("K-3"),
     ),
     Entry(
         "K-4",

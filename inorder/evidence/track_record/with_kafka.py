@@ -13,7 +13,7 @@ from random import Random
 from conformance.targets.base import Target
 from inorder.evidence.track_record.planned import ByPlan, names_of
 from specs.faults import broker_crash, cut, delay
-from specs.plan.plan import Action, ClientPlan, Plan, TopicPlan, Topology
+from specs.plan.plan import Action, ClientPlan, ListenerRule, Plan, TopicPlan, Topology
 from specs.plan.step import EVERYBODY, Step
 
 BROKER = "b0"
@@ -27,6 +27,15 @@ SLOW_FOR_MS = 1_500
 TIMES = 2
 DOWN_FOR_MS = (100, 400)
 TO_THE_END_MS = 2_000
+ON_TWO_LANES = 8
+"""Keys, of which the hash leads four to each lane."""
+BACKLOG = 8
+"""Messages of each."""
+LONG_MS = 400
+"""So long a call takes: longer than between two commits."""
+JOINS_MS = (1_000, 1_400)
+"""After the first send."""
+STAYS_MS = 4_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,3 +120,39 @@ class LeaderKilled(ByPlan):
             until_ms=11_000,
         )
         return target.suited(plan)
+
+
+@dataclass(frozen=True, slots=True)
+class ComesAndGoes(ByPlan):
+    """Two lanes with much to do, whose work takes long; a second consumer joins while calls run, and leaves again."""
+
+    def plan(self, target: Target, seed: int) -> Plan:
+        """What is done; of two targets that differ in a client's version alone it is the same."""
+        names, draw = names_of(seed), Random(seed)
+        topic, group, shop, first, second = (
+            f"{names}{word}" for word in ("orders", "billing", "shop", "c1", "c2")
+        )
+        joins_ms = FIRST_SEND_MS + draw.randint(*JOINS_MS)
+        leaves_ms = joins_ms + STAYS_MS
+        send = {"client": shop, "topic": topic, "count": BACKLOG}
+        return Plan(
+            seed=seed,
+            topology=Topology(brokers=(BROKER,), topics=(TopicPlan(topic, 2),), groups=(group,)),
+            config=replace(target.config, max_reconsume_times=-1, batch=1),
+            clients=(
+                ClientPlan(shop, "producer"),
+                *(ClientPlan(each, "consumer", group, (topic,)) for each in (first, second)),
+            ),
+            actions=(
+                Action(0, "start", {"client": shop}),
+                Action(0, "start", {"client": first}),
+                *(
+                    Action(FIRST_SEND_MS, "send", {**send, "key": f"k{key}"})
+                    for key in range(ON_TWO_LANES)
+                ),
+                Action(joins_ms, "start", {"client": second}),
+                Action(leaves_ms, "stop", {"client": second}),
+            ),
+            listener=(ListenerRule(duration_ms=LONG_MS),),
+            until_ms=leaves_ms + TO_THE_END_MS,
+        )

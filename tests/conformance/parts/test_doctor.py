@@ -23,6 +23,7 @@ def test_it_looks_at_every_part(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
         "maven",
         *(f"rocketmq-{version}" for version in jars.DEFAULT),
         "kafka",
+        "kafka-go",
         "nats",
         "redis",
         "rabbitmq",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator
 from dataclasses import replace
@@ -9,9 +10,11 @@ from pathlib import Path
 
 import psutil
 import pytest
+from click.testing import CliRunner
 
+from conformance.cli.main import root
 from conformance.drivers.served import NODES
-from conformance.parts import kafka
+from conformance.parts import golang, kafka, kafka_go
 from conformance.parts.java import find_java
 from conformance.targets.kafka import (
     CONFIG,
@@ -24,7 +27,7 @@ from conformance.targets.kafka import (
     local,
     remote,
 )
-from inorder.evidence.track_record.with_kafka import LeaderKilled, SendsInFlight
+from inorder.evidence.track_record.with_kafka import ComesAndGoes, LeaderKilled, SendsInFlight
 from specs import profiles
 from specs.errors import UsageError
 from specs.plan.ability import Ability
@@ -159,6 +162,40 @@ def test_a_producer_that_is_not_idempotent_stores_twice_what_had_no_answer(
 
 @needs_parts
 @pytest.mark.long
+@pytest.mark.parametrize(("version", "verdict"), [("1.8.2", BROKEN), ("1.9.2", KEPT)])
+def test_an_offset_that_is_stored_too_late_goes_back_with_an_old_library(
+    tmp_path: Path, version: str, verdict: ClauseVerdict
+) -> None:
+    """A second consumer comes and goes while calls run."""
+    if golang.go() is None and not kafka_go.present(version):
+        pytest.skip("needs Go, or the driver that it has built")
+    name = f"kafka-local:{kafka.DEFAULT}+go:{version}"
+    results = ComesAndGoes()(name, "kafka-go", "CMT-6", (1,), tmp_path, lambda _: None)
+    assert [each.verdict for each in results] == [verdict]
+
+
+@needs_parts
+@pytest.mark.long
+def test_the_driver_in_go_keeps_the_protocol() -> None:
+    """What each driver has to do, by `smoke`."""
+    if golang.go() is None and not kafka_go.present(kafka_go.DEFAULT):
+        pytest.skip("needs Go, or the driver that it has built")
+    target = f"kafka-local:{kafka.DEFAULT}+go:{kafka_go.DEFAULT}"
+    done = CliRunner().invoke(root, ["smoke", "--target", target, "--format", "json"])
+    assert [item for item in json.loads(done.stdout)["items"] if not item["ok"]] == []
+    assert done.exit_code == 0
+
+
+def test_an_older_client_does_the_plan_of_a_newer_one() -> None:
+    """Of each seed one, whatever the version."""
+    old, new = (local(f"{kafka.DEFAULT}+go:{version}") for version in kafka_go.VERSIONS)
+    plans = [ComesAndGoes().plan(old, seed) for seed in (1, 2, 3)]
+    assert plans == [ComesAndGoes().plan(new, seed) for seed in (1, 2, 3)]
+    assert len({each.until_ms for each in plans}) == len(plans)
+
+
+@needs_parts
+@pytest.mark.long
 @pytest.mark.parametrize(("bug", "wrong"), [("", []), ("rejects", ["LIV-1"])])
 def test_a_share_group_is_upheld_and_who_rejects_what_failed_is_refuted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bug: str, wrong: list[str]
@@ -248,6 +285,7 @@ def test_the_profile_follows_from_the_target() -> None:
         "4.3.1,enable.auto.commit=true,enable.auto.offset.store=false": "kafka-librdkafka-stored",
         "4.3.1,app.transactions=true": "kafka-librdkafka-transactions",
         "4.3.1,app.consumer=share": "kafka-share",
+        "4.3.1+go:1.8.2": "kafka-go",
         "4.3.1+java:4.4.0,group.protocol=consumer": "kafka-java",
         "4.3.1+java:4.4.0,enable.auto.commit=true": "kafka-java-auto",
     }
@@ -262,6 +300,9 @@ def test_the_profile_follows_from_the_target() -> None:
         (local, "9.9", "known: 4.1.0, 4.3.1"),
         (local, "4.3.1+java:1.0", "There is no Java client"),
         (local, "4.3.1+librdkafka:1.0", "There is no librdkafka"),
+        (local, "4.3.1+go:1.8.1", "no confluent-kafka-go '1.8.1' to drive; known: 1.8.2, 1.9.2"),
+        (local, "4.3.1+go,enable.auto.commit=true", "enable.auto.commit can't be set"),
+        (local, "4.3.1+go,app.transactions=true", "librdkafka's driver alone"),
         (local, "4.3.1,group.protcol=x", "did you mean group.protocol"),
         (local, "4.3.1,app.on.failure=cry", "wait or pause"),
         (local, "4.3.1,app.in.flight=0", "at least 1"),

@@ -17,6 +17,7 @@ IDS = all_ids()
 LINES = ("4.0", "4.9", "5.0", "5.2", "5", "go")
 CLAUSE_LINE = re.compile(r"(?!WIR)[A-Z]{3}-\d+ = ")
 OF_KAFKA = (
+    "kafka-go",
     "kafka-java",
     "kafka-java-auto",
     "kafka-librdkafka",
