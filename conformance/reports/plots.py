@@ -57,6 +57,9 @@ class Axis:
     log: bool = False
 
 
+_UPRIGHT = 54  # letters of a name that stands upright
+
+
 def _start(key: str, title: str, told: str, width: float, height: float) -> ElementTree.Element:
     root = svg.root()
     svg.begin(root, key, title, told, width, height)
@@ -93,7 +96,7 @@ def heat_map(
     left = _AIR + _wide(rows) + 10
     step = 15.0 if narrow else max(64.0, _wide([*columns, *(c.text for c in cells.values())]) + 14)
     high = 18.0 if narrow else 22.0
-    upright = _wide(columns, 30) if narrow else 0.0
+    upright = _wide(columns, _UPRIGHT) if narrow else 0.0
     names_y = _TOP + (16.0 if groups else 0.0)
     top = names_y + (upright + 8 if narrow else 20)
     legend_y = top + high * len(rows) + 22
@@ -117,7 +120,7 @@ def heat_map(
                 root,
                 x + 4,
                 top - 5,
-                svg.short(name, 30),
+                svg.short(name, _UPRIGHT),
                 "io-quiet",
                 svg.QUIET,
                 transform=turned,

@@ -76,6 +76,7 @@ def test_a_driver_is_taken_at_its_word() -> None:
         Kind.LOCK,
         Kind.UNLOCK,
         Kind.PULL,
+        *OF_LEASED_MESSAGES - {Kind.PROGRESS},
     }
 
 

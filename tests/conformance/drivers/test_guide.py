@@ -114,6 +114,7 @@ def test_the_blocks_import_nothing_of_this_project(reader: Reader) -> None:
         assert named | plain <= {"asyncio", "itertools", "json", "sys", "time", "myqueue"}
 
 
+@pytest.mark.long
 @pytest.mark.timeout(900)
 def test_the_driver_of_the_guide_is_right(reader: Reader) -> None:
     for console in blocks("console")[: -len(blocks("diff"))]:
