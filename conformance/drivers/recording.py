@@ -66,6 +66,8 @@ LEASED = ("queue_offset", "lease_id", "reconsume_times", "lease_until_us")
 """What is told of a message that is leased, each where it is known."""
 LANE = ("topic", "broker", "queue_id")
 OF_LANES = frozenset({"added", "dropped"})
+IDLE = frozenset({"locking", "locked", "receiving"})
+"""What a client tells for ever that has nothing to do: it waits for a lane, or for a message."""
 HASH_SELECTOR = "java-hash"
 """How a send says that the hash of its key chose the queue: as our own producer says it (docs/history.md)."""
 
@@ -127,9 +129,7 @@ class DriverRecorder:
         self._batches: dict[int, int] = {}
         self._transactions: dict[int, tuple[Mapping[str, Any], Mapping[int, str]]] = {}
         self._changed = threading.Condition()
-        self.told = (
-            0  # events, but those of leases: who waits for a lane asks for it again and again
-        )
+        self.told = 0  # events that are not `IDLE`
         self.deliveries: list[Mapping[str, Any]] = []
         self.results: dict[int, Mapping[str, Any]] = {}
         self.sent: dict[int, Mapping[str, Any]] = {}
@@ -203,7 +203,7 @@ class DriverRecorder:
             if name != "sent":  # a send's times are those at which it was asked for, and answered
                 self._now_us = event["at_us"]
             self._takes[name](event)
-        self.told += ANSWERED.get(name, name) != "locked"
+        self.told += name not in IDLE
         with self._changed:
             match name:
                 case "delivered":

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
 from importlib import metadata
+from types import ModuleType
 
 from conformance.parts import (
     elasticmq,
@@ -141,7 +142,7 @@ def _checks() -> Iterator[Part]:
     )
     yield _part(
         "nats",
-        _nats,
+        partial(_served, nats, "nats-py"),
         needed_for=CONFORM | CHAOS,
         skipped="the target nats-local, and its tests",
         mend="python -m conformance.parts.nats",
@@ -149,7 +150,7 @@ def _checks() -> Iterator[Part]:
     )
     yield _part(
         "redis",
-        _redis,
+        partial(_served, redis, "redis-py"),
         needed_for=CONFORM | CHAOS,
         skipped="the target redis-local, and its tests",
         mend="python -m conformance.parts.redis",
@@ -157,7 +158,7 @@ def _checks() -> Iterator[Part]:
     )
     yield _part(
         "rabbitmq",
-        _rabbitmq,
+        partial(_served, rabbitmq, "pika"),
         needed_for=CONFORM | CHAOS,
         skipped="the target rabbitmq-local, and its tests",
         mend="python -m conformance.parts.rabbitmq",
@@ -165,7 +166,7 @@ def _checks() -> Iterator[Part]:
     )
     yield _part(
         "elasticmq",
-        _elasticmq,
+        partial(_served, elasticmq, "boto3"),
         needed_for=CONFORM | CHAOS,
         skipped="the target sqs-local, and its tests",
         mend="python -m conformance.parts.elasticmq",
@@ -267,14 +268,6 @@ def _kafka_go() -> str:
     return f"drivers of {', '.join(there)}"
 
 
-def _nats() -> str:
-    there = [version for version in nats.VERSIONS if nats.present(version)]
-    clients = [version for version in nats.CLIENTS if nats.client(version).present]
-    if nats.DEFAULT not in there or nats.DEFAULT_CLIENT not in clients:
-        raise UsageError(f"no server {nats.DEFAULT}, or no nats-py {nats.DEFAULT_CLIENT}")
-    return f"servers {', '.join(there)}; nats-py {', '.join(clients)}"
-
-
 def _rocketmq_go() -> str:
     there = [version for version in rocketmq_go.VERSIONS if rocketmq_go.present(version)]
     if rocketmq_go.DEFAULT not in there:
@@ -282,28 +275,13 @@ def _rocketmq_go() -> str:
     return f"drivers of clients {', '.join(there)}"
 
 
-def _redis() -> str:
-    there = [version for version in redis.VERSIONS if redis.present(version)]
-    clients = [version for version in redis.CLIENTS if redis.client(version).present]
-    if redis.DEFAULT not in there or redis.DEFAULT_CLIENT not in clients:
-        raise UsageError(f"no server {redis.DEFAULT}, or no redis-py {redis.DEFAULT_CLIENT}")
-    return f"servers {', '.join(there)}; redis-py {', '.join(clients)}"
-
-
-def _rabbitmq() -> str:
-    there = [version for version in rabbitmq.VERSIONS if rabbitmq.present(version)]
-    clients = [version for version in rabbitmq.CLIENTS if rabbitmq.client(version).present]
-    if rabbitmq.DEFAULT not in there or rabbitmq.DEFAULT_CLIENT not in clients:
-        raise UsageError(f"no server {rabbitmq.DEFAULT}, or no pika {rabbitmq.DEFAULT_CLIENT}")
-    return f"servers {', '.join(there)}; pika {', '.join(clients)}"
-
-
-def _elasticmq() -> str:
-    there = [version for version in elasticmq.VERSIONS if elasticmq.present(version)]
-    clients = [version for version in elasticmq.CLIENTS if elasticmq.client(version).present]
-    if elasticmq.DEFAULT not in there or elasticmq.DEFAULT_CLIENT not in clients:
-        raise UsageError(f"no server {elasticmq.DEFAULT}, or no boto3 {elasticmq.DEFAULT_CLIENT}")
-    return f"servers {', '.join(there)}; boto3 {', '.join(clients)}"
+def _served(part: ModuleType, library: str) -> str:
+    """A system whose servers and client's wheels lie in .tools."""
+    there = [version for version in part.VERSIONS if part.present(version)]
+    clients = [version for version in part.CLIENTS if part.client(version).present]
+    if part.DEFAULT not in there or part.DEFAULT_CLIENT not in clients:
+        raise UsageError(f"no server {part.DEFAULT}, or no {library} {part.DEFAULT_CLIENT}")
+    return f"servers {', '.join(there)}; {library} {', '.join(clients)}"
 
 
 def _toxiproxy() -> str:

@@ -59,7 +59,7 @@ class ExecutedTarget(AdminTarget):
         if self._lease_ms:
             return replace(plan.config, broker_lease_ms=self._lease_ms)
         known = OF_BROKERS - {"broker_lease_ms"}
-        return without_the_brokers(plan.config, self.parties["broker"], known=known)
+        return without_the_brokers(plan.config, self.name, known=known)
 
     def written(self, run: Run) -> int:
         """Who waits for a lane asks for it for ever; nothing else happens then."""

@@ -9,9 +9,12 @@ connection: where the holder died, left or stood still since, or anything was in
 
 from __future__ import annotations
 
+from abc import abstractmethod
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from specs.clauses.context import Context
+from specs.clauses.judging import NOTHING, Finding, Judge
 from specs.clauses.links import FOR_EVER_US
 from specs.clauses.premises import Premise
 from specs.clauses.rows import ended_before
@@ -133,3 +136,35 @@ class HandOuts:
             return row.ended_us
         bound_us = self.context.config.delay_bound_ms * MS
         return self.context.may_arrive_until(row, (row.ended_us or row.started_us) + bound_us)
+
+
+class HandOutsJudge(Judge):
+    """Of a clause about a message that is handed out while the lease of its last hand-out lives."""
+
+    __slots__ = ("handed",)
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self.handed = HandOuts(context)
+
+    def begins(self, row: Row) -> Iterable[Finding]:
+        self.handed.asked(row)
+        return NOTHING
+
+    def ends(self, row: Row) -> Iterable[Finding]:
+        if row.kind is not Kind.RECEIVE:
+            self.handed.answered(row)
+            return NOTHING
+        before = self.handed.handed_out(row)
+        if before is None or not self.is_at_stake(before.row, row):
+            return NOTHING
+        self.opportunities += 1
+        return (self.found(before.row, row),) if self.handed.meet(before, row) else NOTHING
+
+    def is_at_stake(self, first: Row, second: Row) -> bool:
+        """Does the clause speak of these two hand-outs of a message?"""
+        return True
+
+    @abstractmethod
+    def found(self, first: Row, second: Row) -> Finding:
+        """The clause's own finding."""

@@ -7,12 +7,10 @@ members. Says nothing about a message that comes again after it was acknowledged
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specs.clauses.context import Context
-from specs.clauses.judging import NOTHING, Finding, Judge
-from specs.clauses.message_leases import CONNECTED, OF_LEASES, HandOuts
+from specs.clauses.judging import Finding
+from specs.clauses.message_leases import CONNECTED, OF_LEASES, HandOutsJudge
 from specs.clauses.premises import BROKER_LIVES, NO_WALL_CLOCK_STEP
 from specs.clauses.words import at, ms, who
 from specs.history.row import Row
@@ -38,28 +36,11 @@ class HandedOutAgain(Finding):
     second: Row
 
 
-class LaneJudge(Judge):
-    """Remembers the last hand-out of each message."""
+class LaneJudge(HandOutsJudge):
+    __slots__ = ()
 
-    __slots__ = ("handed",)
-
-    def __init__(self, context: Context) -> None:
-        super().__init__(context)
-        self.handed = HandOuts(context)
-
-    def begins(self, row: Row) -> Iterable[Finding]:
-        self.handed.asked(row)
-        return NOTHING
-
-    def ends(self, row: Row) -> Iterable[Finding]:
-        if row.kind is not Kind.RECEIVE:
-            self.handed.answered(row)
-            return NOTHING
-        before = self.handed.handed_out(row)
-        if before is None:
-            return NOTHING
-        self.opportunities += 1
-        return (HandedOutAgain(before.row, row),) if self.handed.meet(before, row) else NOTHING
+    def found(self, first: Row, second: Row) -> Finding:
+        return HandedOutAgain(first, second)
 
 
 judge = LaneJudge

@@ -8,12 +8,10 @@ nothing about a member that works on when its lease is over.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specs.clauses.context import Context
-from specs.clauses.judging import NOTHING, Finding, Judge
-from specs.clauses.message_leases import CONNECTED, OF_LEASES, HandOuts
+from specs.clauses.judging import Finding
+from specs.clauses.message_leases import CONNECTED, OF_LEASES, HandOutsJudge
 from specs.clauses.premises import BROKER_LIVES, NO_WALL_CLOCK_STEP
 from specs.clauses.words import at, ms, who
 from specs.history.row import Row
@@ -37,28 +35,14 @@ class TwoHolders(Finding):
     second: Row
 
 
-class LaneJudge(Judge):
-    """Remembers the last hand-out of each message."""
+class LaneJudge(HandOutsJudge):
+    __slots__ = ()
 
-    __slots__ = ("handed",)
+    def is_at_stake(self, first: Row, second: Row) -> bool:
+        return first.client_id != second.client_id
 
-    def __init__(self, context: Context) -> None:
-        super().__init__(context)
-        self.handed = HandOuts(context)
-
-    def begins(self, row: Row) -> Iterable[Finding]:
-        self.handed.asked(row)
-        return NOTHING
-
-    def ends(self, row: Row) -> Iterable[Finding]:
-        if row.kind is not Kind.RECEIVE:
-            self.handed.answered(row)
-            return NOTHING
-        before = self.handed.handed_out(row)
-        if before is None or before.row.client_id == row.client_id:
-            return NOTHING
-        self.opportunities += 1
-        return (TwoHolders(before.row, row),) if self.handed.meet(before, row) else NOTHING
+    def found(self, first: Row, second: Row) -> Finding:
+        return TwoHolders(first, second)
 
 
 judge = LaneJudge

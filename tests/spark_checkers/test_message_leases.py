@@ -1,0 +1,38 @@
+"""Drawn runs of leased messages, correct and with each of the bugs: twins find what judges find, and no more."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from inorder.evidence.kill_matrix.of_leases import run_of
+from reference_impl.mutants import every_mutant
+from reference_impl.sim.leased import leased_info, simulate_leased
+from reference_impl.sim.leased_plans import drawn_plan
+from reference_impl.sim.simulate import with_config
+from spark_checkers.catalogue import all_twins
+from specs.clauses.catalogue import all_clauses
+from tests.spark_checkers.judging import by_python, by_twins
+
+PLANS = 4
+BUGS = {bug.name: bug for bug in every_mutant() if bug.queue is not None}
+TWINS = [twin for twin in all_twins() if twin.id.startswith(("PML", "FLR"))]
+CLAUSES = [clause for clause in all_clauses() if clause.id in {twin.id for twin in TWINS}]
+
+
+@pytest.mark.parametrize("name", [None, *BUGS])
+def test_both_find_the_same_in_drawn_runs(name: str | None) -> None:
+    """Every opportunity, every piece of evidence; a bug is found in one of them at least, and nothing without one."""
+    broken = set()
+    for number in range(1, PLANS + 1):
+        plan = drawn_plan(Random(f"twins {number}"), number)
+        if name is None:
+            info, rows = leased_info(plan), simulate_leased(plan)
+        else:
+            info, rows = run_of(with_config(plan, BUGS[name].config), BUGS[name])
+        judged = by_python(rows, info, CLAUSES)
+        assert by_twins(rows, info, TWINS) == judged
+        assert any(times for times, _ in judged.values())
+        broken |= {clause for clause, (_, found) in judged.items() if found}
+    assert broken == set() if name is None else BUGS[name].killed_by in broken
