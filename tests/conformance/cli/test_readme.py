@@ -11,6 +11,7 @@ import pytest
 from click.testing import Result
 
 from inorder.evidence import demo
+from specs.clauses.clause import Promise
 
 Run = Callable[..., Result]
 README = Path(__file__).parents[3] / "README.md"
@@ -37,3 +38,10 @@ def test_the_readme_shows_what_its_command_shows(
         README.write_text(page.replace(shown[1], found), encoding="utf-8")
     else:
         assert shown[1] == found
+
+
+def test_the_readme_names_every_family_of_clauses() -> None:
+    """Its table of questions is the first list of what is judged; MET looks at the run itself."""
+    page = README.read_text(encoding="utf-8")
+    asked = re.findall(r"^\| `([A-Z]{3})` \|", page, re.MULTILINE)
+    assert asked == [family for family in Promise.FAMILIES if family != "MET"]
