@@ -46,6 +46,7 @@ def server() -> Iterator[int]:
             process.kill()
 
 
+@pytest.mark.long
 def test_two_faults_on_a_toy(path: dict[str, str], tmp_path: Path) -> None:
     out = tmp_path / "runs"
     done = inorder(path, "chaos", *SCENARIOS, "--target", "leased", "--seed", "1", "--out", out)

@@ -287,6 +287,7 @@ def open_worker(out: Path, number: int) -> int:
     return int(info["seed"])
 
 
+@pytest.mark.long
 def test_the_first_worker_in_order_that_refutes_says_it_alone(tmp_path: Path) -> None:
     out = tmp_path / "run"
     verdict = by_workers(out, f"mutant:{LOSES}", 40)

@@ -83,7 +83,9 @@ BESIDE = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
 
 
 @pytest.mark.parametrize(
-    ("target", "code"), [REFERENCE, MUTANT, NOBODY], ids=lambda each: str(each)
+    ("target", "code"),
+    [pytest.param(*REFERENCE, marks=pytest.mark.long), MUTANT, NOBODY],
+    ids=lambda each: str(each),
 )
 def test_the_action_tells_the_verdict(target: str, code: int, tmp_path: Path) -> None:
     """Its exit code and output, an annotation, a summary; and the run's folder, where there was a run."""

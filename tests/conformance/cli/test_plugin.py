@@ -100,6 +100,7 @@ def outcome(folder: Path, test: str, conftest: str = "") -> int:
     return done.returncode
 
 
+LONG = pytest.mark.long
 STAND_IN = """
 import pytest
 
@@ -131,23 +132,32 @@ def pytest_collection_finish(session):
     [
         ("def test_mine(): pass", "", 2),
         ("def test_mine(): assert False", "", 1),
-        ("import pytest\n@pytest.fixture\ndef f(): 1 / 0\ndef test_mine(f): pass", "", 1),
-        (
+        pytest.param(
+            "import pytest\n@pytest.fixture\ndef f(): 1 / 0\ndef test_mine(f): pass",
+            "",
+            1,
+            marks=LONG,
+        ),
+        pytest.param(
             "def test_mine(): pass",
             "@pytest.fixture(autouse=True)\ndef bad(request):\n    yield\n    assert 'MET-6' not in request.node.name",
             1,
+            marks=LONG,
         ),
-        (
+        pytest.param(
             "def test_mine(): pass",
             "def pytest_sessionfinish(session):\n    session.testsfailed += 1",
             1,
+            marks=LONG,
         ),
         (
             "def test_mine(): pass",
             "def pytest_sessionfinish(session):\n    session.exitstatus = 9",
             9,
         ),
-        ("import pytest\n@pytest.mark.xfail\ndef test_mine(): assert False", "", 2),
+        pytest.param(
+            "import pytest\n@pytest.mark.xfail\ndef test_mine(): assert False", "", 2, marks=LONG
+        ),
     ],
     ids=[
         "all good",
@@ -166,6 +176,7 @@ def test_the_exit_code_is_never_greener_than_pytests(
     assert outcome(tmp_path, test, conftest) == code
 
 
+@pytest.mark.long
 def test_two_targets_in_one_folder_of_results_stay_two(tmp_path: Path, profile: str) -> None:
     """A refuted run, then a good one of another target: every result has names of its own, and the first stays red."""
     common = ["--inorder-profile", profile, "--inorder-seed", "5", "--alluredir", "results"]

@@ -174,6 +174,7 @@ def test_one_worker_runs_the_suite_and_the_others_the_user_s(tmp_path: Path, wor
         assert both[0].read_bytes() == both[1].read_bytes()
 
 
+@pytest.mark.long
 def test_without_the_suite_s_tests_the_user_s_own_decide(tmp_path: Path) -> None:
     """She asks for the verdict of a refuted run and is content; no run at all where nobody asks."""
     project(tmp_path, WITH_FIXTURES)
@@ -202,6 +203,7 @@ def test_without_a_target_the_fixtures_skip(tmp_path: Path) -> None:
     assert (done.returncode, "no --inorder-target says what to judge" in done.stdout) == (0, True)
 
 
+@pytest.mark.long
 def test_a_user_s_failure_beside_an_upheld_run_is_red(tmp_path: Path) -> None:
     """Also on another worker than the suite's."""
     project(tmp_path, "def test_bad(): assert 1 == 2\n", bob="refused")

@@ -37,7 +37,10 @@ def carry_out(run: Run, line: str, *more: str) -> Result:
     "options",
     [
         (),
-        ("--defect", "commit-rewinds", "--edge", "file", "--queues", "9"),
+        pytest.param(
+            ("--defect", "commit-rewinds", "--edge", "file", "--queues", "9"),
+            marks=pytest.mark.long,
+        ),
         pytest.param(("--defect", "second-owner"), marks=pytest.mark.long),
         pytest.param(("--queues", "6"), marks=pytest.mark.long),
     ],

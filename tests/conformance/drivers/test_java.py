@@ -39,6 +39,7 @@ def test_targets_that_are_none(target: str, why: str) -> None:
         find_driver(target)
 
 
+@pytest.mark.long
 @pytest.mark.apache
 def test_smoke() -> None:
     for part in ("java", "maven", "rocketmq-5.4.0"):

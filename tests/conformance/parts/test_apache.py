@@ -95,6 +95,7 @@ threading.Event().wait()
     assert wait_until(lambda: not any(psutil.pid_exists(pid) for pid in pids), deadline_s=30)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("version", PAIR)
 def test_it_is_easy_from_a_coroutine(version: str, tmp_path: Path) -> None:
     """`async with` starts it in a worker thread, and it outlives that thread."""
@@ -124,6 +125,7 @@ def test_a_cancelled_start_leaves_nobody(version: str, tmp_path: Path) -> None:
     assert [each for each in left if each not in others] == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("version", PAIR)
 def test_a_busy_port_is_an_error_with_the_log(version: str, tmp_path: Path) -> None:
     """A broker that can't listen does not hang the suite, and says why."""

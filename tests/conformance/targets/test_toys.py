@@ -116,6 +116,7 @@ def test_a_wrong_toy_is_refuted_by_the_clause_of_the_guide(
     assert told.returncode == 0, told.stderr
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("bug", bugs(""))
 def test_a_driver_that_hosts_everybody(path: dict[str, str], tmp_path: Path, bug: str) -> None:
     _judge_driver(path, tmp_path, f"{sys.executable} {TOYS / 'hosted.py'} {bug}".strip(), bug)
@@ -153,6 +154,7 @@ def test_a_driver_is_tried_before_anything_is_judged_by_it(
     assert "WRONG" in done.stdout
 
 
+@pytest.mark.long
 def test_the_pytest_suite_takes_it(path: dict[str, str], tmp_path: Path) -> None:
     asked = ["--inorder-target", "toy", "--inorder-seed", "1", "--inorder-out", tmp_path / "run"]
     command = [sys.executable, "-m", "pytest", "-q", "--pyargs", "conformance.suite", *asked]

@@ -21,6 +21,7 @@ from specs.vocabulary import Kind
 Collector = cluster.Collector
 
 
+@pytest.mark.long
 def test_some_plans_and_nothing_against_any_of_them() -> None:
     """The small form of the long run below; the counts are those of all plans together."""
     heard = listen_long(11, 24, workers=1)

@@ -92,7 +92,7 @@ def _for_ever() -> str:
 @pytest.mark.parametrize(
     ("table", "least", "examples"),
     [
-        ("results", 20, 8),
+        pytest.param("results", 20, 8, marks=pytest.mark.long),
         pytest.param("lock_table", 31, 20, marks=pytest.mark.long),
         pytest.param("offset_table", 19, 20, marks=pytest.mark.long),
     ],

@@ -70,6 +70,7 @@ def test_what_else_they_do_together(run: Paired, tmp_path: Path) -> None:
     assert [each.feature for each in found] == list(NAMES)
 
 
+@pytest.mark.long
 @pytest.mark.apache
 def test_a_batch_and_a_read_of_the_java_client_on_our_broker(tmp_path: Path) -> None:
     run = pair(None, "5.4.0")

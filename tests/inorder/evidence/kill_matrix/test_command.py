@@ -113,6 +113,7 @@ def test_a_matrix_goes_on_where_it_was(run: Run, tmp_path: Path) -> None:
     assert sum("killed by" in line for line in fresh.stderr.splitlines()) == 2
 
 
+@pytest.mark.long
 def test_a_matrix_that_was_killed_goes_on(tmp_path: Path) -> None:
     """By SIGKILL, with two workers: the mutants that were told of are not searched for again."""
     arguments = [*FEW, "commit-one-too-far", "expiry-ignored", "--seed", "2"]

@@ -29,6 +29,7 @@ def test_a_target_that_is_no_client_alone() -> None:
         choose_with_java("rocketmq-local:5.4.0", "", "ORD-6", [1], Path(), lambda _: None)
 
 
+@pytest.mark.long
 @pytest.mark.apache
 def test_the_smallest_hash(tmp_path: Path) -> None:
     """Red and green of B-17: the release that has no queue for it, and the next one."""

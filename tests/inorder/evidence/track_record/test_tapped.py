@@ -29,6 +29,7 @@ def needs(*parts: str) -> None:
         pytest.skip(str(error))
 
 
+@pytest.mark.long
 @pytest.mark.apache
 def test_an_error_in_the_second_look_up_on_our_cluster(tmp_path: Path) -> None:
     """Client 5.4.0 asks again, so that the start is right; and a fault that met nothing is no success."""
