@@ -9,11 +9,12 @@ allow that, call by call. All other begins and ends it gets one by one, in their
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from spark_checkers.rows import KINDS, NEVER, NO_TEXT, NONE, OUTCOMES, Findings, Rows, RunContext
 from spark_checkers.segments import Ints, Mask, dense
@@ -68,6 +69,10 @@ class Op(NamedTuple):
     correction: bool
 
 
+Event = tuple[int, int, Op]
+"""(when, BEGIN or END, the operation)."""
+EXPANDED_ROWS = 1 << 16
+"""Stretches of so many rows are remembered call by call."""
 OP_COLUMNS = (
     "op_id",
     "client_id",
@@ -147,6 +152,8 @@ class Digest:
         self.phase = phase[order]
         self.lane: Ints = rows.lane[self.row]
         self.kind = rows.kind[self.row]
+        self._expanded: dict[int, Sequence[Event]] = {}
+        self._room = EXPANDED_ROWS
         self._fold()
 
     def _fold(self) -> None:
@@ -275,39 +282,70 @@ class Digest:
             )
         ]
 
+    @cached_property
+    def _columns(self) -> tuple[npt.NDArray[Any], ...]:
+        """What an `Op` is made of, but for its place."""
+        rows = self.rows
+        unnamed = rows.text("incarnation") == NO_TEXT
+        return (
+            rows.begin,
+            rows.end,
+            rows.number("op_id"),
+            np.asarray(KINDS, object)[rows.kind],
+            rows.client,
+            np.where(unnamed, NO_TEXT, rows.incarnation),
+            rows.offset,
+            rows.number("reconsume_times"),
+            np.asarray(OUTCOMES, object)[rows.outcome],
+            rows.number("code"),
+            self._manual,
+            self._told,
+            rows.number("suspend_ms"),
+            rows.started,
+            rows.ended,
+            rows.value,
+            rows.corrected,
+            rows.number("broker_epoch"),
+            rows.correction,
+        )
+
     def ops(self, where: Ints) -> list[Op]:
         """The rows at these positions, as a machine sees them."""
-        rows = self.rows
-        columns: list[Any] = [
-            where.tolist(),
-            rows.begin[where].tolist(),
-            rows.end[where].tolist(),
-            rows.number("op_id")[where].tolist(),
-            [KINDS[kind] for kind in rows.kind[where].tolist()],
-            rows.client[where].tolist(),
-            np.where(
-                rows.text("incarnation")[where] == NO_TEXT, NO_TEXT, rows.incarnation[where]
-            ).tolist(),
-            rows.offset[where].tolist(),
-            rows.number("reconsume_times")[where].tolist(),
-            [OUTCOMES[outcome] for outcome in rows.outcome[where].tolist()],
-            rows.number("code")[where].tolist(),
-            self._manual[where].tolist(),
-            self._told[where].tolist(),
-            rows.number("suspend_ms")[where].tolist(),
-            rows.started[where].tolist(),
-            rows.ended[where].tolist(),
-            rows.value[where].tolist(),
-            rows.corrected[where].tolist(),
-            rows.number("broker_epoch")[where].tolist(),
-            rows.correction[where].tolist(),
-        ]
-        return [Op(*each) for each in zip(*columns, strict=True)]
+        columns = (where, *(column[where] for column in self._columns))
+        return list(map(Op._make, zip(*(column.tolist() for column in columns), strict=True)))
 
-    def expand(self, stretch: Stretch) -> Iterator[tuple[int, Op]]:
+    def expand(self, stretch: Stretch) -> Sequence[Event]:
         """The begins and ends of a stretch, one by one."""
         start, stop = stretch.events
-        return zip(self.phase[start:stop].tolist(), self.ops(self.row[start:stop]), strict=True)
+        found = self._expanded.get(start)
+        if found is None:
+            row, phase = self.row[start:stop], self.phase[start:stop].tolist()
+            begun = row[self.phase[start:stop] == BEGIN]
+            op_of = dict(zip(begun.tolist(), self.ops(begun), strict=True))
+            ops = [op_of[place] for place in row.tolist()]
+            found = [
+                (op.end if what == END else op.begin, what, op)
+                for what, op in zip(phase, ops, strict=True)
+            ]
+            if self._room >= stretch.rows:  # several machines go through the same stretches
+                self._room -= stretch.rows
+                self._expanded[start] = found
+        return found
+
+    @cached_property
+    def _items(self) -> npt.NDArray[Any]:
+        """Of every event that is an item of its own (phase, op), of every stretch (STRETCH, it); else nothing."""
+        items = np.empty(len(self.row), object)
+        single = np.flatnonzero(self.is_item & (self.stretch_of < 0))
+        distinct, index = np.unique(self.row[single], return_inverse=True)
+        ops = self.ops(distinct)
+        for place, what, at in zip(
+            single.tolist(), self.phase[single].tolist(), index.tolist(), strict=True
+        ):
+            items[place] = (what, ops[at])
+        for stretch in self.stretches:
+            items[stretch.events[0]] = (STRETCH, stretch)
+        return items
 
     def lanes(
         self, kinds: Iterable[Kind], asides: Iterable[Kind] = (), *, grouped: bool = True
@@ -324,23 +362,14 @@ class Digest:
         chosen = np.flatnonzero(self.is_item & wanted[self.kind])
         if not len(chosen):
             return
-        stretch = self.stretch_of[chosen].tolist()
-        phases = self.phase[chosen].tolist()
-        row = self.row[chosen]
-        distinct, index = np.unique(row, return_inverse=True)
-        ops = self.ops(distinct)
+        items = self._items[chosen].tolist()
         lane = self.lane[chosen]
-        starts = np.flatnonzero(np.append(True, lane[1:] != lane[:-1]))
-        at = index.tolist()
-        for start, stop in zip(starts.tolist(), [*starts[1:].tolist(), len(chosen)], strict=True):
-            items: list[tuple[int, Any]] = [
-                (phases[i], ops[at[i]]) if stretch[i] < 0 else (STRETCH, self.stretches[stretch[i]])
-                for i in range(start, stop)
-            ]
-            place = int(row[start])
+        starts = np.flatnonzero(np.append(True, lane[1:] != lane[:-1])).tolist()
+        places = self.row[chosen[starts]].tolist()
+        for place, start, stop in zip(places, starts, [*starts[1:], len(chosen)], strict=True):
             if grouped and rows.group[place] == NO_TEXT:
                 continue
-            found = LaneItems(self, place, items)
+            found = LaneItems(self, place, items[start:stop])
             if len(aside):
                 low, high = np.searchsorted(
                     rows.lane[aside], [rows.lane[place], rows.lane[place] + 1]
@@ -518,12 +547,11 @@ def run_lane(state: Machine, lane: LaneItems, until: int) -> None:
                 inside += 1
             state.inside = asides[aside:inside]
             if until < NEVER or not takes(item):
-                events = [
-                    (op.end if phase == END else op.begin, phase, op)
-                    for phase, op in lane.digest.expand(item)
-                ]
-                events += [(op.begin, BEGIN, op) for op in state.inside]
-                for at, phase, op in sorted(events, key=lambda event: event[:2]):
+                events = lane.digest.expand(item)
+                if state.inside:
+                    more = [(op.begin, BEGIN, op) for op in state.inside]
+                    events = sorted([*events, *more], key=lambda event: event[:2])
+                for at, phase, op in events:
                     if at >= until:
                         return
                     state.now = at

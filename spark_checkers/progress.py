@@ -199,7 +199,7 @@ class Progress(Machine):
             # What was taken before is committed along with the first that commits.
             self._commit_taken(mine, stretch)
         if stretch.finished_to < stretch.stop:
-            for phase, op in self.lane.digest.expand(stretch):
+            for _at, phase, op in self.lane.digest.expand(stretch):
                 if phase != END and op.offset >= stretch.finished_to:
                     self._hold(op)
             mine.taken.add(stretch.finished_to, stretch.stop)
@@ -353,7 +353,7 @@ class Progress(Machine):
     def _within(self, stretch: Stretch, offset: int) -> int:
         """The first acknowledging end of the stretch that covers the offset."""
         own = offset if stretch.first.offset <= offset < stretch.stop else stretch.first.offset
-        for phase, op in self.lane.digest.expand(stretch):
+        for _at, phase, op in self.lane.digest.expand(stretch):
             if phase == END and acknowledges(op) and op.offset >= own:
                 return op.end
         return NEVER

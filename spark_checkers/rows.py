@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import itertools
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -59,6 +59,7 @@ _CONTEXT_KINDS = (
 _FRAMES_TWICE = duplicate.VERB
 _DISTURBS = frozenset({Kind.CRASH, Kind.LEAVE, Kind.JOIN, Kind.PAUSE, Kind.CLOCK_STEP, Kind.FAULT})
 _DISK_FULL = disk_full.VERB
+Made = TypeVar("Made")
 Looks = Mapping[tuple[Any, ...], int]
 Adds = Mapping[tuple[str | None, str | None], tuple[int, Row]]
 
@@ -533,6 +534,14 @@ class Rows:
         self.size = int(table.num_rows)
         self._numbers: dict[str, Ints] = {}
         self._codes: dict[str, tuple[Ints, list[str]]] = {}
+        self._shared: dict[Any, Any] = {}
+
+    def shared(self, make: Callable[[Rows], Made]) -> Made:
+        """What several kernels ask of these rows, made once."""
+        if make not in self._shared:
+            self._shared[make] = make(self)
+        found: Made = self._shared[make]
+        return found
 
     # ---- columns
 

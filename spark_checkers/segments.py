@@ -7,7 +7,7 @@ lie in the order of their time, and rows of different segments may be mixed. All
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ NOWHERE = -1
 """The position of a row that does not exist."""
 _ROOM = 1 << 62
 _SMALL = 1 << 24
+_PAIRS = 1 << 20
 
 
 def ints(values: Any) -> Ints:
@@ -216,12 +217,104 @@ class Timeline:
             until < next_start, self._order[np.minimum(until, self._events - 1)], NOWHERE
         )
 
+    def between(self, segment: Ints, since: Ints, until: Ints) -> tuple[Ints, Ints]:
+        """The segment's events from `since` on and strictly before `until`: the places start..stop-1 of `order`."""
+        if not self._events:
+            return np.zeros(len(segment), np.int64), np.zeros(len(segment), np.int64)
+        start = self._place(segment, since)[0]
+        return start, np.maximum(start, self._place(segment, until)[0])
+
+    @property
+    def order(self) -> Ints:
+        """The events, segment by segment and by time."""
+        return self._order
+
     def count_before(self, segment: Ints, time: Ints) -> Ints:
         """How many events of the segment have a time strictly before."""
         if not self._events:
             return np.zeros(len(segment), np.int64)
         until, start = self._place(segment, time)
         return until - start
+
+
+class Spans:
+    """Spans low..high-1 of numbers, in segments and by time: which was the first to cover a number?"""
+
+    __slots__ = ("_high", "_highest", "_line", "_low", "_segment")
+
+    def __init__(self, segment: Ints, low: Ints, high: Ints, time: Ints) -> None:
+        self._line = Timeline(segment, time)
+        order = self._line.order
+        self._segment, self._low, self._high = segment[order], low[order], high[order]
+        self._highest = self._high[highest_so_far(self._segment, self._high)]
+
+    def first_covering(self, segment: Ints, number: Ints, until: Ints) -> Ints:
+        """The segment's first span that covers the number, of those with a time strictly before; or NOWHERE."""
+        start, stop = self._line.between(segment, np.full(len(segment), -_ROOM), until)
+        # Where nothing before has reached beyond the number, nothing covers it.
+        start = np.maximum(start, first_above(self._segment, self._highest, segment, number))
+
+        def covers(index: Ints, place: Ints) -> Mask:
+            found: Mask = (self._low[place] <= number[index]) & (number[index] < self._high[place])
+            return found
+
+        return chosen(self._line.order, first_fitting(start, stop, covers), NOWHERE)
+
+
+def highest_so_far(segment: Ints, values: Ints) -> Ints:
+    """The position of the highest value up to each row and with it; segments lie one after the other, ascending."""
+    if not len(values):
+        return np.zeros(0, np.int64)
+    running = np.maximum.accumulate(composite(segment - segment[0], values))
+    raised = np.ones(len(values), np.bool_)
+    raised[1:] = running[1:] > running[:-1]
+    return np.maximum.accumulate(np.where(raised, np.arange(len(values), dtype=np.int64), 0))
+
+
+def first_above(segments: Ints, values: Ints, segment: Ints, value: Ints) -> Ints:
+    """Of each segment the first place with a value above this one, or where the segment ends.
+
+    segments, values: of all places; both ascend, the values within each segment.
+    """
+    low = min((int(each.min()) for each in (segments, segment) if len(each)), default=0)
+    both = composite(np.concatenate([segments, segment]) - low, np.concatenate([values, value]))
+    found = np.searchsorted(both[: len(segments)], both[len(segments) :], side="right")
+    return found.astype(np.int64, copy=False)
+
+
+def first_fitting(
+    start: Ints, stop: Ints, fits: Callable[[Ints, Ints], Mask], *, step: int = 1
+) -> Ints:
+    """For each index the first place of start..stop-1 that fits it; NOWHERE if none does.
+
+    fits: of these indexes, does this place of each fit? It is asked of all that still look at once, a place at a time.
+    step: 1, or -1 for the last place that fits.
+    """
+    found = np.full(len(start), NOWHERE, np.int64)
+    looking = np.flatnonzero(start < stop)
+    place = (start if step > 0 else stop - 1)[looking]
+    while len(looking):
+        here = fits(looking, place)
+        found[looking[here]] = place[here]
+        looking, place = looking[~here], place[~here] + step
+        inside = (place >= start[looking]) & (place < stop[looking])
+        looking, place = looking[inside], place[inside]
+    return found
+
+
+def pairs(start: Ints, stop: Ints) -> Iterator[tuple[Ints, Ints]]:
+    """Every index beside each place of its start..stop-1: about a million pairs at a time, all of an index at once."""
+    count = np.maximum(stop - start, 0)
+    total = np.cumsum(count)
+    low = 0
+    while low < len(count):
+        done = int(total[low - 1]) if low else 0
+        high = max(low + 1, int(np.searchsorted(total, done + _PAIRS, "right")))
+        times = count[low:high]
+        index = np.repeat(np.arange(low, high, dtype=np.int64), times)
+        first = start[low:high] - (total[low:high] - times - done)
+        yield index, np.arange(len(index), dtype=np.int64) + np.repeat(first, times)
+        low = high
 
 
 def chosen(values: Ints, where: Ints, otherwise: int) -> Ints:

@@ -30,7 +30,7 @@ def test_items_are_all_begins_and_ends_in_their_order(history: tuple) -> None:
             if what == STRETCH:
                 events += [
                     (op.end if phase == END else op.begin, phase, op.begin)
-                    for phase, op in expanded(lane, item)
+                    for _at, phase, op in expanded(lane, item)
                 ]
             else:
                 events.append((item.end if what == END else item.begin, what, item.begin))
@@ -52,11 +52,11 @@ def test_items_are_all_begins_and_ends_in_their_order(history: tuple) -> None:
 def expanded(lane: object, stretch: Stretch) -> list:
     """The events of a stretch, which must be as uneventful as it says."""
     events = list(lane.digest.expand(stretch))
-    begun = [op for phase, op in events if phase == BEGIN]
+    begun = [op for _at, phase, op in events if phase == BEGIN]
     assert stretch.rows == len(begun)
     assert stretch.calls == len({op.op for op in begun})
     assert (stretch.first, stretch.last) == (begun[0], begun[-1])
-    assert events[-1] == (END, stretch.last)
+    assert events[-1] == (stretch.last.end, END, stretch.last)
     assert [op.offset for op in begun] == list(range(stretch.first.offset, stretch.stop))
     assert {(op.incarnation, op.client, op.manual) for op in begun} == {
         (stretch.first.incarnation, stretch.first.client, stretch.first.manual)

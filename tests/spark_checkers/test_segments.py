@@ -6,7 +6,17 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_checkers.segments import NOWHERE, Segments, Timeline, dense, is_first
+from spark_checkers.segments import (
+    NOWHERE,
+    Segments,
+    Spans,
+    Timeline,
+    dense,
+    first_fitting,
+    highest_so_far,
+    is_first,
+    pairs,
+)
 
 HUGE = 2**60
 rows = st.lists(
@@ -85,3 +95,57 @@ def test_numbers_of_combinations(drawn: list[tuple[int, int, bool]]) -> None:
         firsts.append(each[:2] not in seen)
         seen.add(each[:2])
     assert is_first(segment, value).tolist() == firsts
+
+
+@given(rows, rows, rows)
+def test_the_first_span_that_covers_a_number(
+    spans: list[tuple[int, int, bool]],
+    lengths: list[tuple[int, int, bool]],
+    asked: list[tuple[int, int, bool]],
+) -> None:
+    size = min(len(spans), len(lengths))
+    segment, low, _ = columns(spans[:size])
+    time, length, _ = columns(lengths[:size])
+    high = low + np.clip(length, 0, 3)
+    mine, number, _ = columns(asked)
+    until = np.arange(len(asked), dtype=np.int64) % 5
+    expected = []
+    for who, what, before in zip(mine.tolist(), number.tolist(), until.tolist(), strict=True):
+        covering = [
+            index
+            for index in range(size)
+            if segment[index] == who and low[index] <= what < high[index] and time[index] < before
+        ]
+        expected.append(min(covering, key=lambda index: time[index], default=NOWHERE))
+    found = Spans(segment, low, high, time).first_covering(mine, number, until)
+    assert found.tolist() == expected
+
+
+@given(rows)
+def test_the_highest_so_far(drawn: list[tuple[int, int, bool]]) -> None:
+    segment, value, _ = columns(sorted(drawn, key=lambda each: each[0]))
+    expected = []
+    for index, mine in enumerate(segment.tolist()):
+        before = [other for other in range(index + 1) if segment[other] == mine]
+        expected.append(max(before, key=lambda other: (value[other], -other)))
+    assert highest_so_far(segment, value).tolist() == expected
+
+
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9))), st.sampled_from((1, -1)))
+def test_the_first_and_the_last_place_that_fits(ranges: list[tuple[int, int]], step: int) -> None:
+    start, stop = (np.asarray([each[side] for each in ranges], np.int64) for side in (0, 1))
+    found = first_fitting(start, stop, lambda index, place: (place + index) % 3 == 0, step=step)
+    expected = []
+    for index, (low, high) in enumerate(ranges):
+        fits = [place for place in range(low, high) if (place + index) % 3 == 0]
+        expected.append((fits[0] if step > 0 else fits[-1]) if fits else NOWHERE)
+    assert found.tolist() == expected
+    every = [
+        (index, place) for index, (low, high) in enumerate(ranges) for place in range(low, high)
+    ]
+    beside = [
+        pair
+        for index, place in pairs(start, stop)
+        for pair in zip(index.tolist(), place.tolist(), strict=True)
+    ]
+    assert beside == every

@@ -30,7 +30,7 @@ class Ends:
         """The last row of every acknowledging call. Looked up when first asked for."""
         if self.ops is None:
             highest: dict[int, Op] = {}
-            for phase, op in self.lane.digest.expand(self.stretch):
+            for _at, phase, op in self.lane.digest.expand(self.stretch):
                 if phase == END and acknowledges(op):
                     highest[op.op] = op
             self.ops = list(highest.values())

@@ -49,7 +49,7 @@ class Lane(Machine):
             if stretch.last.offset == last:
                 mine.finished = stretch.last
             else:
-                for phase, op in self.lane.digest.expand(stretch):
+                for _at, phase, op in self.lane.digest.expand(stretch):
                     if phase == END and op.offset == last:
                         mine.finished = op
         return True

@@ -64,7 +64,7 @@ class Lane(Machine):
             if covered == stretch.first.offset:
                 mine.took(stretch.first)
             elif mine.taken_since is None or covered < mine.taken_since.offset:
-                for phase, op in self.lane.digest.expand(stretch):
+                for _at, phase, op in self.lane.digest.expand(stretch):
                     if phase == END and op.offset == covered:
                         mine.took(op)
         return True

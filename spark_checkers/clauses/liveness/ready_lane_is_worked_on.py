@@ -1,6 +1,6 @@
 """LIV-5 over columns: which calls are those of ready lanes is said as for RTY-6, for all at once.
 
-Of these only the late ones, and those that something may excuse, are looked at one by one. Grants that may stand
+Pulls likewise; of them only the late ones are looked at one by one. Grants that may stand
 unused are followed through the rows of the lanes that a client adds for the first time.
 """
 
@@ -12,17 +12,10 @@ from functools import partial
 import numpy as np
 
 from spark_checkers import planting
-from spark_checkers.clauses.retry.other_lanes_go_on import (
-    COLUMNS,
-    Lanes,
-    Ready,
-    Renewals,
-    _granted,
-    _lost_since,
-    ready_calls,
-)
 from spark_checkers.lanes import may_be_by_hand
 from spark_checkers.planting import Changes, Mutant, Trace
+from spark_checkers.presence import by_client, have_threads, were_there
+from spark_checkers.ready import COLUMNS, Lanes, Leases, ready_calls
 from spark_checkers.rows import MS, NEVER, NONE, Findings, Rows, RunContext
 from spark_checkers.segments import NOWHERE, Ints, Mask
 from spark_checkers.twin import CLIENTS, Twin
@@ -31,7 +24,7 @@ from specs.vocabulary import Kind, Outcome
 
 def kernel(rows: Rows, findings: Findings) -> None:
     """What a client did with its lanes, client by client."""
-    lanes = Lanes(rows)
+    lanes = rows.shared(Lanes)
     if len(lanes.adds):
         _calls(rows, lanes, findings)
         _pulls(rows, lanes, Waits(rows, lanes), findings)
@@ -39,7 +32,7 @@ def kernel(rows: Rows, findings: Findings) -> None:
 
 def among_clients(rows: Rows, findings: Findings) -> None:
     """Whom a lane was granted, group by group: leases grow with lanes and time, not with messages."""
-    lanes = Lanes(rows)
+    lanes = rows.shared(Lanes)
     if len(lanes.adds):
         _grants(rows, lanes, Waits(rows, lanes), findings)
 
@@ -89,96 +82,36 @@ class Waits:
 
 
 def _calls(rows: Rows, lanes: Lanes, findings: Findings) -> None:
-    calls = np.flatnonzero(rows.are(Kind.DELIVER) & lanes.named & (rows.offset != NONE))
-    if not len(calls):
+    if not len(lanes.calls):
         return
-    calls = calls[np.lexsort((rows.begin[calls], lanes.group[calls]))]
-    ready = ready_calls(rows, lanes, calls)
-    ready = ready.only(rows.begin[ready.late] < rows.clock_stepped(ready.late))
-    ready = ready.only(_have_threads(rows, lanes, ready))
+    ready = rows.shared(ready_calls)
+    ready = ready.only(have_threads(rows, lanes.client, ready.late))
     until = ready.ready_us + rows.config("schedule_slack_ms", ready.late) * MS
-    needed = (
-        np.minimum(until, rows.started[ready.late])
-        - rows.config("client_lease_ms", ready.late) * MS
+    outlives, renewal = rows.shared(Leases).outlive(
+        ready.lock, ready.last, ready.late, _needed_us(rows, ready.late, until)
     )
-    is_late = rows.started[ready.late] > until
-    needs_renewal = rows.started[ready.lock] < needed
-    plain = ~is_late & ~needs_renewal & _nothing_happened_to(rows, lanes, ready.late)
-    findings.at_stake(ready.late[plain])
-    renewals = Renewals(rows, lanes)
-    for index in np.flatnonzero(~plain).tolist():
-        late, add, pull, before, lock = (
-            int(column[index])
-            for column in (ready.late, ready.add, ready.pull, ready.before, ready.lock)
-        )
-        renewal = NOWHERE
-        if needs_renewal[index]:
-            lease_us = rows.config_of(late).client_lease_ms * MS
-            renewal = renewals.of(lock, before if before != NOWHERE else pull, late, lease_us)
-            if renewal == NOWHERE or rows.started[renewal] < needed[index]:
-                continue
-        if not _was_there(rows, late, add, int(ready.ready_us[index])):
-            continue
-        findings.at_stake_times(late, 1)
-        if is_late[index]:
-            evidence = (add, lock, renewal, pull, before, late)
-            findings.violation([place for place in evidence if place != NOWHERE])
+    there = were_there(rows, lanes.client, ready.late, rows.begin[ready.add], ready.ready_us)
+    counts = outlives & there
+    findings.at_stake(ready.late[counts])
+    broken = counts & (rows.started[ready.late] > until)
+    evidence = (ready.add, ready.lock, renewal, ready.pull, ready.before, ready.late)
+    findings.violated(*(each[broken] for each in evidence))
 
 
-def _by_client(lanes: Lanes, where: Ints) -> list[Ints]:
-    """The indexes of these rows, client by client."""
-    client = lanes.client[where]
-    order = np.argsort(client, kind="stable")
-    return [
-        part for part in np.split(order, np.flatnonzero(np.diff(client[order])) + 1) if len(part)
-    ]
-
-
-def _have_threads(rows: Rows, lanes: Lanes, ready: Ready) -> Mask:
-    """Had the client, at each call, twice as many threads as it had ever added lanes?"""
-    found = np.zeros(len(ready.late), np.bool_)
-    for part in _by_client(lanes, ready.late):
-        first = int(ready.late[part[0]])
-        context = rows.context_of(first)
-        added = np.asarray(context.lanes.get(rows.name_of("client_id", first), ()), np.int64)
-        count = np.searchsorted(added, rows.begin[ready.late[part]], "right")
-        found[part] = 2 * count <= context.info.config.threads
-    return found
-
-
-def _nothing_happened_to(rows: Rows, lanes: Lanes, where: Ints) -> Mask:
-    """Is there no pause, death or leave of the client in the whole run?"""
-    found = np.zeros(len(where), np.bool_)
-    for part in _by_client(lanes, where):
-        first = int(where[part[0]])
-        context, client = rows.context_of(first), rows.name_of("client_id", first)
-        ends = (
-            kind in (Kind.CRASH, Kind.LEAVE) for _, kind in context.client_state.get(client, ())
-        )
-        found[part] = not context.paused.get(client) and not any(ends)
-    return found
-
-
-def _was_there(rows: Rows, late: int, add: int, ready_us: int) -> bool:
-    context, client, now = (
-        rows.context_of(late),
-        rows.name_of("client_id", late),
-        int(rows.begin[late]),
-    )
-    if context.leaving_at(client, rows.name_of("group", late), now):
-        return False
-    if context.client_died_between(client, int(rows.begin[add]), now):
-        return False
-    return not context.paused_since(client, ready_us, now)
+def _needed_us(rows: Rows, late: Ints, until: Ints) -> Ints:
+    """When a grant must have begun, at the earliest, to last until then, or until these rows."""
+    lease_us = rows.config("client_lease_ms", late) * MS
+    return np.minimum(until, rows.started[late]) - lease_us
 
 
 # ---------------------------------------------------------------- not pulled
 
 
 def _pulls(rows: Rows, lanes: Lanes, waits: Waits, findings: Findings) -> None:
+    leases = rows.shared(Leases)
     last, again, life = _pairs(rows, lanes)
-    lock = _granted(rows, lanes, last)
-    kept = (lock >= 0) & ~_lost_since(rows, lanes, lock, again, rows.begin[again])
+    lock = leases.granted(last)
+    kept = (lock >= 0) & ~leases.lost_since(lock, again, rows.begin[again])
     kept &= rows.begin[again] < rows.clock_stepped(again)
     kept &= _calm(rows, lanes, last, again)
     last, again, life, lock = last[kept], again[kept], life[kept], lock[kept]
@@ -187,34 +120,18 @@ def _pulls(rows: Rows, lanes: Lanes, waits: Waits, findings: Findings) -> None:
     )
     last, again, life, lock = last[few], again[few], life[few], lock[few]
     until = rows.ended[last] + rows.config("schedule_slack_ms", again) * MS
-    needed = np.minimum(until, rows.started[again]) - rows.config("client_lease_ms", again) * MS
-    is_late = rows.started[again] > until
-    plain = ~is_late & (rows.started[lock] >= needed) & _nothing_happened_to(rows, lanes, again)
-    findings.at_stake(again[plain])
-    renewals = Renewals(rows, lanes)
-    for index in np.flatnonzero(~plain).tolist():
-        pull, late, add, grant = (
-            int(last[index]),
-            int(again[index]),
-            int(life[index]),
-            int(lock[index]),
-        )
-        evidence = [add, grant, pull, late]
-        lease_us = rows.config_of(late).client_lease_ms * MS
-        until_us = int(until[index]) + (
-            waits.us(late, int(rows.ended[pull])) if is_late[index] else 0
-        )
-        needed_us = min(until_us, int(rows.started[late])) - lease_us
-        if rows.started[grant] < needed_us:
-            renewal = renewals.of(grant, pull, late, lease_us)
-            if renewal == NOWHERE or rows.started[renewal] < needed_us:
-                continue
-            evidence.append(renewal)
-        if not _was_there(rows, late, add, int(rows.ended[pull])):
-            continue
-        findings.at_stake_times(late, 1)
-        if rows.started[late] > until_us and not waits.last_still(late):
-            findings.violation(evidence, name="not-pulled")
+    for index in np.flatnonzero(rows.started[again] > until).tolist():
+        until[index] += waits.us(int(again[index]), int(rows.ended[last[index]]))
+    outlives, renewal = leases.outlive(lock, last, again, _needed_us(rows, again, until))
+    there = were_there(rows, lanes.client, again, rows.begin[life], rows.ended[last])
+    counts = outlives & there
+    findings.at_stake(again[counts])
+    for index in np.flatnonzero(counts & (rows.started[again] > until)).tolist():
+        if not waits.last_still(int(again[index])):
+            evidence = (life[index], lock[index], last[index], again[index], renewal[index])
+            findings.violation(
+                [int(place) for place in evidence if place != NOWHERE], name="not-pulled"
+            )
 
 
 def _pairs(rows: Rows, lanes: Lanes) -> tuple[Ints, Ints, Ints]:
@@ -238,7 +155,7 @@ def _pairs(rows: Rows, lanes: Lanes) -> tuple[Ints, Ints, Ints]:
 def _calm(rows: Rows, lanes: Lanes, last: Ints, again: Ints) -> Mask:
     """Had nothing disturbed the group life from shortly before the end of these last pulls on, as of the next ones?"""
     found = np.ones(len(again), np.bool_)
-    for part in _by_client(lanes, again):
+    for part in by_client(lanes.client[again]):
         context = rows.context_of(int(again[part[0]]))
         if context.disturbed:
             seqs, untils = (

@@ -151,7 +151,9 @@ class Lane(Machine):
             if isinstance(each, Stretch):
                 if each.first.offset <= offset < each.stop:
                     ops = self.lane.digest.expand(each)
-                    return next(op for phase, op in ops if phase == BEGIN and op.offset == offset)
+                    return next(
+                        op for _at, phase, op in ops if phase == BEGIN and op.offset == offset
+                    )
             elif each.offset == offset:
                 return each
         return None
