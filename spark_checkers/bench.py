@@ -13,6 +13,7 @@ import tempfile
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +23,10 @@ import psutil
 from spark_checkers import engine
 from spark_checkers.catalogue import applicable, kernels
 from spark_checkers.generate import generate
+from spark_checkers.in_sql import CLAUSES, InDuckDB
 from spark_checkers.layout import sort_on_spark
 from spark_checkers.ordered import is_by_queue, row_groups
+from spark_checkers.rows import MS
 from spark_checkers.session import DEFAULT_MEMORY, open_session
 from spark_checkers.twin import needed
 from spark_checkers.writing import BY_SEQ
@@ -32,6 +35,7 @@ from specs.errors import InorderError
 from specs.history.clock import host_clock
 from specs.history.runinfo import write_runinfo
 from specs.history.store import History, open_history
+from specs.profiles import Profile
 from specs.verdicts import engine as python_engine
 
 MIB = 1 << 20
@@ -113,6 +117,26 @@ def scan(session: Any, history: History) -> None:
     rows.select(F.bit_xor(F.xxhash64(*columns))).collect()
 
 
+def six_clauses(history: History, profile: Profile, rows: int, times: int) -> list[Figure]:
+    """Each clause that there is in SQL alone, summed: by DuckDB, and with --engine arrow; on the same cores."""
+    base = InDuckDB(
+        history.parquet, history.info.config.broker_lease_ms * MS, len(os.sched_getaffinity(0))
+    )
+
+    def sums(what: str, judge: Callable[[str], object]) -> Figure:
+        each = [measure(what, rows, times, partial(judge, clause)) for clause in CLAUSES]
+        peak = max(figure.peak_mib for figure in each)
+        return Figure(what, rows, sum(figure.seconds for figure in each), peak)
+
+    return [
+        sums("six clauses in SQL, by DuckDB", base.violations),
+        sums(
+            "the same six, --engine arrow",
+            lambda clause: engine.judge_here(history, profile, {"clauses": [clause]}),
+        ),
+    ]
+
+
 def history_of(folder: Path, events: int, seed: int) -> History:
     generate(folder, events, seed)
     return open_history(folder)
@@ -137,6 +161,9 @@ def history_of(folder: Path, events: int, seed: int) -> History:
 @click.option("--master", metavar="URL")
 @click.option("--memory", default=DEFAULT_MEMORY, show_default=True, help="Of Spark's driver.")
 @click.option(
+    "--duckdb", "in_sql", is_flag=True, help="Measure six clauses in SQL as well, by DuckDB."
+)
+@click.option(
     "--by-seq",
     "shuffled",
     is_flag=True,
@@ -150,6 +177,7 @@ def main(
     times: int,
     master: str | None,
     memory: str,
+    in_sql: bool,
     shuffled: bool,
 ) -> None:
     """Time, events per second and peak memory of a check, beside a plain scan of the same columns."""
@@ -186,6 +214,8 @@ def main(
                 lambda: engine.judge_here(big, profile, {}),
             )
         )
+        if in_sql:
+            figures += six_clauses(big, profile, rows, times)
         if shuffled and is_by_queue(big.parquet):
             by_seq = Path(scratch) / "seq"
             write_runinfo(by_seq, big.info)

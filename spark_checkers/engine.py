@@ -61,7 +61,7 @@ def judge(history: History, profile: Profile, options: Mapping[str, Any] | None 
     """Judge a stored history on Spark.
 
     options: floor, require_exercised and clauses as for the Python engine; findings, a folder to which all findings
-    are written as Parquet; master, the Spark master (local by default); memory, the driver's ("4g"); session, a
+    are written as Parquet; master, the Spark master (local by default); memory, see `open_session`; session, a
     SparkSession to use; scratch, a folder that all of Spark's workers can write. Workers of another master than a local
     one read the history by Spark, with shuffles, unless there is such a folder: then by path, without. Raises
     HistoryError for a history that can't be read, UsageError where there is no Java, TargetMisbehaved where Spark does
@@ -71,9 +71,10 @@ def judge(history: History, profile: Profile, options: Mapping[str, Any] | None 
     for path in history.parquet:
         check_parquet(path)
     session = options.get("session") or open_session(
-        options.get("master"), memory=options.get("memory") or "4g"
+        options.get("master"), memory=options.get("memory")
     )
-    if not is_local(session) and not options.get("scratch"):
+    by_uri = bool(history.uri) and not history.parquet
+    if by_uri or (not is_local(session) and not options.get("scratch")):
         return _judged_elsewhere(history, profile, options, session)
     return _judged(history, profile, options, OnSpark(session))
 
@@ -82,13 +83,13 @@ def _judged_elsewhere(
     history: History, profile: Profile, options: Mapping[str, Any], session: Any
 ) -> Verdict:
     """On workers that may be on other machines: by Spark's own file systems and shuffles."""
-    from spark_checkers.frames import JudgedRows, conform
+    from spark_checkers.frames import JudgedRows, conform, read_rows
 
     ship(session)
     if history.parquet:
-        frame = session.read.option("mergeSchema", True).parquet(
-            *(str(path) for path in history.parquet)
-        )
+        frame = read_rows(session, *(str(path) for path in history.parquet))
+    elif history.uri:
+        frame = read_rows(session, f"{history.uri.rstrip('/')}/history/*.parquet")
     else:
         frame = session.createDataFrame(rows_to_table(history.loaded))
     chosen = chosen_by(options)
@@ -138,7 +139,7 @@ def examine(
 ) -> Examination:
     """What a pass over the history finds, clause by clause.
 
-    clauses: whose tallies and witnesses are wanted, by default all; the passes judge all of them side by side.
+    clauses: which to judge, by default all.
     findings: a folder for all findings; scratch: one that every task can write.
     """
     missing = {clause.id for clause in all_clauses()} - {twin.id for twin in all_twins()}
@@ -301,7 +302,7 @@ class _Examiner:
 
     def examine(self, clauses: Sequence[Clause]) -> Examination:
         seen = facts.look(self.jobs, self.paths, self.history.info)
-        self._judge(seen.runs)
+        self._judge(seen.runs, {clause.id for clause in clauses})
         tallies = tallies_of(
             clauses, self.history.info, self.sums, seen, partial(fetch, self.paths)
         )
@@ -318,8 +319,9 @@ class _Examiner:
 
     # ---- the passes
 
-    def _judge(self, runs: Runs) -> None:
-        wanted = [Together(*each) for each in grouped(applicable(self.history.info))]
+    def _judge(self, runs: Runs, chosen: set[str]) -> None:
+        twins = [twin for twin in applicable(self.history.info) if twin.id in chosen]
+        wanted = [Together(*each) for each in grouped(twins)]
         queues = next((each for each in wanted if each.grouping == QUEUES), Together(QUEUES, ()))
         picks = tuple(each for each in wanted if each.twins[0].pick is not None)
         others = tuple(each for each in wanted if each not in picks and each is not queues)

@@ -96,8 +96,17 @@ def read_history(path: str, session: Any = None) -> tuple[Any, RunInfo]:
     except Exception as error:  # whatever a file system, py4j or JSON says about a file
         reason = str(error).strip().splitlines()[0]
         raise HistoryError(f"{place}/run.json can't be read: {reason}") from error
-    files = session.read.option("mergeSchema", True)  # some may lack columns that may be null
-    return conform(files.parquet(f"{place}/history/*.parquet")), info
+    return conform(read_rows(session, f"{place}/history/*.parquet")), info
+
+
+def read_rows(session: Any, *paths: str) -> Any:
+    """Parquet files of history rows, by Spark. Raises HistoryError, with one sentence, where they can't be read."""
+    try:
+        # Some may lack columns that may be null.
+        return session.read.option("mergeSchema", True).parquet(*paths)
+    except Exception as error:  # whatever a file system, py4j or Spark Connect says about a place
+        reason = str(error).strip().splitlines()[0]
+        raise HistoryError(f"Spark can't read {paths[0]}: {reason}") from error
 
 
 def write_history(rows: Any, path: str, run: RunInfo) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property, partial
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -153,6 +154,7 @@ class Digest:
         self.lane: Ints = rows.lane[self.row]
         self.kind = rows.kind[self.row]
         self._expanded: dict[int, Sequence[Event]] = {}
+        self._split: dict[int, Sequence[tuple[Sequence[Event], Stretch | None]]] = {}
         self._room = EXPANDED_ROWS
         self._fold()
 
@@ -332,6 +334,27 @@ class Digest:
                 self._expanded[start] = found
         return found
 
+    def split(self, stretch: Stretch) -> Sequence[tuple[Sequence[Event], Stretch | None]]:
+        """A stretch in parts: begins and ends of its first calls (one, two, four, ...), and the stretch of the rest."""
+        start = stretch.events[0]
+        found = self._split.get(start)
+        if found is None:
+            events = self.expand(stretch)
+            begun = [op for _at, what, op in events if what == BEGIN]
+            calls = [0]
+            calls += [at for at in range(1, len(begun)) if begun[at].op != begun[at - 1].op]
+            cuts = [0]
+            while 2 * cuts[-1] + 1 < len(calls):
+                cuts.append(2 * cuts[-1] + 1)
+            rows = [*(calls[cut] for cut in cuts), len(begun)]
+            found = []
+            for (low, high), cut in zip(pairwise(rows), [*cuts[1:], None], strict=True):
+                rest = None if cut is None else _rest(stretch, begun[high:], cut, start + 2 * high)
+                found.append((events[2 * low : 2 * high], rest))
+            if start in self._expanded:
+                self._split[start] = found
+        return found
+
     @cached_property
     def _items(self) -> npt.NDArray[Any]:
         """Of every event that is an item of its own (phase, op), of every stretch (STRETCH, it); else nothing."""
@@ -376,6 +399,20 @@ class Digest:
                 )
                 found.asides = self.ops(aside[low:high])
             yield found
+
+
+def _rest(stretch: Stretch, begun: Sequence[Op], cut: int, start: int) -> Stretch:
+    """What is left of a stretch without its first calls. begun: the rows of the calls that are left; start: where."""
+    finished = stretch.finished_to if begun[0].manual else stretch.stop
+    return stretch._replace(
+        first=begun[0],
+        calls=stretch.calls - cut,
+        rows=len(begun),
+        finished_to=max(begun[0].offset, finished),
+        earliest_us=min(op.started for op in begun),
+        latest_us=max(op.started for op in begun),
+        events=(start, stretch.events[1]),
+    )
 
 
 class LaneItems:
@@ -524,6 +561,19 @@ def _run_machines(
             findings.at_stake_times(lane.place, state.stakes)
 
 
+def _call_by_call(state: Machine, parts: Sequence[tuple[Sequence[Event], Stretch | None]]) -> None:
+    """Go through a stretch that the machine doesn't take whole, until it takes what is left of it."""
+    begins, ends = state.begins, state.ends
+    for events, rest in parts:
+        for at, phase, op in events:
+            state.now = at
+            (ends if phase == END else begins)(op)
+        if rest is not None:
+            state.now = rest.first.begin
+            if state.takes(rest):
+                return
+
+
 def run_lane(state: Machine, lane: LaneItems, until: int) -> None:
     """Lead a machine through a lane, up to the seq `until`."""
     begins, ends, takes = state.begins, state.ends, state.takes
@@ -546,16 +596,17 @@ def run_lane(state: Machine, lane: LaneItems, until: int) -> None:
             while inside < len(asides) and asides[inside].begin < item.last.end:
                 inside += 1
             state.inside = asides[aside:inside]
-            if until < NEVER or not takes(item):
-                events = lane.digest.expand(item)
-                if state.inside:
+            if state.inside or until < NEVER:
+                if until < NEVER or not takes(item):
                     more = [(op.begin, BEGIN, op) for op in state.inside]
-                    events = sorted([*events, *more], key=lambda event: event[:2])
-                for at, phase, op in events:
-                    if at >= until:
-                        return
-                    state.now = at
-                    (ends if phase == END else begins)(op)
+                    events = [*lane.digest.expand(item), *more]
+                    for at, phase, op in sorted(events, key=lambda event: event[:2]):
+                        if at >= until:
+                            return
+                        state.now = at
+                        (ends if phase == END else begins)(op)
+            elif not takes(item):
+                _call_by_call(state, lane.digest.split(item))
             aside = inside
     for op in asides[aside:]:
         state.now = op.begin

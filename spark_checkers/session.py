@@ -34,12 +34,12 @@ def java() -> Path | None:
 
 
 def open_session(
-    master: str | None = None, *, memory: str = DEFAULT_MEMORY, scratch: Path | None = None
+    master: str | None = None, *, memory: str | None = None, scratch: Path | None = None
 ) -> Any:
     """The process's Spark session (`pyspark.sql.SparkSession`); made at the first call.
 
     master: a Spark master URL, local by default. memory: of the driver, which is all there is in local mode, and of
-    each executor elsewhere.
+    each executor elsewhere; where nobody says, 4g in local mode, and elsewhere what Spark's own settings say.
     scratch: where shuffles are written. Raises Unavailable where there is no Java, UsageError where the
     master is no master, and TargetMisbehaved where Java is there and Spark does not start.
     """
@@ -75,10 +75,8 @@ def _is_here(master: str) -> bool:
     return master.startswith("local") or "127.0.0.1" in master or "localhost" in master
 
 
-def _settings(memory: str, scratch: Path | None, master: str) -> Mapping[str, str]:
+def _settings(memory: str | None, scratch: Path | None, master: str) -> Mapping[str, str]:
     settings = {
-        "spark.driver.memory": memory,
-        "spark.executor.memory": memory,
         "spark.ui.enabled": "false",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.execution.arrow.maxRecordsPerBatch": str(1 << 16),
@@ -89,6 +87,10 @@ def _settings(memory: str, scratch: Path | None, master: str) -> Mapping[str, st
         "spark.ui.showConsoleProgress": "false",
         "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_log_settings()} -XX:+UseParallelGC",
     }
+    if memory is None and master.startswith("local"):
+        memory = DEFAULT_MEMORY
+    if memory is not None:
+        settings |= {"spark.driver.memory": memory, "spark.executor.memory": memory}
     if _is_here(master):
         settings |= {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
     if master.startswith("local"):

@@ -69,6 +69,11 @@ def expanded(lane: object, stretch: Stretch) -> list:
         min(op.started for op in begun),
         max(op.started for op in begun),
     )
+    parts = lane.digest.split(stretch)
+    assert [event for part, _rest in parts for event in part] == events
+    for number, (_part, rest) in enumerate(parts):
+        left = [event for part, _rest in parts[number + 1 :] for event in part]
+        assert left == ([] if rest is None else expanded(lane, rest))
     return events
 
 

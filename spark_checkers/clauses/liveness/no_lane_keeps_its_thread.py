@@ -7,12 +7,23 @@ from functools import partial
 import numpy as np
 
 from spark_checkers.planting import Changes, Mutant, Trace
-from spark_checkers.rows import KINDS, MS, NEVER, NO_TEXT, NONE, Findings, Rows, RunContext
+from spark_checkers.rows import (
+    KINDS,
+    MS,
+    NEVER,
+    NO_TEXT,
+    NONE,
+    OUTCOMES,
+    Findings,
+    Rows,
+    RunContext,
+)
 from spark_checkers.segments import Ints, Mask, dense
 from spark_checkers.twin import CLIENTS, Twin
 from specs.vocabulary import Kind, Outcome
 
 BEGIN, END = 0, 1
+OK = OUTCOMES.index(Outcome.OK)
 
 
 class Waiting:
@@ -113,7 +124,7 @@ class Group:
 
     def _answered(self, mine: dict[int, Waiting], client: int, lane: int, place: int) -> None:
         rows = self.rows
-        if not rows.ended_as(Outcome.OK)[place]:
+        if rows.outcome[place] != OK:
             self._out_of_line(mine, lane)
             return
         before = self.granted.get((client, lane))

@@ -8,7 +8,7 @@ import numpy as np
 
 from spark_checkers.planting import Changes, Mutant, Planted, Trace
 from spark_checkers.rows import NEVER, NO_TEXT, NONE, Findings, Rows
-from spark_checkers.segments import Ints, dense, positions
+from spark_checkers.segments import Ints, Mask, dense, positions
 from spark_checkers.stored import broker_died, halves
 from spark_checkers.stored import refused as certainly_refused
 from spark_checkers.twin import Twin
@@ -42,17 +42,17 @@ def kernel(rows: Rows, findings: Findings) -> None:
     time = np.where(ended[where], rows.end[where], rows.begin[where])
     order = np.lexsort((time, key))
     where, key = where[order], key[order]
+    stored = rows.ended_as(Outcome.OK) & (rows.offset != NONE) & ended
     for part in np.split(where, positions(np.diff(key) != 0) + 1):
-        _one_key(rows, findings, part, refused)
+        _one_key(rows, findings, part, refused, stored)
 
 
-def _one_key(rows: Rows, findings: Findings, sends: Ints, refused: Ints) -> None:
+def _one_key(rows: Rows, findings: Findings, sends: Ints, refused: Mask, stored: Mask) -> None:
     message, number, attempt = (
         rows.text("message_id"),
         rows.number("key_seq"),
         rows.number("attempt"),
     )
-    stored = rows.ended_as(Outcome.OK) & (rows.offset != NONE) & (rows.end < NEVER)
     waiting: dict[int, list[int]] = {}
     unclear: set[int] = set()
     highest: dict[int, int] = {}
