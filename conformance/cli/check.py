@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -14,14 +15,23 @@ from conformance.cli.options import (
     reporting_options,
 )
 from conformance.cli.people import tell
+from specs.history.elsewhere import is_elsewhere
 from specs.history.files import STDIN, STDIN_NAME
 from specs.verdicts.baseline import Baseline
 
 
+class Source(click.Path):
+    """A path, `-`, or the URI of a history on another file system."""
+
+    def __init__(self) -> None:
+        super().__init__(path_type=Path, allow_dash=True)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        return str(value) if is_elsewhere(value) else super().convert(value, param, ctx)
+
+
 @click.command(name="check")
-@click.argument(
-    "history", metavar="HISTORY|FILE|-", type=click.Path(path_type=Path, allow_dash=True)
-)
+@click.argument("history", metavar="HISTORY|FILE|URI|-", type=Source())
 @click.option(
     "--engine",
     metavar="NAME",
@@ -67,7 +77,7 @@ from specs.verdicts.baseline import Baseline
 @baseline_option
 @reporting_options
 def command(
-    history: Path,
+    history: Path | str,
     engine: str,
     profile: str | None,
     clauses: tuple[str, ...],
@@ -78,9 +88,10 @@ def command(
     baseline: Baseline | None,
     reporting: Reporting,
 ) -> int:
-    """Judge a history: the folder HISTORY, a FILE, or what comes on stdin (-).
+    """Judge a history: the folder HISTORY, a FILE, a URI as s3://bucket/history, or what comes on stdin (-).
 
-    A FILE holds the text notation, JSON lines or one Parquet table; stdin one of the first two. What was promised is
+    A FILE holds the text notation, JSON lines or one Parquet table; stdin one of the first two. A URI is read by way of
+    a copy, or with --engine spark or --master by Spark where it lies. What was promised is
     said by --profile, by the history, or clause by clause with --clause.
 
     \b
@@ -96,14 +107,14 @@ def command(
         findings=findings,
         baseline=baseline,
     )
-    opened = seam.open_source(history)
     named = STDIN_NAME if str(history) == STDIN else str(history)
-    for note in opened.notes:
-        tell(note)
-    reporting.tell(f"judging {named} with the engine {question.engine_for(opened)}")
-    verdict = seam.judge(history, opened, question, out=out, name=reporting.name)
-    reporting.show(verdict, opened)
-    reporting.add_to_allure(verdict, opened)
+    with seam.opened(history, question) as opened:
+        for note in opened.notes:
+            tell(note)
+        reporting.tell(f"judging {named} with the engine {question.engine_for(opened)}")
+        verdict = seam.judge(history, opened, question, out=out, name=reporting.name)
+        reporting.show(verdict, opened)
+        reporting.add_to_allure(verdict, opened)
     if findings is not None:
         reporting.tell(f"all findings: {findings / 'findings.parquet'}")
     if out is not None:

@@ -9,8 +9,8 @@ import difflib
 import shutil
 import sys
 import tempfile
-from collections.abc import Sequence
-from contextlib import nullcontext
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -34,6 +34,7 @@ from specs.clauses.catalogue import (
     meant_by,
 )
 from specs.errors import UsageError
+from specs.history import elsewhere
 from specs.history.files import STDIN, STDIN_NAME, open_any
 from specs.history.runinfo import RunInfo, read_runinfo
 from specs.history.store import History
@@ -235,7 +236,7 @@ class Question:
         claims.update((clause, claim) for clause, claim in own.items() if claim.status == "allowed")
         return replace(self.profile, claims=claims)
 
-    def again(self, source: Path, engine_name: str, profile: Profile) -> str:
+    def again(self, source: Path | str, engine_name: str, profile: Profile) -> str:
         """The command that asks the same."""
         named = () if self.names_some and self.profile is None else ("--profile", profile.name)
         alone = (rule for rule in self.rules if meant_by(rule) not in self.clauses)
@@ -304,13 +305,27 @@ def clause_of(text: str) -> str:
     raise UsageError(f"there is no clause {text}; {hint}")
 
 
+@contextmanager
+def opened(source: Path | str, asked: Question) -> Iterator[History]:
+    """The history that is asked about, while the block runs. Raises HistoryError (exit 64).
+
+    Of a URI only the description is read here where Spark, by name or with a master, reads the rows.
+    """
+    if isinstance(source, Path):
+        yield open_source(source)
+        return
+    by_spark = asked.engine == "spark" or (asked.engine is None and asked.master is not None)
+    with elsewhere.opened(source, rows=not by_spark) as history:
+        yield history
+
+
 def open_source(source: Path) -> History:
     """A history's folder, a file, or `-`. Raises HistoryError (exit 64)."""
     return open_any(source, lambda: sys.stdin.buffer.read())
 
 
 def judge(
-    source: Path, history: History, asked: Question, *, out: Path | None, name: str = ""
+    source: Path | str, history: History, asked: Question, *, out: Path | None, name: str = ""
 ) -> VerdictView:
     """Judge a history that was opened. out: where the verdict and its reports are kept; None: nowhere.
 
@@ -334,7 +349,8 @@ def judge(
     )
     verdict = told_by(asked.baseline, verdict)
     if out is None:
-        seen = view(verdict, folder=source, events=rows_in(history))
+        folder = source if isinstance(source, Path) else None
+        seen = view(verdict, folder=folder, events=rows_in(history))
         return replace(seen, occasion=over())
     return save(verdict, out, history=history, events=rows_in(history), occasion=over())
 

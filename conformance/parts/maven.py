@@ -33,17 +33,19 @@ _POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
 """
 _DEPENDENCY = (
     "    <dependency><groupId>{group}</groupId>"
-    "<artifactId>{artifact}</artifactId><version>{version}</version></dependency>"
+    "<artifactId>{artifact}</artifactId><version>{version}</version>{without}</dependency>"
 )
+_WITHOUT = "<exclusions><exclusion><groupId>{}</groupId><artifactId>{}</artifactId></exclusion></exclusions>"
 
 
 @dataclass(frozen=True, slots=True)
 class Artifact:
-    """What Maven is asked for, with all that it needs itself."""
+    """What Maven is asked for, with all that it needs itself; without: but for this, as `GROUP:NAME`."""
 
     group: str
     name: str
     version: str
+    without: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +91,12 @@ class JarSet:
 
     def _pom(self) -> str:
         lines = (
-            _DEPENDENCY.format(group=each.group, artifact=each.name, version=each.version)
+            _DEPENDENCY.format(
+                group=each.group,
+                artifact=each.name,
+                version=each.version,
+                without=_WITHOUT.format(*each.without.split(":")) if each.without else "",
+            )
             for each in self.artifacts
         )
         return _POM.format(name=self.name, dependencies="\n".join(lines))

@@ -298,7 +298,7 @@ def count_events(folder: Path) -> int | None:
 def rows_in(history: History) -> int:
     """The number of rows of an open history; of Parquet files only the footers are read."""
     if not history.parquet:
-        return len(history.loaded)
+        return len(history.loaded) or history.events
     return sum(int(parquet.ParquetFile(path).metadata.num_rows) for path in history.parquet)
 
 

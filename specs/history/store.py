@@ -31,7 +31,9 @@ class History:
     """An opened history. cut: a recorder died before it closed its journal; `why_cut` names the journals.
 
     notes: what was assumed about it because nothing says so, a sentence each, for whoever asked. is_a_file: it is a
-    file of rows (or a pipe), and no run's folder: what else lies in `folder` may be anybody's.
+    file of rows (or a pipe), and no run's folder: what else lies in `folder` may be anybody's. uri: where it lies, if
+    that is another file system: `folder` then holds a copy, or nothing but the description, and `events` says how many
+    rows there are.
     """
 
     folder: Path
@@ -42,6 +44,8 @@ class History:
     verdict: dict[str, Any] | None = field(default=None, repr=False)
     notes: tuple[str, ...] = ()
     is_a_file: bool = False
+    uri: str = ""
+    events: int = 0
 
     @property
     def cut(self) -> bool:

@@ -1,23 +1,22 @@
 """A standalone master and two workers, as processes of this machine: the same verdict as without Spark.
 
-It runs in a process of its own, because a process has one Spark session and the other tests' is local.
+Each check runs in a process of its own, because a process has one Spark session and the other tests' is local.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import re
-import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
-import pyspark
 import pytest
+from cluster import Cluster, running
 from conftest import SPARK
+from object_store import ObjectStore
 
 from spark_checkers import engine
 from spark_checkers.generate import generate, plan_defect
@@ -26,97 +25,109 @@ from specs import profiles
 from specs.history.store import open_history
 
 pytestmark = [*SPARK, pytest.mark.long, pytest.mark.timeout(1500)]
-HOME = Path(pyspark.__file__).parent
 EVENTS = 30_000
-READY_S = 240
-JUDGE = """
-import json, sys
-from pathlib import Path
-from spark_checkers import engine
-from specs import profiles
-from specs.history.store import open_history
-
-verdict = engine.judge(
-    open_history(Path(sys.argv[1])), profiles.load("reference"), {"master": sys.argv[2], "memory": "1g"}
-)
-print(json.dumps(verdict.to_json()))
-"""
+CHECK_S = 1200
+MEMORY = "spark.executor.memory 1g\nspark.driver.memory 1g\n"
 
 
-def start(folder: Path, name: str, *arguments: str) -> tuple[subprocess.Popen[bytes], Path]:
-    """A daemon of Spark's in a process group of its own, for `spark-class` leaves a shell beside it."""
-    log = folder / f"{name}.log"
-    environment = {
-        **os.environ,
-        "SPARK_HOME": str(HOME),
-        "SPARK_LOCAL_IP": "127.0.0.1",
-        "SPARK_DAEMON_MEMORY": "256m",
-        "SPARK_NO_DAEMONIZE": "1",
-    }
-    with log.open("wb") as out:
-        process = subprocess.Popen(
-            [str(HOME / "bin" / "spark-class"), *arguments],
-            env=environment,
-            stdout=out,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
-    return process, log
-
-
-def said(log: Path, pattern: str) -> str:
-    """What a daemon's log says, once it says it."""
-    until = time.monotonic() + READY_S
-    while time.monotonic() < until:
-        found = re.search(pattern, log.read_text(errors="replace"))
-        if found:
-            return found.group(1)
-        time.sleep(0.5)
-    raise AssertionError(f"{log.name}: {log.read_text(errors='replace')[-2000:]}")
+@pytest.fixture(scope="module", autouse=True)
+def _needs_java() -> None:
+    if java() is None:
+        pytest.skip(NO_JAVA)
 
 
 @pytest.fixture(scope="module")
-def master(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The URL of a master with two workers of one core each."""
-    if java() is None:
-        pytest.skip(NO_JAVA)
-    folder = tmp_path_factory.mktemp("cluster")
-    deploy = "org.apache.spark.deploy"
-    host = ("--host", "127.0.0.1", "--webui-port", "0")
-    started = [start(folder, "master", f"{deploy}.master.Master", *host, "--port", "0")]
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    with running(tmp_path_factory.mktemp("cluster")) as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObjectStore]:
+    with ObjectStore(tmp_path_factory.mktemp("store")) as started:
+        yield started
+
+
+def generated(folder: Path, defect: str | None) -> Path:
+    generate(
+        folder,
+        EVENTS,
+        7,
+        change=None if defect is None else plan_defect(defect, EVENTS, 7, edge="file"),
+    )
+    return folder
+
+
+def check(source: str | Path, *options: str, environment: dict[str, str]) -> subprocess.Popen[str]:
+    """`inorder check`, begun."""
+    command = [sys.executable, "-m", "conformance.cli.main", "check", str(source), *options]
+    return subprocess.Popen(
+        [*command, "--profile", "reference", "--format", "json"],
+        env={**os.environ, **environment},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def verdict_of(begun: subprocess.Popen[str]) -> dict[str, Any]:
+    """What a check says, but for the engine that found it and the command that asks again."""
     try:
-        url = said(started[0][1], r"Starting Spark master at (spark://\S+)")
-        for name in ("one", "two"):
-            work = ("-c", "1", "-m", "1500m", "-d", str(folder / name))
-            started.append(start(folder, name, f"{deploy}.worker.Worker", *host, *work, url))
-        for _process, log in started[1:]:
-            said(log, r"(Successfully registered with master)")
-        yield url
+        out, err = begun.communicate(timeout=CHECK_S)
     finally:
-        for process, _log in started:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
+        begun.kill()
+    assert begun.returncode in (0, 1), err[-3000:]
+    said: dict[str, Any] = json.loads(out)
+    assert said.pop("tool")["engine"] == "spark"
+    said.pop("replay")
+    return said
+
+
+def expected(history: Path) -> dict[str, Any]:
+    verdict = engine.judge_here(open_history(history), profiles.load("reference"), {}).to_json()
+    for name in ("tool", "replay"):
+        verdict.pop(name)
+    told: dict[str, Any] = json.loads(json.dumps(verdict))
+    return told
+
+
+def settings(folder: Path) -> dict[str, str]:
+    """Spark's own settings, as its users have them."""
+    (folder / "spark-defaults.conf").write_text(MEMORY)
+    return {"SPARK_CONF_DIR": str(folder)}
 
 
 @pytest.mark.parametrize("defect", [None, "commit-rewinds"])
 def test_a_cluster_gives_the_verdict_of_one_process(
-    tmp_path: Path, master: str, defect: str | None
+    tmp_path: Path, cluster: Cluster, defect: str | None
 ) -> None:
-    planting = None if defect is None else plan_defect(defect, EVENTS, 7, edge="file")
-    generate(tmp_path / "h", EVENTS, 7, change=planting)
-    done = subprocess.run(
-        [sys.executable, "-c", JUDGE, str(tmp_path / "h"), master],
-        capture_output=True,
-        text=True,
-        timeout=1200,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    found = json.loads(done.stdout.splitlines()[-1])
-    expected = engine.judge_here(
-        open_history(tmp_path / "h"), profiles.load("reference"), {}
-    ).to_json()
-    assert (found.pop("tool"), expected.pop("tool")) == ({"engine": "spark"}, {"engine": "arrow"})
-    assert found == json.loads(json.dumps(expected))
+    history = generated(tmp_path / "h", defect)
+    found = verdict_of(check(history, "--master", cluster.url, environment=settings(tmp_path)))
+    assert found == expected(history)
     refuted = [each["id"] for each in found["clauses"] if each["verdict"] == "refuted"]
     assert refuted == ([] if defect is None else ["CMT-4"])
+
+
+def test_a_history_in_an_object_store_is_judged_where_it_lies(
+    tmp_path: Path, cluster: Cluster, store: ObjectStore
+) -> None:
+    history = generated(tmp_path / "h", "commit-rewinds")
+    place = store.put(history, "judged")
+    environment = store.environment_with(MEMORY)
+    found = verdict_of(check(place, "--master", cluster.url, environment=environment))
+    assert found == expected(history)
+
+
+def test_a_worker_that_dies_in_the_middle_changes_nothing(
+    tmp_path: Path, store: ObjectStore
+) -> None:
+    history = generated(tmp_path / "h", "commit-rewinds")
+    place = store.put(history, "outlived")
+    (tmp_path / "cluster").mkdir()
+    with running(tmp_path / "cluster") as own:
+        environment = store.environment_with(MEMORY)
+        begun = check(place, "--master", own.url, environment=environment)
+        own.kill_a_worker()
+        assert begun.poll() is None
+        found = verdict_of(begun)
+    assert found == expected(history)

@@ -265,3 +265,27 @@ def test_a_history_without_a_profile_is_judged_by_none(run: Run, tmp_path: Path,
         assert way in said
     assert run("check", path, "--profile", "reference").exit_code == 1
     assert run("check", path, "--clause", "LSE-1").exit_code == 1
+
+
+# ------------------------------------------------------------------------------------------ a URI
+
+
+@pytest.mark.parametrize("engine", ["python", "arrow"])
+def test_a_history_on_another_file_system_has_the_same_verdict(
+    run: Run, tmp_path: Path, engine: str
+) -> None:
+    info, rows = parse_history(TWO_OWNERS)
+    write_history(tmp_path / "h", info, rows)
+    asked = ("--clause", "LSE-1", "--engine", engine, "--format", "json")
+    here, there = (
+        run("check", str(source), *asked) for source in (tmp_path / "h", f"file://{tmp_path / 'h'}")
+    )
+    assert (here.exit_code, there.exit_code) == (1, 1), there.output
+    assert verdicts(there) == verdicts(here) == {"LSE-1": "refuted"}
+    again = json.loads(there.stdout)["replay"]
+    assert again == f"inorder check file://{tmp_path / 'h'} --engine {engine} --clause LSE-1"
+
+
+def test_a_place_that_nobody_can_read_is_one_sentence(run: Run) -> None:
+    result = run("check", "nowhere://bucket/history", "--clause", "LSE-1")
+    assert "nowhere://bucket/history can't be read" in sentence(result)
