@@ -168,8 +168,9 @@ def _asks_again(rows: Rows, where: Ints) -> Mask:
 def _last_try(rows: Rows, where: Ints) -> Mask:
     """Was it a suspension after which the message is given up?"""
     limit, times = rows.config("max_reconsume_times", where), rows.number("reconsume_times")[where]
-    found: Mask = rows.ended_as(*LISTENER_SUSPENDS)[where]
-    return found & (limit >= 0) & ((times == NONE) | (times >= limit))
+    suspended = rows.ended_as(*LISTENER_SUSPENDS)[where]
+    found: Mask = suspended & (limit >= 0) & ((times == NONE) | (times >= limit))
+    return found
 
 
 def _rests(rows: Rows, other: Ints, late: Ints, until: Ints) -> Mask:
