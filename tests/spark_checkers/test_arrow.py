@@ -19,6 +19,7 @@ from spark_checkers.hashing import of_texts
 from spark_checkers.jobs import InProcesses
 from spark_checkers.trace_mutants import DEFECTS, plant, spread
 from specs import profiles
+from specs.clauses.catalogue import all_clauses
 from specs.history.row import Row
 from specs.history.runinfo import RunInfo
 from specs.history.store import rows_to_table, write_history
@@ -127,6 +128,20 @@ def test_every_finding_is_written(tmp_path: Path, here: InProcesses) -> None:
     } == counts
     assert set(table["topic"].to_pylist()) == {"orders"}
     assert all(row["at_us"] >= 0 and row["seqs"] for row in table.to_pylist())
+
+
+def test_clauses_that_are_asked_for_are_judged_alone(tmp_path: Path, here: InProcesses) -> None:
+    info, rows = planted("second-owner")
+    history = write_history(tmp_path / "h", info, rows)
+    whole = engine.examine(history, here, findings=tmp_path / "all")
+    (asked,) = (clause for clause in all_clauses() if clause.id == "LSE-1")
+    found = engine.examine(history, here, (asked,), findings=tmp_path / "asked")
+    assert found.tallies == {"LSE-1": whole.tallies["LSE-1"]}
+    clauses = [
+        set(pq.read_table(tmp_path / name / "findings.parquet")["clause"].to_pylist())
+        for name in ("all", "asked")
+    ]
+    assert clauses[0] > clauses[1] == {"LSE-1"}
 
 
 @pytest.mark.parametrize(
