@@ -12,6 +12,7 @@ broker is asked over its remoting protocol, past the proxy: it makes what a run 
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
@@ -38,12 +39,13 @@ from conformance.wire.brokers import Brokers
 from conformance.wire.client import WireClient, read_fields
 from reference_impl.protocol.message import StoredMessage
 from specs.errors import TargetMisbehaved, UsageError
+from specs.faults import crash
 from specs.history.hashes import props_hash
 from specs.history.row import Row
 from specs.history.runinfo import declared
 from specs.plan.ability import Ability
 from specs.plan.config import Config, config_of
-from specs.plan.plan import Plan
+from specs.plan.plan import ListenerRule, Plan
 from specs.vocabulary import Kind, Level, Queue
 
 GRPC = "grpc"
@@ -70,6 +72,8 @@ CONFIG = replace(
 for so long; a second later what that client held comes again, which is what broker_lease_ms says."""
 PACE_MS = 7_000
 """From one change to the next; who has died is missed later, and his lanes stand still until then."""
+WORK_MS = 500
+"""So long a call takes: some are under way when a member dies."""
 CHANGES = 3
 MESSAGES = 120
 RELEASED_LIMIT = 16
@@ -160,10 +164,17 @@ class GrpcTarget(DrivenTarget):
         return declared(client=told | {Kind.ADD, Kind.DROP, Kind.FETCH_OFFSET, Kind.PULL})
 
     def own_plan(self, prefix: str, seed: int, draw: Random) -> Plan:
+        """Who came first dies in it, most likely at work: only then does a lane change hands."""
         base = replace(self.config, broker_lease_ms=PACE_MS - 2 * self.config.rebalance_ms)
-        plan = drawn_plan(base, prefix, seed, draw, plain=True, changes=CHANGES, messages=MESSAGES)
+        drawn = (
+            drawn_plan(base, prefix, seed, draw, plain=True, changes=CHANGES, messages=MESSAGES)
+            for _ in itertools.count()
+        )
+        plan = next(each for each in drawn if first_dies(each))
         config = replace(plan.config, broker_lease_ms=self.config.broker_lease_ms)
-        return self.suited(replace(plan, config=config))
+        rules = (replace(rule, duration_ms=WORK_MS) for rule in plan.listener)
+        slowly = (ListenerRule(duration_ms=WORK_MS), *rules)
+        return self.suited(replace(plan, config=config, listener=slowly))
 
     def suited(self, plan: Plan) -> Plan:
         """A call has one message, what failed waits for the group's interval, and there is a limit."""
@@ -221,6 +232,14 @@ class GrpcTarget(DrivenTarget):
 
     def completed(self, rows: list[Row]) -> list[Row]:
         return with_tenures(placed(rows), self.run.plan.config.broker_lease_ms, counted=False)
+
+
+def first_dies(plan: Plan) -> bool:
+    """Is the consumer killed that was there first? It has most of the work: it asks as soon as it is done."""
+    first = next(client.id for client in plan.clients if client.kind == "consumer")
+    return any(
+        action.do == crash.VERB and action.args.get("client") == first for action in plan.actions
+    )
 
 
 def shown(message: StoredMessage) -> dict[str, Any]:

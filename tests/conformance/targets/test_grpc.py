@@ -123,13 +123,13 @@ def test_every_claim_has_a_wrong_client() -> None:
 
 
 def test_its_plans_are_its_own() -> None:
-    """What fails waits for the group's interval, and nobody dies as often as the proxy's limit says."""
+    """What fails waits for the group's interval; somebody dies, and not as often as the proxy's limit says."""
     target = local("5.4.0+grpc:5.1.2")
     plans = [target.own_plan(f"p{seed}-", seed, Random(seed)) for seed in range(20)]
     assert {rule.suspend_ms for plan in plans for rule in plan.listener} == {-1}
     assert min(plan.config.max_reconsume_times for plan in plans) == LEAST_LIMIT
     deaths = [sum(action.do == "crash" for action in plan.actions) for plan in plans]
-    assert 0 < max(deaths) <= LEAST_LIMIT
+    assert 0 < min(deaths) <= max(deaths) <= LEAST_LIMIT
 
 
 def test_its_proxy_is_not_killed() -> None:
