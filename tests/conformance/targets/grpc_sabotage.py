@@ -54,17 +54,23 @@ class Passes(driver.Worker):
 
 
 class Begins(Worker):
-    """ORD-4: what failed is left behind, and the work begins anew with the next one."""
+    """ORD-4: what failed is left behind in silence, and the work begins anew with the next one."""
 
     def consume(self, message):
         end = self.call(message)
-        left = self.__dict__.setdefault("left", set())
+        left = self.__dict__.setdefault("left", {})
         if self.fails(end):
-            left.add(message.message_group)
-        elif message.message_group in left:
+            left[message.message_group] = message.number
+        elif left.pop(message.message_group, None) is not None:
             message.calls = 0
             self.call(message)
         return OK
+
+    def acknowledge(self, message, ask):
+        if self.left.get(message.message_group) == message.number:
+            ask(message)
+        else:
+            super().acknowledge(message, ask)
 
 
 class Misplaces(Worker):
