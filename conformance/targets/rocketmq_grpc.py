@@ -171,7 +171,11 @@ class GrpcTarget(DrivenTarget):
             for _ in itertools.count()
         )
         plan = next(each for each in drawn if first_dies(each))
-        config = replace(plan.config, broker_lease_ms=self.config.broker_lease_ms)
+        config = replace(
+            plan.config,
+            broker_lease_ms=self.config.broker_lease_ms,
+            max_reconsume_times=max(LEAST_LIMIT, plan.config.max_reconsume_times),
+        )
         rules = (replace(rule, duration_ms=WORK_MS) for rule in plan.listener)
         slowly = (ListenerRule(duration_ms=WORK_MS), *rules)
         return self.suited(replace(plan, config=config, listener=slowly))
@@ -184,7 +188,7 @@ class GrpcTarget(DrivenTarget):
             plan.config,
             batch=1,
             suspend_ms=RETRY_MS,
-            max_reconsume_times=RELEASED_LIMIT if limit < 0 else max(LEAST_LIMIT, limit),
+            max_reconsume_times=RELEASED_LIMIT if limit < 0 else limit,
         )
         return replace(plan, config=config, listener=rules)
 

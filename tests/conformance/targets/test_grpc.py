@@ -108,11 +108,12 @@ def test_a_listener_that_returns_nothing_is_overtaken(tmp_path: Path) -> None:
     """What it was called with is put back, and what is behind comes first (docs/systems.md)."""
     made = local("5.4.0+grpc:5.1.2,app.null=none")
     nothing = tuple(
-        ListenerRule(Outcome.NULL, number=number, delivery_max=2)
-        for number in range(1, KEYS * TURNS, 8)
+        ListenerRule(Outcome.NULL, number=number, delivery_max=LEAST_LIMIT + 1)
+        for number in range(1, KEYS * TURNS, 24)
     )
+    at_once = replace(WORK, fails=nothing, sends_ms=(2_000, 10))  # more than one is handed out
     try:
-        told = found(judged(made, tmp_path / "run", replace(WORK, fails=nothing)))
+        told = found(judged(made, tmp_path / "run", at_once))
     finally:
         made.release()
     assert told["ORD-3"] is BROKEN
