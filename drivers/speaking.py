@@ -36,6 +36,18 @@ def note(words):
     sys.stderr.flush()
 
 
+def meta_of(asked):
+    """What a message takes along besides its body, of a request to send it."""
+    seq = asked.get("key_seq")
+    return {
+        "message_id": asked["message"],
+        "key": asked.get("key"),
+        "key_seq": None if seq is None else str(seq),
+        "tags": asked.get("tags"),
+        "properties": asked.get("properties", {}),
+    }
+
+
 def place(at):
     return {"topic": at[0], "broker": BROKER, "queue_id": at[1]}
 
@@ -101,6 +113,15 @@ class Listener:
     def wait_s(self, wait_ms):
         """Until what failed comes again."""
         return (self.suspend_ms if wait_ms < 0 else max(wait_ms, SUSPEND_LEAST_MS)) / 1000
+
+    def call(self, told):
+        """As `hear`, in a thread that may wait."""
+        rule, number = self.decide(told), next(self.numbers)
+        self.say(event="delivered", call=number, messages=[told])
+        time.sleep(rule.get("duration_ms", 1) / 1000)
+        end = ending(rule)
+        self.say(event="finished", call=number, **end)
+        return end
 
     async def hear(self, told):
         """A call with one message, as it is told; how it ended."""

@@ -35,6 +35,10 @@ class Library(ABC):
     def command(self) -> tuple[Sequence[str | Path], Mapping[str, str]]:
         """The driver's command, and what is added to its environment."""
 
+    def environment(self, name: str, folder: Path) -> Mapping[str, str]:
+        """What is added besides for one client. folder: its run's, or where its log goes."""
+        return {}
+
     def start(
         self,
         name: str,
@@ -44,6 +48,7 @@ class Library(ABC):
     ) -> DriverProcess:
         """The driver, running and not yet greeted. settings: of the library."""
         argv, env = self.command()
+        env = {**env, **self.environment(name, folder)}
         called, log = f"{self.name} {self.version} ({name})", folder / f"{name}.log"
         options = {OPTIONS_VARIABLE: json.dumps(dict(settings))}
         return DriverProcess(called, argv, log, on_event, {**env, **options})

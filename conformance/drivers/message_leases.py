@@ -48,12 +48,14 @@ def first_tenures(run: Run, queues: Iterable[Queue]) -> None:
             journal.note(Kind.ADD, Outcome.OK, columns)
 
 
-def with_tenures(rows: Sequence[Row], lease_ms: int) -> list[Row]:
+def with_tenures(rows: Sequence[Row], lease_ms: int, *, counted: bool = True) -> list[Row]:
     """The rows (by seq_begin) with the tenure of each delivery and acknowledgement, and an ADD for each further one.
 
-    lease_ms: how long the server waits for an acknowledgement.
+    lease_ms: how long the server waits for an acknowledgement. counted: whether the server counts the deliveries that
+    it tells. Where a client counts what it tries again by itself, whatever comes with a count of 0 and was there before
+    was handed out anew, and another tenure begins with it: its acknowledgement may have been forgotten.
     """
-    known = _Known(lease_ms * 1000, [row for row in rows if row.kind in HOLDS_UP])
+    known = _Known(lease_ms * 1000, [row for row in rows if row.kind in HOLDS_UP], counted)
     return [new for row in _cut([_spaced(row) for row in rows]) for new in known.take(row)]
 
 
@@ -73,8 +75,8 @@ class _Lane:
 
 
 class _Known:
-    def __init__(self, lease_us: int, hold_ups: Sequence[Row]) -> None:
-        self.lease_us, self.hold_ups = lease_us, hold_ups
+    def __init__(self, lease_us: int, hold_ups: Sequence[Row], counted: bool) -> None:
+        self.lease_us, self.hold_ups, self.counted = lease_us, hold_ups, counted
         self.lanes: dict[Lane, _Lane] = {}
         self.tenures: dict[tuple[str | None, Lane, int], str] = {}  # by member and offset
 
@@ -85,7 +87,7 @@ class _Known:
         if row.kind is Kind.DELIVER and row.queue_offset is not None:
             lane = self.lanes.setdefault(row.lane, _Lane(row.lane))
             before = lane.last.get(row.queue_offset)
-            if before is not None and (row.reconsume_times or 0) < (before.reconsume_times or 0):
+            if self.counted and before is not None and _count(row) < _count(before):
                 alone = f"{lane.name}/{row.process}/{row.queue_offset}/{row.reconsume_times}"
                 yield row._replace(client_id=None, incarnation=alone)
                 return
@@ -98,6 +100,8 @@ class _Known:
             row = row._replace(client_id=None, incarnation=lane.name)
         elif row.kind is Kind.COMMIT and row.value is not None:
             row = self._acknowledgement(row, row.value - 1)
+        elif row.kind is Kind.DEAD_LETTER and row.queue_offset is not None:
+            row = self._of_a_delivery(row, row.queue_offset)
         yield row
 
     def _ran_out(self, lane: _Lane, row: Row, offset: int) -> bool:
@@ -105,6 +109,8 @@ class _Known:
         before = lane.last.get(offset)
         if before is None:
             return False
+        if not self.counted:
+            return _count(row) == 0
         acknowledged = lane.acknowledged.get(offset)
         if acknowledged is not None and acknowledged < row.seq_begin:
             return False
@@ -134,6 +140,10 @@ class _Known:
             and self._in_time(lane, row, offset)
         ):
             lane.acknowledged.setdefault(offset, row.seq_end)
+        return self._of_a_delivery(row, offset)
+
+    def _of_a_delivery(self, row: Row, offset: int) -> Row:
+        lane = self.lanes.setdefault(row.lane, _Lane(row.lane))
         tenure = self.tenures.get((row.client_id, row.lane, offset), lane.name)
         return row._replace(client_id=None, incarnation=tenure)
 
@@ -153,6 +163,10 @@ def _cut(rows: Sequence[Row]) -> Iterator[Row]:
                     outcome=Outcome.CUT,
                 )
         yield row
+
+
+def _count(row: Row) -> int:
+    return row.reconsume_times or 0
 
 
 def _ends(death: Row, call: Row) -> bool:

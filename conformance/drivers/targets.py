@@ -8,7 +8,9 @@ from specs.errors import UsageError
 
 MARK = "+java:"
 GO_MARK = "+go:"
+GRPC_MARK = "+grpc:"
 MARKS = (MARK, GO_MARK)
+"""Of what works on any broker; gRPC takes a proxy."""
 
 
 def find_driver(text: str) -> DriverTarget:

@@ -162,9 +162,17 @@ class ApacheCluster:
 
     # ------------------------------------------------------------------------------------------ life
 
+    def lib(self) -> Path:
+        """The folder of its jars, fetched now if missing."""
+        return jars.ensure(self.version)
+
+    def main(self) -> tuple[str, ...]:
+        """What runs the broker: the class, and its arguments up to the one that names its configuration."""
+        return ("org.apache.rocketmq.broker.BrokerStartup", "-c")
+
     def start(self) -> Addresses:
         """Starts both servers and waits until the name server's route shows the broker."""
-        lib = jars.ensure(self.version)
+        lib = self.lib()
         java()
         self._prepare()
         try:
@@ -190,13 +198,13 @@ class ApacheCluster:
         """Starts the broker again after `stop_broker`, and waits until it is registered."""
         if self._broker is not None:
             _end(self._broker, kill=True)
-        self._broker = self._start_broker(jars.ensure(self.version))
+        self._broker = self._start_broker(self.lib())
         self._wait_ready()
 
     def restart_namesrv(self) -> None:
         """Kills the name server and starts it again on its port; waits until the broker is registered."""
         _end(self.namesrv_process, kill=True)
-        self._namesrv = self._start_namesrv(jars.ensure(self.version))
+        self._namesrv = self._start_namesrv(self.lib())
         self._wait_ready()
 
     def stop(self) -> None:
@@ -326,7 +334,7 @@ class ApacheCluster:
         return conf | self.extra_broker_conf
 
     def _java(
-        self, lib: Path, jvm: tuple[str, ...], main: str, conf: str, *properties: str
+        self, lib: Path, jvm: tuple[str, ...], main: tuple[str, ...], conf: str, *properties: str
     ) -> list[str]:
         home = self.workdir / "home"
         return [
@@ -339,13 +347,12 @@ class ApacheCluster:
             f"-Djava.io.tmpdir={self.workdir / 'tmp'}",
             "-cp",
             f"{lib}/*",
-            main,
-            "-c",
+            *main,
             str(self.workdir / conf),
         ]
 
     def _start_namesrv(self, lib: Path) -> Process:
-        main = "org.apache.rocketmq.namesrv.NamesrvStartup"
+        main = ("org.apache.rocketmq.namesrv.NamesrvStartup", "-c")
         argv = self._java(lib, ("-Xms32m", "-Xmx128m", *_JVM), main, "namesrv.conf")
         name = f"The name server of RocketMQ {self.version}"
         return Process(name, argv, log=self.workdir / "namesrv.out", cwd=self.workdir)
@@ -358,25 +365,30 @@ class ApacheCluster:
             "-Xmx384m",
             f"-XX:MaxDirectMemorySize={128 if self._modern else 512}m",
         )
-        main = "org.apache.rocketmq.broker.BrokerStartup"
         lease = f"-Drocketmq.broker.rebalance.lockMaxLiveTime={self.broker_lease_ms}"
-        argv = self._java(lib, self.broker_jvm or (*memory, *_JVM), main, "broker.conf", lease)
+        argv = self._java(
+            lib, self.broker_jvm or (*memory, *_JVM), self.main(), "broker.conf", lease
+        )
         name = f"The broker of RocketMQ {self.version}"
         return Process(name, argv, log=self.workdir / "broker.out", cwd=self.workdir)
+
+    def is_ready(self) -> bool:
+        """Does the broker answer, and does the name server lead to it?"""
+        made = _ask(self.broker, UPDATE_AND_CREATE_TOPIC, _topic_header(READY_TOPIC, 1))
+        if made is None or made.code != SUCCESS:
+            return False
+        # 5.x lists a broker a moment before its address: a client that asks in between finds no broker at all.
+        known = _ask(self.namesrv, GET_BROKER_CLUSTER_INFO, {})
+        return known is not None and all(
+            word.encode() in known.body for word in (f'"{BROKER_NAME}"', f'"{self.advertised}"')
+        )
 
     def _wait_ready(self) -> None:
         namesrv, broker = self.namesrv_process, self.broker_process
 
         def registered() -> bool:
             namesrv.check_alive()
-            made = _ask(self.broker, UPDATE_AND_CREATE_TOPIC, _topic_header(READY_TOPIC, 1))
-            if made is None or made.code != SUCCESS:
-                return False
-            # 5.x lists a broker a moment before its address: a client that asks in between finds no broker at all.
-            known = _ask(self.namesrv, GET_BROKER_CLUSTER_INFO, {})
-            return known is not None and all(
-                word.encode() in known.body for word in (f'"{BROKER_NAME}"', f'"{self.advertised}"')
-            )
+            return self.is_ready()
 
         broker.wait_until(
             registered,

@@ -25,6 +25,7 @@ from conformance.parts import (
     rabbitmq,
     redis,
     rocketmq_go,
+    rocketmq_proxy,
     toxiproxy_binary,
 )
 from conformance.parts.places import checkout
@@ -178,6 +179,14 @@ def _checks() -> Iterator[Part]:
         needed_for=CONFORM | CHAOS,
         skipped="RocketMQ's Go client as in reference+go:2.1.2, and its tests",
         mend="python -m conformance.parts.rocketmq_go",
+        optional=True,
+    )
+    yield _part(
+        "rocketmq-grpc",
+        partial(_served, rocketmq_proxy, "rocketmq-python-client"),
+        needed_for=CONFORM | CHAOS,
+        skipped="RocketMQ's gRPC client as in rocketmq-local:5.4.0+grpc:5.1.2, and its tests",
+        mend="python -m conformance.parts.rocketmq_proxy",
         optional=True,
     )
     yield _part(

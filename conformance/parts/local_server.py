@@ -10,6 +10,7 @@ ready. It is killed and never asked to end: what it acknowledged survives that (
 from __future__ import annotations
 
 import shutil
+import socket
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,6 +23,7 @@ from specs.errors import TargetMisbehaved, UsageError
 
 HOST = "127.0.0.1"
 START_DEADLINE_S = 60.0
+ANSWER_S = 5.0
 
 
 class LocalServer(ABC):
@@ -171,3 +173,12 @@ class LocalServer(ABC):
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+
+def listens(host: str, port: int) -> bool:
+    """Does anybody take a connection there?"""
+    try:
+        socket.create_connection((host, port), ANSWER_S).close()
+    except OSError:
+        return False
+    return True

@@ -24,7 +24,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from conformance.parts import debian
-from conformance.parts.local_server import HOST, LocalServer
+from conformance.parts.local_server import HOST, LocalServer, listens
 from conformance.parts.places import tools_dir
 from conformance.parts.processes import Process
 from conformance.parts.wheels import Wheel
@@ -175,15 +175,6 @@ class RabbitServer(LocalServer):
             self._port_mapper.kill()
             self._port_mapper = None
         super().close()
-
-
-def listens(host: str, port: int) -> bool:
-    """Does anybody take a connection there?"""
-    try:
-        socket.create_connection((host, port), ANSWER_S).close()
-    except OSError:
-        return False
-    return True
 
 
 def answers(host: str, port: int) -> bool:

@@ -105,10 +105,14 @@ class DrivenTarget(DriverTarget):
         pair, config = self.pair, run.plan.config
         if pair.watched:
             watch = Watch(run.journal("broker", level=Level.WIRE), self.names(run))
-            return Brokers(run, pair.open_system(config, watch))
+            return self.made_brokers(run, pair.open_system(config, watch))
         if self._system is None:
             self._system = self._kept.enter_context(pair.open_system(config, None))
-        return Brokers(run, nullcontext(self._system))
+        return self.made_brokers(run, nullcontext(self._system))
+
+    def made_brokers(self, run: Run, system: AbstractContextManager[System]) -> Brokers:
+        """The brokers of a run, with its topics made."""
+        return Brokers(run, system)
 
     @property
     def brokers(self) -> Brokers:
@@ -164,11 +168,14 @@ class DrivenTarget(DriverTarget):
     def queues(self, run: Run) -> Sequence[tuple[Queue, str | None]]:
         return self.brokers.queues()
 
-    async def read(self, queue: Queue) -> Sequence[Mapping[str, Any]]:
-        """Before the first one has passed what the delay levels let a message wait."""
+    async def let_pass(self) -> None:
+        """Before the first queue is read there passes what the delay levels let a message wait."""
         if not self._waited:
             await asyncio.sleep(self.config.dead_letter_bound_ms * 2 / 1000)
             self._waited = True
+
+    async def read(self, queue: Queue) -> Sequence[Mapping[str, Any]]:
+        await self.let_pass()
         return await asyncio.to_thread(self.brokers.read, queue)
 
     async def progress(self, group: str, queue: Queue) -> int | None:

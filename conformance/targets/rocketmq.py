@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from dataclasses import fields, replace
 from typing import Any
 
+from conformance.drivers.targets import GRPC_MARK
 from conformance.parts import jars
+from conformance.targets import rocketmq_grpc
 from conformance.targets.driven import Paired, abroad, pair, profile_of, split
 from conformance.targets.options import parse
 from conformance.targets.systems import ApacheOnThisMachine, Remote
@@ -22,9 +24,11 @@ def _parties(broker: str) -> dict[str, str]:
 
 
 def local(version: str | None) -> WireTarget | Paired:
-    """An Apache release on this machine; `VERSION+java:VERSION` or `+go:VERSION` with a client of Apache's on it."""
+    """An Apache release on this machine; with `+java:VERSION`, `+go:` or `+grpc:` a client of Apache's on it."""
     if not version:
         raise UsageError("the target rocketmq-local needs a version, as in rocketmq-local:5.4.0")
+    if GRPC_MARK in version:
+        return rocketmq_grpc.local(version)
     broker, mark, client = split(version)
     if mark is not None:
         return pair(broker, client, mark)

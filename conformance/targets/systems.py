@@ -218,6 +218,8 @@ class ApacheOnThisMachine(System):
     """An Apache release, started from its jars in a temporary folder. more: keys of the broker's configuration."""
 
     abilities = frozenset({Ability.CRASH_BROKER})
+    started: ClassVar[type[ApacheCluster]] = ApacheCluster
+    """What is started."""
 
     def __init__(
         self,
@@ -233,7 +235,7 @@ class ApacheOnThisMachine(System):
             if version.startswith("4.")
             else {"channelExpiredTimeout": str(config.channel_expiry_ms)}
         )
-        self._cluster = ApacheCluster(
+        self._cluster = self.started(
             version,
             workdir=Path(self._temporary.name),
             broker_lease_ms=config.broker_lease_ms,

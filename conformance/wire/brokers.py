@@ -11,7 +11,7 @@ from typing import Any
 
 from conformance.targets.base import CutShort, Run
 from conformance.targets.systems import System, has_topic, wait_for_route
-from conformance.wire.client import DRAIN_GROUP, WireClient
+from conformance.wire.client import DRAIN_GROUP, Shown, WireClient
 from reference_impl.protocol.codes import ResponseCode
 from specs.errors import TargetMisbehaved, UsageError
 from specs.faults import broker_crash, disk_full
@@ -65,8 +65,7 @@ class Brokers:
     def _make(self, setup: WireClient) -> None:
         topology = self._run.plan.topology
         self._refuse_what_is_there(setup)
-        for topic in topology.topics:
-            make_topic(setup, topic.name, topic.queues, self.system.namesrv)
+        self._make_topics(setup)
         answer = setup.pulled(Queue(topology.topics[0].name, self.first, 0))
         if answer.code == ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST:
             raise UsageError(
@@ -77,6 +76,10 @@ class Brokers:
         for group in topology.groups:
             if group not in joined:  # a commit needs its group
                 setup.heartbeat(group, topology.topics[0].name)
+
+    def _make_topics(self, setup: WireClient, attributes: str | None = None) -> None:
+        for topic in self._run.plan.topology.topics:
+            make_topic(setup, topic.name, topic.queues, self.system.namesrv, attributes)
 
     def _refuse_what_is_there(self, setup: WireClient) -> None:
         topology = self._run.plan.topology
@@ -132,14 +135,15 @@ class Brokers:
         self._groups = dict(queues)
         return queues
 
-    def read(self, queue: Queue) -> Sequence[Mapping[str, Any]]:
+    def read(self, queue: Queue, shown: Shown | None = None) -> Sequence[Mapping[str, Any]]:
         """All messages of a queue in their order, as columns of READ rows; none of a queue that is not there.
 
-        CutShort for a queue of which the broker gives less than it says to hold.
+        shown: as `WireClient.messages` takes it. CutShort for a queue of which the broker gives less than it says to
+        hold.
         """
         reader = self._reader("drain")
         end = reader.max_offset(queue) or 0
-        found = list(reader.messages(queue, end, self._groups.get(queue)))
+        found = list(reader.messages(queue, end, self._groups.get(queue), shown))
         upto = found[-1]["queue_offset"] + 1 if found else 0
         if upto < end:
             raise CutShort(f"{queue} ends at {end}, and can be read up to {upto} only", found)
@@ -227,12 +231,14 @@ class Brokers:
         self._stack.close()
 
 
-def make_topic(client: WireClient, topic: str, queues: int, namesrv: str) -> None:
+def make_topic(
+    client: WireClient, topic: str, queues: int, namesrv: str, attributes: str | None = None
+) -> None:
     """Create a topic on the client's broker, and wait until its route leads there. TargetMisbehaved when refused.
 
-    UsageError when it is not ours to do.
+    attributes: of the topic, as `+message.type=FIFO`. UsageError when it is not ours to do.
     """
-    answer = client.create_topic(topic, queues)
+    answer = client.create_topic(topic, queues, attributes)
     if answer.code == ResponseCode.NO_PERMISSION:
         raise UsageError(
             f"the broker {client.broker_name} lets us create no topic ({answer.remark}): a run works on topics of its "

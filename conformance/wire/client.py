@@ -6,10 +6,11 @@ Nothing is retried and nothing is hidden: a request without an answer has outcom
 from __future__ import annotations
 
 import itertools
+import json
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 from reference_impl.protocol.bodies import (
     ConsumerData,
@@ -68,6 +69,7 @@ PRODUCER_GROUP = "inorder-wire"
 DRAIN_GROUP = "inorder-drain"
 """Who reads queues to their end."""
 TIMEOUT_S = 5.0
+Shown: TypeAlias = Callable[[StoredMessage], dict[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,10 +161,14 @@ class WireClient:
 
     # ------------------------------------------------------------------ messages
 
-    def create_topic(self, topic: str, queues: int) -> Answer:
-        return self._ask(
-            RequestCode.UPDATE_AND_CREATE_TOPIC, CreateTopicHeader(topic, queues, queues).to_ext()
-        )
+    def create_topic(self, topic: str, queues: int, attributes: str | None = None) -> Answer:
+        header = CreateTopicHeader(topic, queues, queues, attributes=attributes)
+        return self._ask(RequestCode.UPDATE_AND_CREATE_TOPIC, header.to_ext())
+
+    def create_group(self, settings: Mapping[str, Any]) -> Answer:
+        """Make a group, or change it. settings: by their names in Apache's SubscriptionGroupConfig."""
+        body = json.dumps(settings).encode()
+        return self._ask(RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, {}, body)
 
     def send(
         self,
@@ -331,11 +337,12 @@ class WireClient:
         return seen
 
     def messages(
-        self, queue: Queue, upto: int, group: str | None = None
+        self, queue: Queue, upto: int, group: str | None = None, shown: Shown | None = None
     ) -> Iterator[dict[str, Any]]:
         """The messages of a queue from its start up to `upto`, as columns of READ rows.
 
-        group: whose retry or dead-letter topic it is. Ends early where the broker gives no more.
+        group: whose retry or dead-letter topic it is. shown: a message as columns, where it is not `read_fields`. Ends
+        early where the broker gives no more.
         """
         offset = 0
         while offset < upto:
@@ -344,7 +351,7 @@ class WireClient:
             if answer.code != ResponseCode.SUCCESS:
                 return
             for message in decode_all(answer.body):
-                fields = read_fields(message)
+                fields = (shown or read_fields)(message)
                 if message.message_id is not None:
                     self._made_from[message.offset_id] = message.message_id
                 fields["origin_id"] = self._made_from.get(

@@ -27,7 +27,7 @@ import boto3
 from boto3 import __version__ as library_version
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError, EndpointConnectionError
-from speaking import BROKER, DONE, Listener, Wrong, ending, note, place, run
+from speaking import BROKER, DONE, Listener, Wrong, meta_of, note, place, run
 
 ANSWER_S = 5.0
 CONNECT_S = 20.0
@@ -99,14 +99,7 @@ class Sender(Client):
         self.shapes, self.turn, self.last = {}, itertools.count(), 0
 
     def send(self, asked):
-        seq = asked.get("key_seq")
-        meta = {
-            "message_id": asked["message"],
-            "key": asked.get("key"),
-            "key_seq": None if seq is None else str(seq),
-            "tags": asked.get("tags"),
-            "properties": asked.get("properties", {}),
-        }
+        meta = meta_of(asked)
         told = {"event": "sent", "id": asked["id"], "broker": BROKER}
         try:
             at = self.choose(asked["topic"], asked.get("key"))
@@ -199,15 +192,6 @@ class Worker(Listener, Client):
     def told(self, at, message):
         times = int(message["Attributes"]["ApproximateReceiveCount"]) - 1
         return {**shown(at, message), "reconsume_times": times}
-
-    def call(self, told):
-        """The listener's work; how it ended."""
-        rule, number = self.decide(told), next(self.numbers)
-        self.say(event="delivered", call=number, messages=[told])
-        time.sleep(rule.get("duration_ms", 1) / 1000)
-        end = ending(rule)
-        self.say(event="finished", call=number, **end)
-        return end
 
     def done(self, at, url, message, value):
         """Delete it."""

@@ -36,7 +36,7 @@ from nats.aio.client import __version__ as library_version
 from nats.errors import OutboundBufferLimitError
 from nats.js.api import AckPolicy, ConsumerConfig, StreamConfig
 from nats.js.errors import NotFoundError
-from speaking import BROKER, DONE, Listener, Wrong, note, place, run
+from speaking import BROKER, DONE, Listener, Wrong, meta_of, note, place, run
 
 POLL_S = 0.4
 ANSWER_S = 5.0
@@ -133,14 +133,7 @@ class Sender(Client):
 
     async def send(self, asked):
         place = await self.choose(asked["topic"], asked.get("key"))
-        seq = asked.get("key_seq")
-        meta = {
-            "message_id": asked["message"],
-            "key": asked.get("key"),
-            "key_seq": None if seq is None else str(seq),
-            "tags": asked.get("tags"),
-            "properties": asked.get("properties", {}),
-        }
+        meta = meta_of(asked)
         headers = {HEADER: json.dumps(meta), "Nats-Msg-Id": asked["message"]}
         told = {"event": "sent", "id": asked["id"], "broker": BROKER, "queue_id": place[1]}
         try:

@@ -34,7 +34,7 @@ from collections import deque
 import pika
 from pika import __version__ as library_version
 from pika.exceptions import AMQPError, UnroutableError
-from speaking import BROKER, DONE, Listener, Wrong, ending, note, place, run
+from speaking import BROKER, DONE, Listener, Wrong, meta_of, note, place, run
 
 PUMP_S = 0.05
 LATER_S = 2.0
@@ -120,14 +120,7 @@ class Sender(Client):
         self.connection = self.open = None
 
     def send(self, asked):
-        seq = asked.get("key_seq")
-        meta = {
-            "message_id": asked["message"],
-            "key": asked.get("key"),
-            "key_seq": None if seq is None else str(seq),
-            "tags": asked.get("tags"),
-            "properties": asked.get("properties", {}),
-        }
+        meta = meta_of(asked)
         told = {"event": "sent", "id": asked["id"], "broker": BROKER}
         try:
             at = self.choose(asked["topic"], asked.get("key"))
@@ -266,15 +259,6 @@ class Worker(Listener, Client):
         found = shown(lane.at, properties, body)
         times = self.times(lane.at, found["queue_offset"])
         return {**found, "reconsume_times": times, "incarnation": lane.number}
-
-    def call(self, told):
-        """The listener's work; how it ended."""
-        rule, number = self.decide(told), next(self.numbers)
-        self.say(event="delivered", call=number, messages=[told])
-        time.sleep(rule.get("duration_ms", 1) / 1000)
-        end = ending(rule)
-        self.say(event="finished", call=number, **end)
-        return end
 
     def done(self, lane, method, value):
         """Acknowledge it, and wait until the server has taken that."""

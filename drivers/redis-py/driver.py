@@ -35,7 +35,7 @@ from redis.backoff import NoBackoff
 from redis.exceptions import AuthenticationError, AuthorizationError, RedisError, ResponseError
 from redis.exceptions import ConnectionError as NoConnection
 from redis.exceptions import TimeoutError as Slow
-from speaking import BROKER, DONE, Listener, Wrong, note, place, run
+from speaking import BROKER, DONE, Listener, Wrong, meta_of, note, place, run
 
 POLL_S = 0.04
 ANSWER_S = 3.0
@@ -183,14 +183,7 @@ class Sender(Client):
 
     async def send(self, asked):
         at = await self.choose(asked["topic"], asked.get("key"))
-        seq = asked.get("key_seq")
-        meta = {
-            "message_id": asked["message"],
-            "key": asked.get("key"),
-            "key_seq": None if seq is None else str(seq),
-            "tags": asked.get("tags"),
-            "properties": asked.get("properties", {}),
-        }
+        meta = meta_of(asked)
         told = {"event": "sent", "id": asked["id"], "broker": BROKER, "queue_id": at[1]}
         try:
             told.update(outcome="ok", queue_offset=await self.put(at, meta, asked["body"]))

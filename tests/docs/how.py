@@ -66,6 +66,7 @@ STANDS_FOR: Rules = (
     (r"(?<=parts\.rabbitmq )VERSION$", "3.10.8"),
     (r"(?<=parts\.elasticmq )VERSION$", "1.6.11"),
     (r"(?<=parts\.rocketmq_go )VERSION$", "2.1.2"),
+    (r"(?<=parts\.rocketmq_proxy )VERSION$", "5.4.0"),
     (r"(?<=parts\.kafka_go )VERSION$", "1.9.2"),
     (r"\brocketmq:(?:HOST:PORT|127\.0\.0\.1:9876)", "rocketmq:{namesrv}"),
     (r"^inorder conform \.\.\. ", "inorder conform --target mutant:unlock-while-listener-runs "),

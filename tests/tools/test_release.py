@@ -232,9 +232,9 @@ def test_an_installed_wheel_finds_what_lies_beside_it(built: Any, tmp_path: Path
     environment = release.installed(built.wheel, tmp_path / "venv")
     script = (
         "from conformance.drivers.java import SOURCE; "
-        "from conformance.targets import kafka, nats, rabbitmq, redis, sqs; "
+        "from conformance.targets import kafka, nats, rabbitmq, redis, rocketmq_grpc, sqs; "
         "print(SOURCE, kafka.JAVA_DRIVER, kafka.Librdkafka.program, nats.NatsPy.program, redis.RedisPy.program, "
-        "rabbitmq.Pika.program, sqs.Boto3.program)"
+        "rabbitmq.Pika.program, rocketmq_grpc.PythonGrpc.program, sqs.Boto3.program)"
     )
     python = [tmp_path / "venv" / "bin" / "python", "-c", script]
     found = release.run(python, "no drivers", folder=tmp_path, environment=release.alone())

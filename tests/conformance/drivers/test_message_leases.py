@@ -128,3 +128,27 @@ def test_a_server_that_died_begins_another_with_its_first_delivery() -> None:
         deliver(6, "bob", 5, Outcome.SUCCESS, times=1, at_ms=300),
     )
     assert tenures(*rows) == ["#1", "#1", "new #2", "#2"]
+
+
+def test_where_clients_count_each_hand_out_begins_a_tenure() -> None:
+    """What a member tries again stays in its tenure; what is there again with a count of 0 does not, done or not."""
+    rows = (
+        deliver(1, "a", 7, Outcome.SUSPEND),
+        deliver(3, "a", 7, Outcome.SUCCESS, times=1),
+        acknowledge(5, "a", 7),
+        deliver(7, "a", 8, Outcome.SUSPEND),
+        deliver(9, "b", 7, Outcome.SUCCESS),
+        deliver(11, "b", 8, Outcome.SUCCESS),
+    )
+    told = [_short(row) for row in with_tenures(rows, LEASE_MS, counted=False)]
+    assert told == ["#1", "#1", "#1", "#1", "new #2", "#2", "new #3", "#3"]
+
+
+def test_what_is_given_up_belongs_to_its_delivery() -> None:
+    """And names no client, like the delivery."""
+    rows = (
+        deliver(1, "a", 7, Outcome.SUSPEND),
+        _row(3, Kind.DEAD_LETTER, "a", 30, queue_offset=7, seq_end=3, outcome=Outcome.OK),
+    )
+    last = with_tenures(rows, LEASE_MS, counted=False)[-1]
+    assert (_short(last), last.client_id) == ("#1", None)

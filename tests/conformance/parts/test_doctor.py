@@ -29,6 +29,7 @@ def test_it_looks_at_every_part(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
         "rabbitmq",
         "elasticmq",
         "rocketmq-go",
+        "rocketmq-grpc",
         "toxiproxy",
         "go",
         "docker",

@@ -90,7 +90,7 @@ def test_a_broker_that_lets_us_create_no_topic_is_told_with_the_remedy() -> None
     class Refusing:
         broker_name = "b0"
 
-        def create_topic(self, topic: str, queues: int) -> Answer:
+        def create_topic(self, *_: object) -> Answer:
             return Answer(ResponseCode.NO_PERMISSION, 0, 0, remark="for admins")
 
     with pytest.raises(UsageError, match=r"for admins.*must allow UPDATE_AND_CREATE_TOPIC"):

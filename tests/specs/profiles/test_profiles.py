@@ -32,6 +32,7 @@ OF_NATS = ("nats-ordered", "nats-queue", "nats-queue-late", NATS_SHARED)
 OF_REDIS = ("redis-streams",)
 OF_RABBITMQ = ("rabbitmq-classic", "rabbitmq-quorum", "rabbitmq-quorum-documented")
 OF_SQS = ("sqs-fifo",)
+OF_GRPC = ("rocketmq-grpc-fifo",)
 OF_OTHER_PRODUCTS = (
     *OF_KAFKA,
     SHARED,
@@ -39,6 +40,7 @@ OF_OTHER_PRODUCTS = (
     *OF_REDIS,
     *OF_RABBITMQ,
     *OF_SQS,
+    *OF_GRPC,
     "leased",
     "minimal-fifo",
     "ordered-queue",
@@ -49,6 +51,7 @@ OWN: Mapping[tuple[str, ...], set[str]] = {
     (*OF_KAFKA, *OF_REDIS, "ordered-queue"): {"LSE-2"},
     OF_RABBITMQ: {"LSE-2", "RTY-4"},
     (*OF_NATS, *OF_SQS): {"RTY-1", "RTY-4"},
+    OF_GRPC: {"RTY-1", "RTY-4", "RTY-5", "RTY-7", "DLQ-1", "DLQ-2", "DLQ-3"},
 }
 """What they claim of leases, retries and dead letters."""
 

@@ -1,0 +1,155 @@
+"""RocketMQ's FIFO messages over gRPC keep what they promise, and each wrong client is refuted by its clause."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from conformance.drivers.smoke import smoke
+from conformance.parts import rocketmq_proxy
+from conformance.targets.base import find
+from conformance.targets.rocketmq_grpc import CONFIG, LEAST_LIMIT, GrpcTarget, PythonGrpc, local
+from specs.errors import UsageError
+from specs.plan.ability import Ability
+from specs.plan.plan import ListenerRule
+from specs.vocabulary import Outcome
+from tests.conformance.targets.asked import (
+    BROKEN,
+    KEPT,
+    Work,
+    bugs_of,
+    children,
+    claimed,
+    found,
+    judged,
+    left_since,
+    sabotaged,
+)
+
+NAME = "rocketmq-local:5.4.0+grpc:5.1.2"
+SABOTAGED = Path(__file__).with_name("grpc_sabotage.py")
+KEYS, TURNS = 8, 14
+BUGS = bugs_of(SABOTAGED)
+CLAIMED = claimed("rocketmq-grpc-fifo")
+
+needs_parts = pytest.mark.skipif(
+    not rocketmq_proxy.present(rocketmq_proxy.DEFAULT)
+    or not rocketmq_proxy.client(rocketmq_proxy.DEFAULT_CLIENT).present,
+    reason="needs the jars of RocketMQ's proxy and the wheel of its Python client; "
+    "`python -m conformance.parts.rocketmq_proxy` fetches them",
+)
+
+
+@pytest.fixture(scope="module")
+def target() -> Iterator[GrpcTarget]:
+    """One proxy for all of them: topics and groups are new in each run."""
+    made = local("5.4.0+grpc:5.1.2")
+    yield made
+    made.release()
+
+
+WORK = Work(
+    replace(CONFIG, broker_lease_ms=4_000, max_reconsume_times=LEAST_LIMIT),
+    keys=KEYS,
+    turns=TURNS,
+    sends_ms=(2_000, 400),
+    second_ms=(3_000, 7_000),
+    fails=tuple(
+        rule
+        for number in range(1, KEYS * TURNS, 8)
+        for rule in (
+            ListenerRule(Outcome.SUSPEND, number=number, delivery_max=1),
+            ListenerRule(Outcome.THREW, number=number + 2, delivery_max=1),
+            ListenerRule(Outcome.SUSPEND, number=number + 5),
+        )
+    ),
+    until_ms=9_000,
+    settle_ms=60_000,
+    floor=5,
+)
+"""A run of twenty seconds: a second consumer comes and goes while messages flow; some fail once, some always."""
+
+
+@needs_parts
+@pytest.mark.long
+def test_it_is_upheld_and_leaves_nothing(target: GrpcTarget, tmp_path: Path) -> None:
+    """All that it promises is at stake and upheld, and no driver is left."""
+    before = children()
+    told = found(judged(target, tmp_path / "run", WORK))
+    wanted = {name: told[name] for name in CLAIMED if name != "ORD-4"}  # nobody dies here
+    assert wanted == dict.fromkeys(wanted, KEPT)
+    assert left_since(before) in ([], ["java", "java"]), "the servers may stay for the next"
+
+
+@needs_parts
+@pytest.mark.long
+@pytest.mark.parametrize("bug", BUGS)
+def test_a_wrong_client_is_refuted_by_its_clause(
+    target: GrpcTarget, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bug: str
+) -> None:
+    with sabotaged(target, PythonGrpc("5.1.2", SABOTAGED), bug, monkeypatch):
+        verdict = judged(target, tmp_path / "run", WORK)
+    assert found(verdict)[BUGS[bug]] is BROKEN
+
+
+@needs_parts
+@pytest.mark.long
+def test_its_driver_has_manners() -> None:
+    assert [check for check in smoke(NAME, lambda _: None) if not check.ok] == []
+
+
+@needs_parts
+@pytest.mark.long
+def test_a_listener_that_returns_nothing_is_overtaken(tmp_path: Path) -> None:
+    """What it was called with is put back, and what is behind comes first (docs/systems.md)."""
+    made = local("5.4.0+grpc:5.1.2,app.null=none")
+    nothing = tuple(
+        ListenerRule(Outcome.NULL, number=number, delivery_max=LEAST_LIMIT + 1)
+        for number in range(1, KEYS * TURNS, 24)
+    )
+    at_once = replace(WORK, fails=nothing, sends_ms=(2_000, 10))  # more than one is handed out
+    try:
+        told = found(judged(made, tmp_path / "run", at_once))
+    finally:
+        made.release()
+    assert told["ORD-3"] is BROKEN
+
+
+def test_every_claim_has_a_wrong_client() -> None:
+    assert sorted(set(CLAIMED) - set(BUGS.values())) == []
+
+
+def test_its_plans_are_its_own() -> None:
+    """What fails waits for the group's interval; somebody dies, and not as often as the proxy's limit says."""
+    target = local("5.4.0+grpc:5.1.2")
+    plans = [target.own_plan(f"p{seed}-", seed, Random(seed)) for seed in range(20)]
+    assert {rule.suspend_ms for plan in plans for rule in plan.listener} == {-1}
+    assert min(plan.config.max_reconsume_times for plan in plans) == LEAST_LIMIT
+    deaths = [sum(action.do == "crash" for action in plan.actions) for plan in plans]
+    assert 0 < min(deaths) <= max(deaths) <= LEAST_LIMIT
+
+
+def test_its_proxy_is_not_killed() -> None:
+    """Its clients are; and nobody asks what is stored of a lane."""
+    abilities = find(NAME).abilities
+    assert {Ability.CRASH_CLIENT, Ability.PAUSE_CLIENT, Ability.GIVE_UP, Ability.READ} <= abilities
+    assert abilities.isdisjoint({Ability.CRASH_BROKER, Ability.PROGRESS})
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("4.9.7+grpc:5.1.2", "no proxy of Apache RocketMQ '4.9.7' to start; known: 5.4.0"),
+        ("5.4.0+grpc:5.0.1", "no gRPC client of Apache RocketMQ '5.0.1' to drive; known: 5.1.2"),
+        ("5.4.0+grpc:", "no version of its client"),
+        ("5.4.0+grpc:5.1.2,app.nul=none", "did you mean app.null"),
+        ("5.4.0+grpc:5.1.2,app.null=maybe", "app.null can't be 'maybe'"),
+    ],
+)
+def test_what_is_not_there_is_told_before_anything_starts(text: str, words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        find(f"rocketmq-local:{text}")
