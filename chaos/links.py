@@ -70,6 +70,15 @@ class ProxiedSystem(System):
     def fill_disk(self, name: str, *, full: bool) -> None:
         self._inner.fill_disk(name, full=full)
 
+    def on_own_disk(self) -> None:
+        self._inner.on_own_disk()
+
+    def keep(self) -> None:
+        self._inner.keep()
+
+    def cut_power(self, name: str, *, synced: bool) -> int:
+        return self._inner.cut_power(name, synced=synced)
+
 
 class Links(PartialRig):
     """What proxies can do to links (`specs.plan.rig`)."""

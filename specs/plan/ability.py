@@ -20,6 +20,7 @@ class Ability(StrEnum):
     CRASH_CLIENT = "kill a client"
     PAUSE_CLIENT = "stop a client between two instructions, and let it go on"
     CRASH_BROKER = "kill a broker and start it again"
+    CUT_POWER = "cut the power of a broker's machine"
     MORE_BROKERS = "run several brokers at once"
     PAUSE_BROKER = "stop a broker between two instructions, and let it go on"
     FILL_DISK = "fill a broker's disk, and make room again"

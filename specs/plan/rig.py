@@ -50,6 +50,9 @@ class Rig(Protocol):
     def revive(self, node: str) -> None:
         """A new process for a node that is gone; a broker's finds its store."""
 
+    def cut_power(self, broker: str, *, synced: bool = False) -> None:
+        """Its machine is gone, and what its disk was not told to keep. synced: everything is on the disk first."""
+
     def pause(self, node: str) -> None:
         """Its process stops between two instructions."""
 
@@ -98,6 +101,9 @@ class PartialRig:
         self._cant()
 
     def revive(self, node: str) -> None:
+        self._cant()
+
+    def cut_power(self, broker: str, *, synced: bool = False) -> None:
         self._cant()
 
     def pause(self, node: str) -> None:
