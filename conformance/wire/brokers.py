@@ -252,7 +252,8 @@ class Brokers:
 
 def cuts_power(plan: Plan) -> bool:
     """Does the plan cut a broker's power? Then its store must lie on a disk of its own."""
-    return any(each.do == power_cut.VERB for each in (*plan.actions, *plan.steps))
+    done = {action.do for action in plan.actions} | {step.do for step in plan.steps}
+    return power_cut.VERB in done
 
 
 def make_topic(client: WireClient, topic: str, queues: int, namesrv: str) -> None:
