@@ -20,7 +20,7 @@ from specs.plan.ability import Ability
 from specs.plan.rig import PartialRig, Trouble
 from specs.plan.step import EVERYBODY
 
-OF_PROXIES = frozenset({Ability.BREAK_LINK})
+OF_PROXIES = frozenset({Ability.BREAK_LINK, Ability.BREAK_ONE_WAY})
 _BOTH_WAYS = ((Stream.UPSTREAM, "up"), (Stream.DOWNSTREAM, "down"))
 
 
@@ -102,6 +102,9 @@ class Links(PartialRig):
         proxy = self._proxy(a, b)
         if kind is Trouble.CUT:
             proxy.disable()
+        if kind is Trouble.ONE_WAY:
+            stream, way = _BOTH_WAYS[answer]
+            proxy.add(Timeout(stream=stream), f"{kind}_{way}")
         for stream, way in _BOTH_WAYS:
             if kind is Trouble.DELAY:
                 proxy.add(Latency(latency_ms=number, stream=stream), f"{kind}_{way}")

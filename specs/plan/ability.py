@@ -25,6 +25,7 @@ class Ability(StrEnum):
     PAUSE_BROKER = "stop a broker between two instructions, and let it go on"
     FILL_DISK = "fill a broker's disk, and make room again"
     BREAK_LINK = "break, hold and delay a connection"
+    BREAK_ONE_WAY = "break a connection in one direction only"
     BREAK_ONE_LINK = "break the link of one client alone"
     SPOIL_LINK = "lose, double and reorder what a connection carries"
     DROP_REQUEST = "lose one request or its answer"

@@ -24,6 +24,7 @@ class Trouble(StrEnum):
 
     CUT = "cut"  # connections are reset, new ones refused
     HOLD = "hold"  # nothing comes through; the connections live for a while
+    ONE_WAY = "one_way"  # what goes to the broker vanishes, or, with `answer`, what comes from it
     DELAY = "delay"  # every frame takes so many ms more
     LOSE = "lose"  # so many frames of a hundred vanish
     DUPLICATE = "duplicate"  # so many frames of a hundred come twice
@@ -71,7 +72,7 @@ class Rig(Protocol):
     ) -> None:
         """The link suffers from now on. number: ms, percent or a request's code.
 
-        answer: of DROP_NEXT, the answer vanishes. error: of REFUSE_NEXT, the answer's code.
+        answer: of DROP_NEXT and ONE_WAY, the answer vanishes. error: of REFUSE_NEXT, the answer's code.
         """
 
     def mend(self, a: str, b: str) -> None:
