@@ -137,6 +137,8 @@ def why_not(scenario: Scenario, target: Target, name: str, backend: str) -> str 
     if backend not in scenario.backends:
         return f"is for the backend {' or '.join(scenario.backends)}"
     if missing := lacks(scenario, target):
+        if hindered := [target.hindered[need] for need in missing if need in target.hindered]:
+            return f"can't be done here: {'; '.join(hindered)}"
         needs = " and ".join(need.value for need in missing)
         others = ", ".join(_that_can(scenario)) or "none that needs no argument"
         return f"needs a target that can {needs}; {name} can't (of the others can: {others})"

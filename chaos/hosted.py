@@ -46,7 +46,7 @@ MakeParty = Callable[[str, list[str], Path], Party]
 READY_S = 30.0
 LOOK_S = 0.05
 _OF_CLIENTS = frozenset({Ability.READ, Ability.GIVE_UP, Ability.CRASH_CLIENT, Ability.PAUSE_CLIENT})
-_OF_SYSTEMS = frozenset({Ability.CRASH_BROKER, Ability.FILL_DISK})
+_OF_SYSTEMS = frozenset({Ability.CRASH_BROKER, Ability.FILL_DISK, Ability.CUT_POWER})
 _WRITTEN_HERE = frozenset({Kind.CRASH, Kind.PAUSE, Kind.READ})
 """What the harness writes down, which orders it."""
 
@@ -59,6 +59,7 @@ class Lender(Protocol):
     profile: str
     config: Config
     abilities: frozenset[Ability]
+    hindered: Mapping[Ability, str]
     lease_known: bool
     kills_broker: bool
     cores: Cores
@@ -97,6 +98,7 @@ class HostedClients(Target):
             lender.lease_known and not lender.kills_broker
         ):  # neither a stranger's cluster nor a served one
             self.abilities |= OF_PROXIES
+        self.hindered = lender.hindered
         self._lender = lender
         self._make_party = make_party
         self._brokers: Brokers | None = None

@@ -20,7 +20,7 @@ from specs.plan.ability import Ability
 from specs.plan.rig import PartialRig, Trouble
 from specs.plan.step import EVERYBODY
 
-OF_PROXIES = frozenset({Ability.BREAK_LINK})
+OF_PROXIES = frozenset({Ability.BREAK_LINK, Ability.BREAK_ONE_WAY})
 _BOTH_WAYS = ((Stream.UPSTREAM, "up"), (Stream.DOWNSTREAM, "down"))
 
 
@@ -70,6 +70,15 @@ class ProxiedSystem(System):
     def fill_disk(self, name: str, *, full: bool) -> None:
         self._inner.fill_disk(name, full=full)
 
+    def on_own_disk(self) -> None:
+        self._inner.on_own_disk()
+
+    def keep(self) -> None:
+        self._inner.keep()
+
+    def cut_power(self, name: str, *, synced: bool) -> int:
+        return self._inner.cut_power(name, synced=synced)
+
 
 class Links(PartialRig):
     """What proxies can do to links (`specs.plan.rig`)."""
@@ -93,6 +102,9 @@ class Links(PartialRig):
         proxy = self._proxy(a, b)
         if kind is Trouble.CUT:
             proxy.disable()
+        if kind is Trouble.ONE_WAY:
+            stream, way = _BOTH_WAYS[answer]
+            proxy.add(Timeout(stream=stream), f"{kind}_{way}")
         for stream, way in _BOTH_WAYS:
             if kind is Trouble.DELAY:
                 proxy.add(Latency(latency_ms=number, stream=stream), f"{kind}_{way}")

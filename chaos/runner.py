@@ -20,11 +20,12 @@ from chaos.scenario import Scenario, Workload
 from chaos.twin import Twin, play
 from conformance import again
 from conformance.replay import mutant_of
+from conformance.reports.recovery import Recovered, recovered
 from conformance.run import SHORT, fresh_names, run
 from conformance.targets.base import ClockKind, Target
 from conformance.wire.runner import SHORT_LEASES, replace_run_folder
 from specs.errors import UsageError
-from specs.history.row import Row
+from specs.history.row import Row, make_row
 from specs.history.runinfo import RunInfo
 from specs.history.store import History, write_history
 from specs.plan.ability import Ability
@@ -33,7 +34,7 @@ from specs.plan.plan import Action, ClientPlan, ListenerRule, Plan, TopicPlan, T
 from specs.profiles import Profile
 from specs.verdicts.engine import of_one_run
 from specs.verdicts.examine import examine
-from specs.verdicts.tally import Check, Examination
+from specs.verdicts.tally import Check, Examination, FaultTold
 from specs.verdicts.verdict import ClauseVerdict, Verdict, by_python
 from specs.vocabulary import Kind, Outcome
 
@@ -138,8 +139,8 @@ def run_scenario(
     history = run(plan, target, out, info=info, prefix=prefix, say=say)
     rows = list(history.rows())
     found = examine(rows, history.info, why_cut=history.why_cut)
-    evidence = [row.view for row in rows if row.kind is Kind.FAULT and row.view]
-    made = Made(history.info, rows, found, evidence)
+    told = [_told(rows, row) for row in rows if row.kind is Kind.FAULT]
+    made = Made(history.info, rows, found, told)
     return judged(scenario, made, profile, target.abilities), history
 
 
@@ -167,19 +168,42 @@ def twin_plan(scenario: Scenario, seed: int) -> Plan:
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """A run to be judged. evidence: what shows of each fault that it had an effect."""
+    """A run to be judged. told: its faults, each with its time and what shows that it had an effect."""
 
     info: RunInfo
     rows: Sequence[Row]
     found: Examination
-    evidence: Sequence[str]
+    told: Sequence[FaultTold]
 
 
 def of_twin(twin: Twin, info: RunInfo) -> Made:
     """A simulated run: its steps decide which faults had an effect, as in a real one."""
     found = examine(twin.rows, info)
     found.facts.faults = [(fault.name, fault.shown is not None) for fault in twin.faults]
-    return Made(info, twin.rows, found, [fault.shown for fault in twin.faults if fault.shown])
+    told = []
+    for fault in twin.faults:
+        row = make_row(kind=Kind.FAULT, started_us=fault.from_us, ended_us=fault.to_us)
+        outcome = Outcome.REFUSED if fault.shown is None else Outcome.OK
+        told.append(
+            _told(twin.rows, row._replace(detail=fault.name, outcome=outcome, view=fault.shown))
+        )
+    return Made(info, twin.rows, found, told)
+
+
+def _told(rows: Sequence[Row], fault: Row) -> FaultTold:
+    """fault: its row, whose `view` is what shows its effect."""
+    first_us = min(row.started_us for row in rows)
+    ends_us = fault.ended_us
+    after = Recovered(0, None) if ends_us is None else recovered(rows, ends_us)
+    return FaultTold(
+        name=fault.detail or "fault",
+        effective=fault.outcome is Outcome.OK,
+        from_ms=(fault.started_us - first_us) // 1000,
+        to_ms=None if ends_us is None else (ends_us - first_us) // 1000,
+        evidence=fault.view or "",
+        lanes=after.lanes,
+        recovered_ms=after.ms,
+    )
 
 
 def judged(
@@ -190,13 +214,13 @@ def judged(
     kinds = {Kind(kind) for recorded in (info.records or {}).values() for kind in recorded}
     wanted = expected(scenario.must_reach, kinds, abilities)
     checks = [_reached(rows, wanted, info.environment.get(SHORT, ""))]
-    tool = by_python(evidence="; ".join(made.evidence))
+    tool = by_python(evidence="; ".join(fault.evidence for fault in made.told if fault.evidence))
     verdict = of_one_run(found, info, profile, more=checks, tool=tool)
     idle = _idle(scenario, verdict)
     if idle:
         checks += [Check("MET-8", "the scenario's clauses were exercised", False, ", ".join(idle))]
         verdict = of_one_run(found, info, profile, more=checks, tool=tool)
-    return verdict
+    return replace(verdict, told=tuple(made.told))
 
 
 def _idle(scenario: Scenario, verdict: Verdict) -> list[str]:

@@ -100,10 +100,15 @@ class _FaultRows:
 
 @dataclass(frozen=True, slots=True)
 class FaultShown:
-    """A fault of a run: its step's name, and what shows in the history that it had an effect, if anything."""
+    """A fault of a run: its step's name, and what shows in the history that it had an effect, if anything.
+
+    from_us, to_us: by the cluster's clock.
+    """
 
     name: str
     shown: str | None
+    from_us: int
+    to_us: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +231,7 @@ def _shown(
         step = fault.step
         row = make_row(kind=Kind.FAULT, started_us=began_us, ended_us=ended_us, **step.columns)
         shown = step.attest(rows, row) or _told_by_the_network(rows, step, row)
-        yield FaultShown(step.detail, None if fault.short else shown)
+        yield FaultShown(step.detail, None if fault.short else shown, began_us, ended_us)
 
 
 def _told_by_the_network(rows: Sequence[Row], step: Step, told: Row) -> str | None:

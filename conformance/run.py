@@ -23,6 +23,7 @@ from typing import Any
 
 from conformance.live import Live
 from conformance.parts import extras
+from conformance.parts.processes import kill_all
 from conformance.records import BEFALLS
 from conformance.steps import Steps, attested, lacking
 from conformance.targets.base import ClockKind, CutShort, Run, Target, known_names
@@ -218,7 +219,7 @@ class _Made:
         """Do it all. Did the target come to rest?"""
         target, plan = self._target, self._run.plan
         try:
-            await target.prepare(self._run)
+            await self._prepare()
             await self._act_in_time()
             self._say("waiting until nothing happens any more")
             await self._heal()
@@ -233,6 +234,14 @@ class _Made:
         finally:
             await target.close()
         return settled
+
+    async def _prepare(self) -> None:
+        """Ended early it leaves no thread that waits for a server to start: Python would wait for it in turn."""
+        try:
+            await self._target.prepare(self._run)
+        except asyncio.CancelledError:
+            kill_all()
+            raise
 
     async def _act_in_time(self) -> None:
         plan, target = self._run.plan, self._target

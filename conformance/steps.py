@@ -96,7 +96,10 @@ class Steps:
             await self._task
 
     async def cancel(self) -> None:
-        """Nothing more is done; what goes on is healed."""
+        """Nothing more is done, and nothing healed: a broker that starts takes longer than who says Ctrl-C waits.
+
+        Whoever ends a run early closes the target, and all that was broken goes with it.
+        """
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait([self._task])
@@ -137,9 +140,9 @@ class Steps:
             missed = await self._end(step, since_us)
             if missed is not None and step.fault is not None:
                 self.done[number] = FaultDone(step, missed)
-        finally:
             if step.healed_by is not None:
                 await self._do(Action(_NOW, step.healed_by, step.healing_args))
+        finally:
             if step.fault is not None:
                 self._harness.end(("fault", number), Outcome.OK)
 

@@ -35,6 +35,7 @@ from conformance.cli.seam import load_profile, make_room
 from conformance.replay import mutant_of
 from conformance.reports import plots
 from conformance.reports.saving import save
+from conformance.reports.schemas import HUNT_SCHEMA
 from conformance.reports.view import view
 from conformance.stopping import Bounds, Stop, listening
 from conformance.targets.base import ClockKind, Target
@@ -304,6 +305,7 @@ def _write(out: Path, search: Search, finds: list[Find], seed: int, target: str)
     """What the search came to: data, the curve, and the corpus that a later one may begin with."""
     out.mkdir(parents=True, exist_ok=True)
     data = {
+        "schema": HUNT_SCHEMA,
         "target": target,
         "seed": seed,
         "examples": search.examples,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib.metadata import entry_points
 from typing import Any
 
@@ -168,7 +168,9 @@ def cases() -> Iterable[Item]:
 
 def known_faults(target: str | None = None) -> Iterable[Item]:
     """The faults. target: whether that one can have each done to it, and which abilities it lacks for it."""
-    has = None if target is None else _abilities_of(target)
+    found = None if target is None else find(target)
+    has = None if found is None else found.abilities
+    hindered = {} if found is None else found.hindered
     for fault in FAULTS.values():
         needs = fault.abilities
         lacks = [need for need in needs if has is not None and need not in has]
@@ -183,17 +185,16 @@ def known_faults(target: str | None = None) -> Iterable[Item]:
             **(
                 {}
                 if has is None
-                else {"available": len(lacks) < len(needs), "reason": _cant(lacks)}
+                else {"available": len(lacks) < len(needs), "reason": _cant(lacks, hindered)}
             ),
         }
 
 
-def _abilities_of(target: str) -> Collection[Ability]:
-    return find(target).abilities
-
-
-def _cant(lacks: Sequence[Ability]) -> str:
-    return "; ".join(f"can't {lack}" for lack in lacks)
+def _cant(lacks: Sequence[Ability], hindered: Mapping[Ability, str]) -> str:
+    """hindered: what could be done elsewhere, with why not here."""
+    return "; ".join(
+        f"can't {lack}{f' here: {hindered[lack]}' if lack in hindered else ''}" for lack in lacks
+    )
 
 
 def _elsewhere(name: str) -> Callable[[], Iterable[Item]]:

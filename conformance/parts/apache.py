@@ -34,6 +34,7 @@ from typing import Self
 
 from conformance.parts import jars, ports
 from conformance.parts.java import java
+from conformance.parts.own_disk import OwnDisk
 from conformance.parts.processes import Process
 from specs.errors import TargetMisbehaved, UsageError
 
@@ -117,6 +118,7 @@ class ApacheCluster:
         self.broker_ip1 = broker_ip1 or HOST
         self.broker_jvm = broker_jvm
         self.keep_store = keep_store
+        self.disk: OwnDisk | None = None
         self._modern = not version.startswith("4.")
         if self.broker_ip1 != HOST and not self._modern:
             raise UsageError(
@@ -194,6 +196,17 @@ class ApacheCluster:
         _end(self.broker_process, kill)
         self._broker = None
 
+    def on_own_disk(self, folder: Path) -> None:
+        """To be called before `start`: the store lies on a disk whose power can be cut. folder: for its images."""
+        self.disk = OwnDisk(folder, self.workdir / "store")
+
+    def cut_power(self, *, synced: bool = False) -> int:
+        """Cuts the power of the broker's machine: how many bytes are gone that were written and not synced."""
+        assert self.disk is not None, "call on_own_disk first"
+        lost = self.disk.cut(self.broker_process, synced=synced)
+        self._broker = None
+        return lost
+
     def start_broker(self) -> None:
         """Starts the broker again after `stop_broker`, and waits until it is registered."""
         if self._broker is not None:
@@ -223,6 +236,8 @@ class ApacheCluster:
         for reservation in self._reservations:
             reservation.release()
         self._reservations = []
+        if self.disk is not None:
+            self.disk.close()
         shutil.rmtree(self.workdir / "tmp", ignore_errors=True)
         if not self.keep_store:
             shutil.rmtree(self.workdir / "store", ignore_errors=True)
@@ -366,9 +381,10 @@ class ApacheCluster:
             f"-XX:MaxDirectMemorySize={128 if self._modern else 512}m",
         )
         lease = f"-Drocketmq.broker.rebalance.lockMaxLiveTime={self.broker_lease_ms}"
-        argv = self._java(
+        java = self._java(
             lib, self.broker_jvm or (*memory, *_JVM), self.main(), "broker.conf", lease
         )
+        argv = java if self.disk is None else self.disk.command(java)
         name = f"The broker of RocketMQ {self.version}"
         return Process(name, argv, log=self.workdir / "broker.out", cwd=self.workdir)
 

@@ -20,7 +20,14 @@ from html import escape
 from pathlib import Path
 
 from allure_commons.logger import AllureFileLogger
-from allure_commons.model2 import ATTACHMENT_PATTERN, Label, Link, StatusDetails, TestResult
+from allure_commons.model2 import (
+    ATTACHMENT_PATTERN,
+    Label,
+    Link,
+    StatusDetails,
+    TestResult,
+    TestStepResult,
+)
 from allure_commons.model2 import Attachment as AllureAttachment
 from allure_commons.types import AttachmentType, LabelType
 
@@ -30,6 +37,7 @@ from conformance.reports.cases import (
     THE_RUN,
     Case,
     CaseRun,
+    FaultStep,
     Form,
     Status,
     cases_of,
@@ -83,7 +91,8 @@ def fill(result: TestResult, run: CaseRun, case: Case, writer: AllureFileLogger)
     result.description, result.descriptionHtml = case.statement, _described(case)
     result.statusDetails = _details(case)
     result.titlePath = [run.title, case.family]
-    result.parameters, result.steps = [], []
+    result.parameters = []
+    result.steps = [_step(run, fault) for fault in case.steps]
     result.labels = [Label(name=name, value=value) for name, value in _labels(run, case)]
     result.links = [Link(type="link", url=case.page, name=case.id)] if case.page else []
     result.attachments = []
@@ -125,6 +134,18 @@ def write_beside(run: CaseRun, folder: Path) -> None:
 
 
 # ------------------------------------------------------------------------------------------- one result
+
+
+def _step(run: CaseRun, fault: FaultStep) -> TestStepResult:
+    """A fault, at the time that it had by the run's clock."""
+    return TestStepResult(
+        name=fault.name,
+        status=fault.status.value,
+        stage="finished",
+        statusDetails=StatusDetails(message=fault.evidence),
+        start=(run.began_us + fault.from_us) // 1000,
+        stop=(run.began_us + fault.to_us) // 1000,
+    )
 
 
 def _labels(run: CaseRun, case: Case) -> list[tuple[str, str]]:

@@ -24,12 +24,18 @@ from conformance.reports import svg, swimlanes
 from conformance.reports.incident import incident_of
 from conformance.reports.text import WORDS, counted, events, failure, keepers, sources, times
 from conformance.reports.timeline import drawing
-from conformance.reports.view import CheckView, ClauseView, VerdictView
+from conformance.reports.view import CheckView, ClauseView, FaultView, VerdictView
 from specs import links
 from specs.clauses.clause import Clause
 from specs.history.clock import host_clock
 from specs.history.row import Row
-from specs.verdicts.verdict import ClauseVerdict, RunVerdict, row_to_json
+from specs.verdicts.tally import FaultTold
+from specs.verdicts.verdict import (
+    EACH_FAULT_HAD_AN_EFFECT,
+    ClauseVerdict,
+    RunVerdict,
+    row_to_json,
+)
 
 THE_RUN = Clause.FAMILIES["MET"]
 NOT_TRUSTED = "not trusted"
@@ -100,12 +106,23 @@ class Attachment:
 
 
 @dataclass(frozen=True, slots=True)
+class FaultStep:
+    """A fault of the run. Times are in us since the run began."""
+
+    name: str
+    status: Status
+    from_us: int
+    to_us: int
+    evidence: str
+
+
+@dataclass(frozen=True, slots=True)
 class Case:
     """A clause or a check of the run, and what came of it.
 
     word: what came of it, in words (`refuted`, `not exercised`). message: a sentence that begins with the word; empty
     for what passed. details: the story of a failure. facts: what else is to be said, by name. page: the address of
-    the clause's page, where it has one.
+    the clause's page, where it has one. steps: of a failure, and of the check of the faults: what was broken meanwhile.
     """
 
     id: str
@@ -123,6 +140,7 @@ class Case:
     page: str | None = None
     begin_us: int = 0
     took_us: int = 0
+    steps: tuple[FaultStep, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +160,7 @@ class CaseRun:
     took_us: int
     environment: tuple[tuple[str, str], ...]
     cases: tuple[Case, ...]
+    faults: tuple[FaultStep, ...] = ()
     identity: str = field(repr=False, default="")
 
     @property
@@ -195,6 +214,13 @@ def cases_of(verdict: VerdictView, context: Sequence[Row] = ()) -> CaseRun:
         *(_of_clause(verdict, clause, context) for clause in verdict.clauses),
         *(_of_check(check) for check in verdict.met),
     ]
+    faults = tuple(_step(fault.told) for fault in verdict.told_faults if fault.told is not None)
+    cases = [
+        replace(case, steps=faults)
+        if case.status is Status.FAILED or case.id == EACH_FAULT_HAD_AN_EFFECT
+        else case
+        for case in cases
+    ]
     began_us = occasion.began_us or host_clock().wall_us()
     share, rest = divmod(occasion.took_us, len(cases) or 1)
     timed, begin_us = [], began_us
@@ -215,8 +241,17 @@ def cases_of(verdict: VerdictView, context: Sequence[Row] = ()) -> CaseRun:
         took_us=occasion.took_us,
         environment=tuple((name, clean(value)) for name, value in _environment(verdict)),
         cases=tuple(timed),
+        faults=faults,
         identity=verdict.label,
     )
+
+
+def _step(told: FaultTold) -> FaultStep:
+    """A fault that lasted to the end of the run has no end of its own."""
+    end_ms = told.from_ms if told.to_ms is None else told.to_ms
+    status = Status.PASSED if told.effective else Status.BROKEN
+    evidence = clean(FaultView(told.name, told.effective, told).evidence)
+    return FaultStep(shown(told.name), status, told.from_ms * 1000, end_ms * 1000, evidence)
 
 
 def _environment(verdict: VerdictView) -> list[tuple[str, str]]:

@@ -56,6 +56,9 @@ def _add_suite(
 
 def _properties(run: CaseRun) -> Mapping[str, str]:
     known = {"target": run.target, "profile": run.profile, "seed": str(run.seed), "run": run.run}
+    for number, fault in enumerate(run.faults, start=1):
+        times = f"{fault.from_us / _US:.3f} s to {fault.to_us / _US:.3f} s"
+        known[f"fault.{number}"] = f"{fault.name}, {times}: {fault.evidence}"
     return {**known, **({"replay": run.replay} if run.replay else {})}
 
 

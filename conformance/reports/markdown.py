@@ -56,6 +56,12 @@ def _one(verdict: VerdictView, context: Sequence[Row], pictures: Mapping[str, st
             failure(verdict, clause, context=context),
             fence,
         ]
+    if told := verdict.told_faults:
+        lines += ["", "## Faults", "", "| fault | when | what shows its effect |", "|---|---|---|"]
+        lines += [
+            f"| {' | '.join(_cell(text) for text in (each.name, each.lasted, each.evidence))} |"
+            for each in told
+        ]
     failed = [check for check in verdict.met if check.ok is False]
     if failed:
         lines += ["", "## Checks of the run that failed", ""]

@@ -13,6 +13,15 @@ from dataclasses import dataclass
 from specs.history.row import Row
 from specs.vocabulary import Kind, Lane, Outcome, Queue
 
+
+@dataclass(frozen=True, slots=True)
+class Recovered:
+    """What came after a fault. lanes: how many had something to do when it ended; ms: the slowest, None for never."""
+
+    lanes: int
+    ms: int | None
+
+
 GONE = frozenset({Kind.CRASH, Kind.PAUSE, Kind.LEAVE})
 
 
@@ -47,6 +56,35 @@ def recoveries(rows: Iterable[Row]) -> list[Recovery]:
             if each is not None:
                 found.append(each)
     return found
+
+
+def recovered(rows: Iterable[Row], ended_us: int) -> Recovered:
+    """How long after a moment each lane that had something to do went on with its next message.
+
+    Something to do has a lane with a message that was acknowledged before that moment and lies behind all that were
+    begun before it. Whether the lane went on in order is the affair of the clauses.
+    """
+    lanes: dict[Lane, int] = {}
+    after_us: dict[Lane, int] = {}
+    sent: dict[Queue, int] = {}
+    for row in rows:
+        offset, queue = row.queue_offset, row.queue_id
+        if queue is None or offset is None:
+            continue
+        if row.kind is Kind.SEND and row.outcome is Outcome.OK:
+            if row.ended_us is not None and row.ended_us <= ended_us:
+                sent[row.queue] = max(sent.get(row.queue, -1), offset)
+        elif row.kind is Kind.DELIVER and row.started_us <= ended_us:
+            lanes[row.lane] = max(lanes.get(row.lane, -1), offset)
+        elif row.kind is Kind.DELIVER:
+            after_us[row.lane] = min(after_us.get(row.lane, row.started_us), row.started_us)
+    waits = [
+        after_us.get(lane)
+        for lane, reached in lanes.items()
+        if sent.get(Queue(lane.topic, lane.broker, lane.queue_id), -1) > reached
+    ]
+    slowest = None if None in waits else max((at for at in waits if at is not None), default=None)
+    return Recovered(len(waits), None if slowest is None else round((slowest - ended_us) / 1000))
 
 
 def _of(event: Row, lane: Lane, calls: Sequence[Row], sent: dict[Queue, int]) -> Recovery | None:

@@ -25,6 +25,7 @@ PROGRAM_SCHEMA = "inorder/program/v1"
 CROSSING_SCHEMA = "inorder/crossing/v1"
 DIFF_SCHEMA = "inorder/diff/v1"
 IMPORT_SCHEMA = "inorder/import/v1"
+HUNT_SCHEMA = "inorder/hunt/v1"
 
 
 @cache
@@ -342,6 +343,51 @@ def shrink_schema() -> dict[str, Any]:
     }
 
 
+def hunt_schema() -> dict[str, Any]:
+    """`hunt.json` in the folder of `inorder hunt`; draft 2020-12."""
+    share = {"type": "number", "minimum": 0, "maximum": 1}
+    rate = _object(
+        {
+            "clauses": _TEXTS,
+            "tries": {"type": "array", "items": {"type": "boolean"}},
+            "broken": _COUNT,
+            "of": _COUNT,
+            "interval": {"type": "array", "items": share, "minItems": 2, "maxItems": 2},
+            "confidence": share,
+        }
+    )
+    find = {
+        "clause": _TEXT,
+        "folder": _TEXT,
+        "example": {**_COUNT, "description": "The number of the first example that broke it."},
+        "faults": {**_COUNT, "description": "That are left after it was made small."},
+        "rate": rate,
+        "replay": {"type": ["string", "null"]},
+    }
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": HUNT_SCHEMA,
+        "title": "What a hunt reached and found",
+        **_object(
+            {
+                "schema": {"const": HUNT_SCHEMA},
+                "target": _TEXT,
+                "seed": _COUNT,
+                "examples": _COUNT,
+                "states": {**_COUNT, "description": "Of lanes, under faults."},
+                "curve": {
+                    "type": "array",
+                    "items": _COUNT,
+                    "description": "After each example, how many states were reached by then.",
+                },
+                "saturation": _TEXT,
+                "failed": _TEXTS,
+                "finds": {"type": "array", "items": _object(find)},
+            }
+        ),
+    }
+
+
 def import_schema() -> dict[str, Any]:
     """`import.json` of an imported history, and what `inorder import --format json` prints; draft 2020-12."""
     clause = {
@@ -499,6 +545,7 @@ _MADE_BY = {
     CROSSING_SCHEMA: crossing_schema,
     DIFF_SCHEMA: diff_schema,
     IMPORT_SCHEMA: import_schema,
+    HUNT_SCHEMA: hunt_schema,
     OCCASION_SCHEMA: occasion_schema,
     POWER_SCHEMA: power_schema,
     STATEMENT_SCHEMA: statement_schema,

@@ -128,6 +128,24 @@ def check_lines(checks: Sequence[CheckView]) -> list[Text]:
     return [Text.assemble(("check failed  ", "bold yellow"), _told(check)) for check in failed]
 
 
+MOST_FAULTS = 12
+"""A report that is read in a terminal tells no more of them; the others stand in the run's folder."""
+
+
+def fault_lines(verdict: VerdictView) -> list[Text]:
+    """A line for each fault that was done on purpose: when it was, and what shows its effect."""
+    told = verdict.told_faults
+    lines = [
+        Text.assemble(
+            ("fault         ", "dim" if fault.effective else "bold yellow"),
+            (f"{fault.name}, {fault.lasted}: {fault.evidence}", "dim"),
+        )
+        for fault in told[:MOST_FAULTS]
+    ]
+    left = len(told) - len(lines)
+    return lines + ([Text(f"              and {left} more", style="dim")] if left else [])
+
+
 def known_lines(verdict: VerdictView) -> list[Text]:
     """A line for each entry of the baseline; what somebody should look at stands out."""
     return [
@@ -231,7 +249,7 @@ def report(
     for clause in verdict.failures:
         parts += [coloured(failure(verdict, clause, width=width, context=context)), Text()]
     if whole or any(check.ok is False for check in verdict.met):
-        parts += check_lines(verdict.met)
+        parts += [*fault_lines(verdict), *check_lines(verdict.met)]
     parts += [line for line in known_lines(verdict) if whole or line.style != "dim"]
     if whole:
         parts += [*coverage_lines(verdict), *search_lines(verdict)]

@@ -22,6 +22,7 @@ from specs.clauses.clause import Clause
 from specs.errors import EXIT_SUITE, HistoryError
 from specs.history.row import Row, make_row
 from specs.history.store import History, open_history
+from specs.verdicts.tally import FaultTold
 from specs.verdicts.verdict import (
     EXIT_CODES,
     VERDICT_SCHEMA,
@@ -127,6 +128,38 @@ class KnownView:
 
 
 @dataclass(frozen=True, slots=True)
+class FaultView:
+    """A fault of a run. told: as much as somebody looked at, None where nobody did (as in a search)."""
+
+    name: str
+    effective: bool
+    told: FaultTold | None = None
+
+    @property
+    def lasted(self) -> str:
+        """From when to when, in seconds of the run; empty where nobody told."""
+        if self.told is None:
+            return ""
+        began, ended = self.told.from_ms, self.told.to_ms
+        end = "the end" if ended is None else f"{ended / 1000:.3f} s"
+        return f"at {end}" if ended == began else f"{began / 1000:.3f} s to {end}"
+
+    @property
+    def evidence(self) -> str:
+        """What shows its effect, and how the lanes recovered, in a sentence; empty where nobody told."""
+        told = self.told
+        if told is None:
+            return ""
+        shown = told.evidence or "nothing shows an effect"
+        if not told.lanes:
+            return shown
+        lanes = "1 lane" if told.lanes == 1 else f"{told.lanes} lanes"
+        if told.recovered_ms is None:
+            return f"{shown}; of {lanes} with work not all went on"
+        return f"{shown}; {lanes} with work went on within {told.recovered_ms} ms"
+
+
+@dataclass(frozen=True, slots=True)
 class VerdictView:
     """A verdict, read. events: rows of the history, where known."""
 
@@ -141,7 +174,7 @@ class VerdictView:
     clauses: tuple[ClauseView, ...]
     met: tuple[CheckView, ...]
     cut: tuple[str, ...] = ()
-    faults: tuple[tuple[str, bool], ...] = ()
+    faults: tuple[FaultView, ...] = ()
     tool: Mapping[str, str] = field(default_factory=dict)
     raw: Mapping[str, Any] = field(default_factory=dict, repr=False)
     folder: Path | None = None
@@ -149,6 +182,11 @@ class VerdictView:
     coverage: Coverage | None = None
     search: Search | None = None
     occasion: Occasion = field(default_factory=Occasion)
+
+    @property
+    def told_faults(self) -> tuple[FaultView, ...]:
+        """Those that a report speaks of: with their time and what came of them."""
+        return tuple(fault for fault in self.faults if fault.told is not None)
 
     @property
     def label(self) -> str:
@@ -215,7 +253,7 @@ def parse(
                 CheckView(c["id"], c["title"], c["ok"], c.get("detail", "")) for c in data["met"]
             ),
             cut=tuple(data.get("cut", ())),
-            faults=tuple((str(f["fault"]), bool(f["effective"])) for f in data.get("faults", ())),
+            faults=tuple(_fault(each) for each in data.get("faults", ())),
             tool=dict(data.get("tool", {})),
             raw=data,
             folder=folder,
@@ -227,6 +265,14 @@ def parse(
         raise HistoryError(
             f"{where} can't be read as a verdict: {type(error).__name__} {error}"
         ) from error
+
+
+def _fault(data: Mapping[str, Any]) -> FaultView:
+    name, effective = str(data["fault"]), bool(data["effective"])
+    if "from_ms" not in data:
+        return FaultView(name, effective)
+    fields = {key: value for key, value in data.items() if key != "fault"}
+    return FaultView(name, effective, FaultTold(name=name, **fields))
 
 
 def _coverage(data: Mapping[str, Any]) -> Coverage:

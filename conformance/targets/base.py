@@ -20,6 +20,7 @@ from enum import StrEnum
 from importlib.metadata import entry_points
 from pathlib import Path
 from random import Random
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from conformance.stopping import Stop
@@ -181,7 +182,8 @@ class Target(ABC):
     it, used when the user names none. config: what plans for it are drawn from; its lease times and intervals are those
     that the system really has. takes_config: a plan may say others, and the system is started with them. records: the
     kinds of rows, by level, that the target writes down whenever they happen (`specs.history.runinfo.declared`); asked
-    again after the run, when it may know more.
+    again after the run, when it may know more. hindered: what it could have done to it elsewhere, each with why not on
+    this machine.
 
     reads_at_work: its queues are read while its clients are still at work, and then all of them vanish without a word,
     so that nothing comes after what was found; otherwise they are stopped in good order before. remembers: its queues
@@ -198,6 +200,7 @@ class Target(ABC):
     clock: ClassVar[ClockKind] = ClockKind.WALL
     takes_config: ClassVar[bool] = False
     abilities: frozenset[Ability] = frozenset()
+    hindered: Mapping[Ability, str] = MappingProxyType({})
     records: Mapping[str, tuple[str, ...]]
     reads_at_work: bool = False
     remembers: bool = False

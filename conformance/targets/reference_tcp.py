@@ -50,5 +50,6 @@ def target(argument: str | None) -> WireTarget:
         ),
         of_system=ServedReference.abilities,
         kills_broker=True,
+        syncs="" if folder else flush,
         remembers=bool(folder),
     )

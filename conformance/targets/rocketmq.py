@@ -41,6 +41,7 @@ def local(version: str | None) -> WireTarget | Paired:
         config=config,
         opens=lambda config, proxied: ApacheOnThisMachine(version, config, proxied=proxied),
         of_system=ApacheOnThisMachine.abilities,
+        syncs="async",
     )
 
 

@@ -15,6 +15,7 @@ from typing import ClassVar, Self
 
 from conformance.parts import ports
 from conformance.parts.apache import ApacheCluster
+from conformance.parts.own_disk import OwnDisk
 from conformance.parts.processes import Process
 from conformance.waiting import wait_until
 from reference_impl.core.broker import Broker, BrokerConfig
@@ -29,7 +30,7 @@ from reference_impl.shell.errors import RequestFailed, split_address
 from reference_impl.storage import FlushMode, StoreOptions
 from specs.errors import TargetMisbehaved, Unavailable, UsageError
 from specs.plan.ability import Ability
-from specs.plan.config import Config
+from specs.plan.config import IN_MEMORY, Config
 
 ADDRESS_DEADLINE_S = 60.0
 FIRST_PERSISTS = 2
@@ -71,6 +72,21 @@ class System(ABC):
     def fill_disk(self, name: str, *, full: bool) -> None:
         """A broker's disk has no more room, or has room again."""
         raise UsageError("this target's disks are not ours to fill")
+
+    def on_own_disk(self) -> None:
+        """To be called before it is entered: its store is to lie on a disk whose power can be cut."""
+        raise UsageError(f"this target can't {Ability.CUT_POWER}")
+
+    def keep(self) -> None:
+        """What is on that disk by now survives a power cut."""
+        raise UsageError(f"this target can't {Ability.CUT_POWER}")
+
+    def cut_power(self, name: str, *, synced: bool) -> int:
+        """Kill a broker with its machine: how many bytes are gone that were written and not synced.
+
+        synced: everything is on the disk first.
+        """
+        raise UsageError(f"this target can't {Ability.CUT_POWER}")
 
 
 class ReferenceOnSockets(System):
@@ -135,7 +151,8 @@ class ServedReference(System):
     """Our own cluster as a process of its own, `inorder serve` with a store on disk: it is killed with SIGKILL.
 
     The process is name server and broker in one, so both are gone for a while. store: the folder, None for one that
-    is deleted at the end. Its first offsets are persisted after twice `persist_ms`, so the configuration must say so.
+    is deleted at the end. flush: where the configuration does not say it. Its first offsets are persisted after twice
+    `persist_ms`, so the configuration must say so.
     """
 
     abilities = frozenset({Ability.CRASH_BROKER})
@@ -147,7 +164,9 @@ class ServedReference(System):
             )
         self._reservations = [ports.reserve(), ports.reserve()]
         self._temporary = tempfile.TemporaryDirectory(prefix="inorder-served-")
-        folder = Path(self._temporary.name)
+        self._folder = folder = Path(self._temporary.name)
+        self._store = store or folder / "store"
+        self._disk: OwnDisk | None = None
         self._log = folder / "serve.log"
         name_server, broker = (str(reservation.port) for reservation in self._reservations)
         self.namesrv = f"127.0.0.1:{name_server}"
@@ -155,8 +174,9 @@ class ServedReference(System):
         for option, value in {
             "namesrv-port": name_server,
             "broker-port": broker,
-            "store": store or folder / "store",
-            "flush": flush,
+            "store": self._store,
+            "flush": flush if config.flush == IN_MEMORY else config.flush,
+            "flush-ms": config.flush_ms,
             "dialect": config.dialect,
             "broker-lease-ms": config.broker_lease_ms,
             "channel-expiry-ms": config.channel_expiry_ms,
@@ -190,6 +210,8 @@ class ServedReference(System):
     ) -> None:
         if self._process is not None:
             self._process.stop()
+        if self._disk is not None:
+            self._disk.close()
         for reservation in self._reservations:
             reservation.release()
         self._temporary.cleanup()
@@ -201,8 +223,21 @@ class ServedReference(System):
     def restart_broker(self, name: str) -> None:
         self._start()
 
+    def on_own_disk(self) -> None:
+        self._disk = OwnDisk(self._folder / "disk", self._store)
+
+    def keep(self) -> None:
+        if self._disk is not None and self._process is not None:
+            self._disk.keep(self._process)
+
+    def cut_power(self, name: str, *, synced: bool) -> int:
+        assert self._disk is not None, "on_own_disk comes first"
+        assert self._process is not None, "it is killed already"
+        return self._disk.cut(self._process, synced=synced)
+
     def _start(self) -> None:
-        self._process = Process("inorder serve", self._command, log=self._log)
+        command = self._command if self._disk is None else self._disk.command(self._command)
+        self._process = Process("inorder serve", command, log=self._log)
         self._process.wait_until(
             self._is_ready, what="register its broker", deadline_s=ADDRESS_DEADLINE_S
         )
@@ -234,7 +269,7 @@ class ApacheOnThisMachine(System):
             {}
             if version.startswith("4.")
             else {"channelExpiredTimeout": str(config.channel_expiry_ms)}
-        )
+        ) | _flushes(config)
         self._cluster = self.started(
             version,
             workdir=Path(self._temporary.name),
@@ -275,6 +310,32 @@ class ApacheOnThisMachine(System):
 
     def restart_broker(self, name: str) -> None:
         self._cluster.start_broker()
+
+    def on_own_disk(self) -> None:
+        self._cluster.on_own_disk(Path(self._temporary.name) / "disk")
+
+    def keep(self) -> None:
+        if self._cluster.disk is not None:
+            self._cluster.disk.keep(self._cluster.broker_process)
+
+    def cut_power(self, name: str, *, synced: bool) -> int:
+        return self._cluster.cut_power(synced=synced)
+
+
+def _flushes(config: Config) -> dict[str, str]:
+    """How Apache's broker syncs its log, where the configuration says it; its default is ASYNC_FLUSH.
+
+    Left alone, ASYNC_FLUSH syncs each 500 ms what fills four pages, and the rest each 10 s
+    (CommitLog.FlushRealTimeService).
+    """
+    if config.flush == IN_MEMORY:
+        return {}
+    interval = str(config.flush_ms)
+    return {
+        "flushDiskType": f"{config.flush.upper()}_FLUSH",
+        "flushIntervalCommitLog": interval,
+        "flushCommitLogThoroughInterval": interval,
+    }
 
 
 class Remote(System):

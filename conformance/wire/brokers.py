@@ -14,9 +14,9 @@ from conformance.targets.systems import System, has_topic, wait_for_route
 from conformance.wire.client import DRAIN_GROUP, Shown, WireClient
 from reference_impl.protocol.codes import ResponseCode
 from specs.errors import TargetMisbehaved, UsageError
-from specs.faults import broker_crash, disk_full
+from specs.faults import broker_crash, disk_full, power_cut
 from specs.plan.ability import Ability
-from specs.plan.plan import Action
+from specs.plan.plan import Action, Plan
 from specs.vocabulary import Kind, Lane, Level, Outcome, Queue, dead_letter_topic, retry_topic
 
 
@@ -30,6 +30,8 @@ class Brokers:
     def __init__(self, run: Run, system: AbstractContextManager[System]) -> None:
         """Enter the system and make the plan's topics on its first broker, and its groups that nobody joins.
 
+        Where the plan cuts the power, what is there before anybody is at work survives it.
+
         TargetMisbehaved when a topic is refused, UsageError for a plan of more brokers than there are, and for one
         whose topics or groups are there already: they may be somebody's.
         """
@@ -38,7 +40,14 @@ class Brokers:
         self._groups: dict[Queue, str | None] = {}
         self._readers: dict[str, WireClient] = {}
         self._broken: dict[tuple[str, str], None] = {}
+        cuts = cuts_power(run.plan)
         try:
+            if cuts and not isinstance(system, System):
+                raise UsageError(
+                    "the system runs already, so nobody can cut the power of its store"
+                )
+            if cuts and isinstance(system, System):
+                system.on_own_disk()
             self.system = self._stack.enter_context(system)
             self.first = min(self.system.brokers)
             self._names = self._named(run.plan.topology.brokers)
@@ -48,6 +57,8 @@ class Brokers:
                 self._make(setup)
             finally:
                 setup.close()
+            if cuts:
+                self.system.keep()
         except BaseException:
             self._stack.close()
             raise
@@ -191,6 +202,8 @@ class Brokers:
                 self.crash(name)
             case broker_crash.HEALED_BY:
                 self.start(name)
+            case power_cut.VERB:
+                self.cut_power(name, synced=action.args.get("synced", False))
             case disk_full.VERB | disk_full.HEALED_BY:
                 self.fill(name, full=action.do == disk_full.VERB)
             case _:
@@ -205,6 +218,16 @@ class Brokers:
         columns = {"broker": name, "detail": "killed by the harness"}
         with self._run.journal(name) as journal:
             journal.note(Kind.CRASH, Outcome.OK, columns)
+
+    def cut_power(self, planned: str, *, synced: bool = False) -> None:
+        """Kill a broker with its machine. synced: nothing is lost. UsageError for an unknown one."""
+        name = self.name(planned)
+        self._broken[name, power_cut.HEALED_BY] = None
+        lost = self.system.cut_power(name, synced=synced)
+        told = f"{lost} bytes that were written and not synced are gone" if lost else None
+        columns = {"broker": name, "detail": "power cut by the harness", "view": told}
+        with self._run.journal(name) as journal:
+            journal.note(Kind.CRASH, Outcome.OK, {k: v for k, v in columns.items() if v})
 
     def start(self, planned: str) -> None:
         """Start a broker that was killed. UsageError for an unknown one."""
@@ -229,6 +252,12 @@ class Brokers:
     def close(self) -> None:
         """Leave the system. May be called again."""
         self._stack.close()
+
+
+def cuts_power(plan: Plan) -> bool:
+    """Does the plan cut a broker's power? Then its store must lie on a disk of its own."""
+    done = {action.do for action in plan.actions} | {step.do for step in plan.steps}
+    return power_cut.VERB in done
 
 
 def make_topic(

@@ -13,11 +13,12 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from conformance.parts import own_disk
 from conformance.records import BY_WIRE_CLIENTS
 from conformance.targets.base import Asked, Run, Searched, Target
 from conformance.targets.systems import System
 from conformance.waiting import now_s
-from conformance.wire.brokers import Brokers
+from conformance.wire.brokers import Brokers, cuts_power
 from conformance.wire.nodes import CORRECT, PROBES, SENDS, ClientNodes
 from conformance.wire.session import patience_ms
 from conformance.wire.stalls import Stalls
@@ -28,7 +29,7 @@ from specs.errors import UsageError
 from specs.faults import perform
 from specs.history.runinfo import declared
 from specs.plan.ability import Ability
-from specs.plan.config import Config, without_the_brokers
+from specs.plan.config import IN_MEMORY, Config, without_the_brokers
 from specs.plan.plan import Action, Plan
 from specs.plan.rig import PartialRig
 from specs.profiles import Profile
@@ -51,7 +52,8 @@ class WireTarget(Target):
     can be done to these. kills_broker: a search kills one while the clients are at work, and starts it again. rounds:
     how many plans of `conformance.wire.work` it does, each on a system of its own. cores: the classes of the clients,
     where they are not the correct ones. plan_config: what every plan's configuration has to say. sought: the clause or
-    wire rule whose first breach ends the search. told_us: of somebody's brokers, the settings that are known.
+    wire rule whose first breach ends the search. told_us: of somebody's brokers, the settings that are known. syncs: of
+    brokers whose power can be cut, how they sync what they acknowledge (`flush`) where a plan does not say it.
     """
 
     name: str
@@ -68,6 +70,7 @@ class WireTarget(Target):
     plan_config: Mapping[str, Any] = field(default_factory=dict)
     sought: str = ""
     told_us: frozenset[str] = frozenset()
+    syncs: str = ""
     reads_at_work = True
     records = declared(
         client=records.OF_CLIENTS, wire=(BY_WIRE_CLIENTS - {Kind.READ}) | records.OF_PROBERS
@@ -76,6 +79,10 @@ class WireTarget(Target):
     def __post_init__(self) -> None:
         own = () if self.remembers else (Ability.OWN_SYSTEM,)
         self.abilities = OF_OUR_CLIENTS | self.of_system | {*own}
+        if self.syncs and (why := own_disk.why_not()) is not None:
+            self.hindered = {Ability.CUT_POWER: why}
+        elif self.syncs:
+            self.abilities |= {Ability.CUT_POWER}
         self._brokers: Brokers | None = None
         self._nodes: ClientNodes | None = None
         self._stalls: asyncio.Task[None] | None = None
@@ -86,7 +93,10 @@ class WireTarget(Target):
         return self.parties["broker"].startswith(OURS)
 
     def suited(self, plan: Plan) -> Plan:
-        return with_config(plan, self.plan_config)
+        plan = with_config(plan, self.plan_config)
+        if self.syncs and plan.config.flush == IN_MEMORY and cuts_power(plan):
+            return with_config(plan, {"flush": self.syncs})
+        return plan
 
     def settings(self, plan: Plan) -> Config:
         """Where the system is somebody's, what its brokers were told is not known, whatever plans take for it."""
@@ -229,6 +239,9 @@ class _Rig(PartialRig):
 
     def revive(self, node: str) -> None:
         self._in_the_loop(self._target.start(node))
+
+    def cut_power(self, broker: str, *, synced: bool = False) -> None:
+        self._target.brokers.cut_power(broker, synced=synced)
 
     def fill_disk(self, broker: str) -> None:
         self._target.brokers.fill(broker, full=True)

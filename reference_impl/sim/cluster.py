@@ -450,19 +450,25 @@ class Cluster:
         self._forget_work(client)
         node.halt(silent=silent)
 
-    def _kill_broker(self, broker: str) -> None:
+    def cut_power(self, broker: str, *, synced: bool = False) -> None:
+        told = None if synced else "its machine lost its power"
+        self._kill_broker(broker, synced=synced, view=told)
+
+    def _kill_broker(self, broker: str, *, synced: bool = False, view: str | None = None) -> None:
         node = self._nodes[broker]
         if not node.alive:
             return
         self.resume(broker)
         fields = {"process": broker, "broker": broker, "broker_epoch": self._stores[broker].epoch}
         wall_us = node.wall_ms * 1000
+        told = {"view": view} if view is not None else {}
         self._recorder.note(
-            Kind.CRASH, Outcome.OK, {**fields, "level": Level.CLIENT, "wall_us": wall_us}
+            Kind.CRASH, Outcome.OK, {**fields, **told, "level": Level.CLIENT, "wall_us": wall_us}
         )
-        self._fault_note(broker)
+        self._fault_note(broker, Outcome.REFUSED if synced else Outcome.OK)
         node.halt()
-        self._stores[broker] = self._disks.after_crash(broker, self._stores[broker])
+        store = self._stores[broker]
+        self._stores[broker] = self._disks.after_crash(broker, store, synced=synced)
 
     def fill_disk(self, broker: str) -> None:
         store = self._stores.get(broker)

@@ -20,7 +20,7 @@ from random import Random
 
 from reference_impl.core.broker.log import BrokerStore
 from reference_impl.storage import DiskStore, FlushMode, StoreOptions
-from reference_impl.storage.simulated_disk import KeepDrawn, SimulatedDisk
+from reference_impl.storage.simulated_disk import Keep, KeepDrawn, SimulatedDisk
 from specs.plan.config import IN_MEMORY, Config
 
 SYNC_MS = 2
@@ -46,15 +46,16 @@ class Disks:
         self._disks[broker] = SimulatedDisk()
         return self._open(broker, self._flush)
 
-    def after_crash(self, broker: str, store: BrokerStore) -> BrokerStore:
+    def after_crash(self, broker: str, store: BrokerStore, *, synced: bool = False) -> BrokerStore:
         """What its next process finds: in memory the same store, on a disk one that is read from what is left.
 
-        A disk that is full stays full.
+        A disk that is full stays full. synced: all that was written is found.
         """
         if self._flush is None or not isinstance(store, DiskStore):
             return store
         store.abandon()
-        keep = KeepDrawn(Random(f"disk {self._seed} {broker} {store.epoch}"))
+        dice = Random(f"disk {self._seed} {broker} {store.epoch}")
+        keep = Keep() if synced else KeepDrawn(dice)
         before = self._disks[broker]
         disk = self._disks[broker] = before.after_power_loss(keep)
         again = self._open(broker, self._flush)

@@ -11,6 +11,7 @@ end, and is effective when it changed the fate of at least one frame or connecti
 |---|---|
 | cut | connections are reset (what was under way is lost), new ones are refused |
 | hold | nothing comes through; a connection with waiting frames breaks after `HOLD_MAX_MS`, new ones time out |
+| one_way | what goes to the server vanishes, or what comes from it |
 | delay | every frame takes so many ms more |
 | lose | so many frames of a hundred vanish |
 | duplicate | so many frames of a hundred come twice |
@@ -230,6 +231,9 @@ class Network:
                 match fault.kind:
                     case Trouble.HOLD:
                         connection.held.append((to_server, command))
+                        fault.seen = True
+                        return
+                    case Trouble.ONE_WAY if to_server is not fault.answer:
                         fault.seen = True
                         return
                     case Trouble.LOSE if dice.random() * 100 < fault.number:

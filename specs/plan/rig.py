@@ -24,6 +24,7 @@ class Trouble(StrEnum):
 
     CUT = "cut"  # connections are reset, new ones refused
     HOLD = "hold"  # nothing comes through; the connections live for a while
+    ONE_WAY = "one_way"  # what goes to the broker vanishes, or, with `answer`, what comes from it
     DELAY = "delay"  # every frame takes so many ms more
     LOSE = "lose"  # so many frames of a hundred vanish
     DUPLICATE = "duplicate"  # so many frames of a hundred come twice
@@ -50,6 +51,9 @@ class Rig(Protocol):
     def revive(self, node: str) -> None:
         """A new process for a node that is gone; a broker's finds its store."""
 
+    def cut_power(self, broker: str, *, synced: bool = False) -> None:
+        """Its machine is gone, and what its disk was not told to keep. synced: everything is on the disk first."""
+
     def pause(self, node: str) -> None:
         """Its process stops between two instructions."""
 
@@ -68,7 +72,7 @@ class Rig(Protocol):
     ) -> None:
         """The link suffers from now on. number: ms, percent or a request's code.
 
-        answer: of DROP_NEXT, the answer vanishes. error: of REFUSE_NEXT, the answer's code.
+        answer: of DROP_NEXT and ONE_WAY, the answer vanishes. error: of REFUSE_NEXT, the answer's code.
         """
 
     def mend(self, a: str, b: str) -> None:
@@ -98,6 +102,9 @@ class PartialRig:
         self._cant()
 
     def revive(self, node: str) -> None:
+        self._cant()
+
+    def cut_power(self, broker: str, *, synced: bool = False) -> None:
         self._cant()
 
     def pause(self, node: str) -> None:

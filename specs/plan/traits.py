@@ -11,13 +11,14 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from specs.faults import broker_crash, crash, disk_full
+from specs.faults import broker_crash, crash, disk_full, power_cut
 from specs.plan.plan import Action, ListenerRule, Plan
 from specs.vocabulary import Outcome
 
 COMES = frozenset({"start", "restart"})
 GOES = frozenset({"stop", crash.VERB})
-UNSURE_OF_SENDS = frozenset({disk_full.VERB, broker_crash.VERB})
+KILLS_OF_BROKERS = frozenset({broker_crash.VERB, power_cut.VERB})
+UNSURE_OF_SENDS = KILLS_OF_BROKERS | {disk_full.VERB}
 
 
 class Trait(StrEnum):
@@ -107,7 +108,7 @@ def _changes(plan: Plan) -> Iterator[tuple[Action, bool]]:
 
 def _clean_changes(plan: Plan) -> int:
     """Around the kill of a broker, for as long as a lease of its lives, nobody is promised a handover."""
-    kills = [action.at_ms for action in plan.actions if action.do == broker_crash.VERB]
+    kills = [action.at_ms for action in plan.actions if action.do in KILLS_OF_BROKERS]
     near_ms = plan.config.broker_lease_ms
     return sum(
         beside_another
@@ -153,8 +154,8 @@ _COUNTS: Mapping[Trait, Callable[[Plan], int]] = {
     Trait.STRANGER: _doing("probe_unlock"),
     Trait.FAILED_SEND: _doing(*UNSURE_OF_SENDS),
     Trait.FULL_DISK: _doing(disk_full.VERB),
-    Trait.BROKER_KILL: _doing(broker_crash.VERB),
-    Trait.LIVING_BROKER: lambda plan: int(not _doing(broker_crash.VERB)(plan)),
+    Trait.BROKER_KILL: _doing(*KILLS_OF_BROKERS),
+    Trait.LIVING_BROKER: lambda plan: int(not _doing(*KILLS_OF_BROKERS)(plan)),
     Trait.RESET: _doing("reset"),
     Trait.BATCH: _sent("batch"),
     Trait.HALF: _doing("send_half"),

@@ -120,7 +120,18 @@ def verdict_schema() -> dict[str, Any]:
                 "cut": _TEXTS,
                 "faults": {
                     "type": "array",
-                    "items": _object({"fault": _TEXT, "effective": {"type": "boolean"}}),
+                    "items": _object(
+                        {
+                            "fault": _TEXT,
+                            "effective": {"type": "boolean"},
+                            "from_ms": {"type": "integer"},
+                            "to_ms": {"type": ["integer", "null"]},
+                            "evidence": _TEXT,
+                            "lanes": _COUNT,
+                            "recovered_ms": {"type": ["integer", "null"]},
+                        },
+                        ("from_ms", "to_ms", "evidence", "lanes", "recovered_ms"),
+                    ),
                 },
                 "met": {"type": "array", "items": check},
                 "clauses": {"type": "array", "items": clause},

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from specs.history.row import Row
 
@@ -113,6 +114,35 @@ class Check:
     title: str
     ok: bool | None
     detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class FaultTold:
+    """A fault of a run that was broken on purpose: when it was, and what shows that it had an effect.
+
+    Times are in ms since the run's first row; to_ms: None where it lasted to the end. evidence: empty where nothing
+    shows an effect. recovered_ms: after its end, until the slowest lane that had something to do went on; None where a
+    lane never did. lanes: how many had something to do then.
+    """
+
+    name: str
+    effective: bool
+    from_ms: int
+    to_ms: int | None
+    evidence: str
+    lanes: int = 0
+    recovered_ms: int | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "fault": self.name,
+            "effective": self.effective,
+            "from_ms": self.from_ms,
+            "to_ms": self.to_ms,
+            "evidence": self.evidence,
+            "lanes": self.lanes,
+            "recovered_ms": self.recovered_ms,
+        }
 
 
 @dataclass(slots=True)

@@ -19,11 +19,13 @@ from specs.fingerprint import of_this_tool
 from specs.history.row import Row
 from specs.history.runinfo import RunInfo
 from specs.profiles import Profile
-from specs.verdicts.tally import Check, Examination, Tally
+from specs.verdicts.tally import Check, Examination, FaultTold, Tally
 from specs.vocabulary import Party
 
 VERDICT_SCHEMA = "inorder/verdict/v1"
 OURS = "inorder"
+EACH_FAULT_HAD_AN_EFFECT = "MET-4"
+"""The check of a run that its faults decide."""
 """An implementation whose name begins with this word is our own code."""
 ASSUMING = "assuming that the history would tell"
 """How the reason of a refuted clause begins where nobody says what was recorded."""
@@ -200,6 +202,7 @@ class Search:
 class Verdict:
     """coverage: of a search by a machine; None for any other run. search: what a search says of itself, if anything.
 
+    told: the faults again, with more of each, where somebody looked.
     baseline: what came of what was known to be broken, where a gate was told (`specs.verdicts.baseline`).
     """
 
@@ -209,6 +212,7 @@ class Verdict:
     clauses: tuple[Judged, ...]
     met: tuple[Check, ...]
     faults: tuple[tuple[str, bool], ...] = ()
+    told: tuple[FaultTold, ...] = ()
     cut: tuple[str, ...] = ()
     tool: Mapping[str, str] = field(default_factory=dict)
     coverage: Coverage | None = None
@@ -234,7 +238,8 @@ class Verdict:
             "run": self.info.run,
             "replay": self.info.replay,
             "cut": list(self.cut),
-            "faults": [{"fault": name, "effective": effective} for name, effective in self.faults],
+            "faults": [fault.to_json() for fault in self.told]
+            or [{"fault": name, "effective": effective} for name, effective in self.faults],
             "met": [
                 {"id": c.id, "title": c.title, "ok": c.ok, "detail": c.detail} for c in self.met
             ],
@@ -368,7 +373,10 @@ def checks(
             f"{facts.sends} sends and {facts.deliveries} deliveries, floor {info.workload_floor}",
         ),
         Check(
-            "MET-4", "each fault had an effect", not dead if facts.faults else None, ", ".join(dead)
+            EACH_FAULT_HAD_AN_EFFECT,
+            "each fault had an effect",
+            not dead if facts.faults else None,
+            ", ".join(dead),
         ),
         Check(
             "MET-5",

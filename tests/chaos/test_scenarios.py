@@ -7,11 +7,11 @@ from random import Random
 
 import pytest
 
-from chaos.cli import find_target
+from chaos.cli import find_target, why_not
 from chaos.hosted import hosted
-from chaos.runner import run_scenario
+from chaos.runner import lacks, run_scenario
 from chaos.scenario import load, names
-from conformance.parts import docker_engine, toxiproxy_binary
+from conformance.parts import docker_engine, own_disk, toxiproxy_binary
 from conformance.parts.processes import living
 from conformance.targets.mutant_tcp import mutant
 from specs import profiles
@@ -83,6 +83,10 @@ def test_a_scenario_can_fail(tmp_path: Path, name: str) -> None:
     if Ability.BREAK_LINK in scenario.needs and not toxiproxy_binary.present():
         pytest.skip("the toxiproxy server is not built; run `make setup`")
     target = hosted(mutant(scenario.shows), in_containers=False)
+    if missing := lacks(scenario, target):
+        pytest.skip(
+            f"on sockets nobody can {missing[0]}; tests/inorder/evidence tries it simulated"
+        )
     profile = profiles.load(target.profile)
     verdict, _history = run_scenario(scenario, target, profile, seed=1, out=tmp_path / "run")
     assert verdict.verdict is RunVerdict.REFUTED
@@ -150,6 +154,16 @@ def test_a_fault_that_no_chaos_run_can_do_is_refused_before_anything_starts(tmp_
     with pytest.raises(UsageError, match="step a party's wall clock"):
         run_scenario(load(str(path)), target, profile, seed=1, out=tmp_path / "run")
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("why", [None, "only root may mount a disk image"])
+def test_a_power_cut_is_refused_where_it_can_not_be_done(
+    monkeypatch: pytest.MonkeyPatch, why: str | None
+) -> None:
+    monkeypatch.setattr(own_disk, "why_not", lambda: why)
+    scenario, name = load("power-cut"), "reference+tcp:async"
+    told = why_not(scenario, find_target(name, "process"), name, "process")
+    assert told == (None if why is None else f"can't be done here: {why}")
 
 
 @pytest.mark.long

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from random import Random
 
+import jsonschema
 import pytest
 from click.testing import CliRunner
 
@@ -16,6 +17,7 @@ from chaos.hunting.reached import states_of
 from chaos.hunting.search import Example, Search, hunt
 from chaos.scenario import Scenario, load
 from conformance.replay import repeat
+from conformance.reports.schemas import HUNT_SCHEMA, schema
 from conformance.stopping import Bounds, Stop
 from conformance.targets.base import find
 from reference_impl.mutants import load as load_mutant
@@ -112,6 +114,7 @@ def test_a_hunt_finds_a_bug_and_keeps_a_run_that_repeats_to_the_byte(tmp_path: P
     words = ["--target", bug, "--examples", "6", "--seed", "1", "--times", "2", "--quiet"]
     result = CliRunner().invoke(cli.command, [*words, "--out", str(tmp_path / "hunt")])
     data = json.loads((tmp_path / "hunt" / "hunt.json").read_text())
+    jsonschema.validate(data, schema(HUNT_SCHEMA))
     (found,) = data["finds"]
     assert "CMT-1" in result.output
     assert (found["clause"], found["faults"], found["rate"]["of"]) == ("CMT-1", 0, 2)
@@ -137,4 +140,5 @@ def test_a_hunt_on_the_correct_cluster_finds_nothing(tmp_path: Path) -> None:
     )
     assert result.return_value == 0, result.output
     data = json.loads((tmp_path / "hunt.json").read_text())
+    jsonschema.validate(data, schema(HUNT_SCHEMA))
     assert (data["finds"], len(data["curve"]), data["failed"]) == ([], 1, [])

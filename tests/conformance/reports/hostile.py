@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from conformance.reports.view import VerdictView
+from conformance.reports.view import FaultView, VerdictView
 from specs.history.row import Row
 from specs.history.runinfo import RunInfo
 from specs.history.store import History, write_history
+from specs.verdicts.tally import FaultTold
 
 NAME = (
     "</script><script>window.pwned=1</script><img src=x onerror=window.pwned=1>"
@@ -48,7 +49,7 @@ def run(verdict: VerdictView, rows: list[Row], folder: Path) -> tuple[VerdictVie
         run=NAME,
         replay=NAME,
         parties={"broker": NAME, "client": NAME},
-        faults=((NAME, True),),
+        faults=(FaultView(NAME, effective=True, told=FaultTold(NAME, True, 0, 1, NAME)),),
         tool={"engine": NAME},
         cut=(NAME,),
         folder=folder,

@@ -13,7 +13,7 @@ import pytest
 
 from conformance.reports import html
 from conformance.reports import overview as overviews
-from conformance.reports.view import VerdictView, view
+from conformance.reports.view import FaultView, VerdictView, view
 from specs import glossary
 from specs.history.runinfo import RunInfo
 from specs.history.store import History, write_history
@@ -285,7 +285,8 @@ def test_every_verdict_has_a_sign_and_a_word(
 def test_faults_and_the_environment_are_told(broken: tuple[VerdictView, History]) -> None:
     """What was planned and whether it had an effect, what befell whom, and what the system was told."""
     verdict, history = broken
-    made = replace(verdict, faults=(("pause alice", True), ("cut b0", False)))
+    faults = (FaultView("pause alice", effective=True), FaultView("cut b0", effective=False))
+    made = replace(verdict, faults=faults)
     info = replace(history.info, environment={"kernel": "6.1"})
     words = Page(html.render(made, replace(history, info=info))).words
     for told in (

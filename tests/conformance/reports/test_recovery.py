@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from conformance.reports.recovery import recoveries
+from conformance.reports.recovery import recovered, recoveries
 from specs.history.text import parse_history
 
 
@@ -40,3 +40,26 @@ def test_a_client_that_was_paused_may_go_on_itself() -> None:
         100ms..600ms  alice  pauses  -
         700ms  alice  delivers  billing/orders/b0/0  offset=1 id=m1 success
     """) == [("pause", "alice", "billing/orders/b0/0", 600.0)]
+
+
+def after(text: str, ended_ms: int) -> tuple[int, int | None]:
+    _, rows = parse_history(text)
+    found = recovered(rows, ended_ms * 1000)
+    return found.lanes, found.ms
+
+
+def test_after_a_fault_the_slowest_lane_with_work_counts() -> None:
+    text = """
+        0ms  shop  sends  orders/b0/0  offset=0 id=m0 ok
+        0ms  shop  sends  orders/b0/1  offset=0 id=n0 ok
+        1ms  alice  delivers  billing/orders/b0/0  offset=0 id=m0 success
+        1ms  alice  delivers  billing/orders/b0/1  offset=0 id=n0 success
+        2ms  shop  sends  orders/b0/0  offset=1 id=m1 ok
+        500ms  shop  sends  orders/b0/1  offset=1 id=n1 ok
+        {}
+    """
+    assert after(
+        text.format("400ms  bob  delivers  billing/orders/b0/0  offset=1 id=m1 success"), 100
+    ) == (1, 300)
+    assert after(text.format(""), 100) == (1, None)
+    assert after(text.format(""), 1) == (0, None)

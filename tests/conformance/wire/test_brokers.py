@@ -5,22 +5,26 @@ from __future__ import annotations
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import pytest
 
+from conformance.parts import own_disk
 from conformance.targets.base import Run
-from conformance.targets.systems import ReferenceOnSockets
+from conformance.targets.systems import ReferenceOnSockets, ServedReference, System
 from conformance.wire.brokers import Brokers, make_topic
 from conformance.wire.client import Answer, WireClient
 from conformance.wire.runner import SHORT_LEASES
 from reference_impl.core.broker import Broker, BrokerConfig, BrokerStore
 from reference_impl.protocol.codes import ResponseCode
 from specs.errors import UsageError
-from specs.faults import broker_crash
+from specs.faults import broker_crash, power_cut
 from specs.history.journal import Journal, assemble, read_journal
 from specs.plan.plan import Action, Plan, TopicPlan, Topology
 from specs.vocabulary import Kind, Queue, dead_letter_topic
 
+WHY_NOT = own_disk.why_not()
+needs_a_disk = pytest.mark.skipif(WHY_NOT is not None, reason=str(WHY_NOT))
 PLAN = Plan(topology=Topology(topics=(TopicPlan("orders", 2),), groups=("billing",)))
 
 
@@ -46,6 +50,43 @@ def test_a_queue_is_read_to_its_end_also_after_the_broker_died(tmp_path: Path) -
     journals = map(read_journal, sorted((tmp_path / "journal").glob("*.jsonl")))
     rows = assemble("a run", journals)
     assert [row.broker for row in rows if row.kind is Kind.CRASH] == ["b0"]
+
+
+@needs_a_disk
+@pytest.mark.parametrize(
+    ("flush", "synced", "left"),
+    [("sync", False, ["m0", "m1"]), ("async", False, []), ("async", True, ["m0", "m1"])],
+)
+def test_a_power_cut_shows_what_was_answered_before_the_sync(
+    tmp_path: Path, flush: str, left: list[str], *, synced: bool
+) -> None:
+    """The broker syncs at each send, or each hour; with everything synced first nothing is lost."""
+    cut = Action(1, power_cut.VERB, {"broker": "b0", "synced": synced})
+    run = Run(replace(PLAN, actions=(cut,)), tmp_path)
+    config = replace(SHORT_LEASES, flush=flush, flush_ms=3_600_000, persist_first_ms=1_000)
+    brokers = Brokers(run, ServedReference(config, flush))
+    try:
+        producer = brokers.client("shop")
+        for number in range(2):
+            producer.send(Queue("orders", "b0", 1), f"m{number}", None)
+        producer.close()
+        assert brokers.act(cut)
+        assert brokers.act(Action(2, power_cut.HEALED_BY, {"broker": "b0"}))
+        brokers.queues()
+        found = brokers.read(Queue("orders", "b0", 1))
+    finally:
+        brokers.close()
+        run.close()
+    assert [row["message_id"] for row in found] == left
+    rows = assemble("a run", map(read_journal, sorted((tmp_path / "journal").glob("*.jsonl"))))
+    (death,) = (row for row in rows if row.kind is Kind.CRASH)
+    assert (death.view is None) is synced
+
+
+def test_a_system_that_runs_already_can_not_have_a_power_cut(tmp_path: Path) -> None:
+    cut = Action(1, power_cut.VERB, {"broker": "b0"})
+    with pytest.raises(UsageError, match="runs already"):
+        Brokers(Run(replace(PLAN, actions=(cut,)), tmp_path), nullcontext(cast(System, None)))
 
 
 def test_what_is_there_already_is_left_alone(tmp_path: Path) -> None:

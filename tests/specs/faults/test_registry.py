@@ -35,6 +35,9 @@ class Heard:
     def revive(self, node: str) -> None:
         self.asked.append((self.verb, "revive", node))
 
+    def cut_power(self, broker: str, *, synced: bool = False) -> None:
+        self.asked.append((self.verb, "cut_power", broker, synced))
+
     def pause(self, node: str) -> None:
         self.asked.append((self.verb, "pause", node))
 

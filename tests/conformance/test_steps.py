@@ -1,0 +1,48 @@
+"""Steps of a plan: what goes on is healed at its end, and left alone when the run is ended early."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from conformance.live import Live
+from conformance.steps import Steps
+from specs.faults import broker_crash
+from specs.history.journal import Journal
+from specs.plan.plan import Action, Plan
+from specs.plan.step import Step
+
+CRASH = Step(broker_crash.VERB, {"broker": "b0"}, finished=0, for_ms=60_000)
+
+
+@pytest.mark.parametrize(
+    ("step", "ends", "done"),
+    [
+        (replace(CRASH, for_ms=0), True, [broker_crash.VERB, broker_crash.HEALED_BY]),
+        (CRASH, False, [broker_crash.VERB]),
+    ],
+)
+def test_who_ends_a_run_early_waits_for_no_broker_to_start(
+    tmp_path: Path, step: Step, done: list[str], *, ends: bool
+) -> None:
+    seen: list[str] = []
+
+    async def make() -> None:
+        begun = asyncio.Event()
+
+        async def do(action: Action) -> None:
+            seen.append(action.do)
+            begun.set()
+
+        with Journal(tmp_path, "harness") as journal:
+            plan = Plan(steps=(step,))
+            steps = Steps(plan, Live(tmp_path), do, lambda: None, journal)
+            steps.begin()
+            await begun.wait()
+            await (steps.end() if ends else steps.cancel())
+
+    asyncio.run(make())
+    assert seen == done
