@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import itertools
 import random
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -578,6 +579,12 @@ def handed_out(trace: Trace) -> Iterator[Row]:
             for each in troubled
         ):
             yield row
+
+
+def handed_out_once(trace: Trace) -> Iterator[Row]:
+    """Those of them whose message is not handed out again: there is room for one hand-out more."""
+    times = Counter((row.lane, row.queue_offset) for row in trace.of(Kind.RECEIVE))
+    return (row for row in handed_out(trace) if times[row.lane, row.queue_offset] == 1)
 
 
 def handed_again(trace: Trace, row: Row, client: str, *, released: bool = False) -> Planted:
