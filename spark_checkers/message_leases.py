@@ -67,7 +67,8 @@ class Message:
             return
         if row.kind in (Kind.ACK, Kind.RELEASE):
             self.ended = True
-            self.applied_until = max(self.applied_until, self._applied(row, now))
+            until = applied_until(self.context, (self._client(row), self.broker), row, now)
+            self.applied_until = max(self.applied_until, until)
         elif row.kind is Kind.RENEW:
             self.alive_until = min(
                 self.alive_until, row.started if row.until == NONE else row.until
@@ -108,16 +109,19 @@ class Message:
         return at_us + self.clocks_us + MS < until and not self._may_be_cut(handed, now)
 
     def _may_be_cut(self, handed: Request, now: int) -> bool:
-        client = self.clients[handed.client] if handed.client != NO_TEXT else ""
-        return may_be_cut(self.context, (client, self.broker), handed, now)
+        return may_be_cut(self.context, (self._client(handed), self.broker), handed, now)
 
-    def _applied(self, row: Request, now: int) -> int:
-        if row.outcome is Outcome.OK and row.ended != NEVER:
-            return row.ended
-        client = self.clients[row.client] if row.client != NO_TEXT else ""
-        until = row.over_us + self.context.info.config.delay_bound_ms * MS
-        sending = Sending(client, self.broker, row.kind, row.started)
-        return self.context.may_arrive_until(sending, until, now)
+    def _client(self, row: Request) -> str:
+        return self.clients[row.client] if row.client != NO_TEXT else ""
+
+
+def applied_until(context: RunContext, party: tuple[str, str], row: Request, now: int) -> int:
+    """When a request had certainly been applied, or was lost. party: who asked, and the server."""
+    if row.outcome is Outcome.OK and row.ended != NEVER:
+        return row.ended
+    client, broker = party
+    until = row.over_us + context.info.config.delay_bound_ms * MS
+    return context.may_arrive_until(Sending(client, broker, row.kind, row.started), until, now)
 
 
 def may_be_cut(context: RunContext, party: tuple[str, str], handed: Request, now: int) -> bool:

@@ -45,6 +45,7 @@ is asked to last longer: whoever names `received` says that this does not happen
 says `receiving` once, before the first question whose answer it may be. It may say now and then that nothing came
 (`received` with the outcome `refused`: each question since was answered so), or that an answer was lost (`unknown`),
 and then `receiving` anew.
+Where the server answers that a message is put back, `released` has a number, `release`, and `put_back` is the answer.
 
 Version 2 has `properties`: those of the application's own that a `send` is asked to give its message, and that a
 message shows when it is delivered or read; a driver that does not tell them leaves them unknown. A driver that refuses
@@ -488,13 +489,22 @@ class Acked(_Event, event="acked"):
 
 @dataclass(frozen=True, kw_only=True)
 class Released(_OfAQueue, event="released"):
-    """The message is about to be put back. Nobody answers that."""
+    """The message is about to be put back. Nobody answers that, unless it has a number: then `put_back` does."""
 
+    release: int = field(default=0, metadata=_ID)
     queue_offset: int
     lease_id: str
     suspend_ms: int = field(
         default=-1, metadata=told("How long it is not to come again; -1: nobody says.")
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class PutBack(_Event, event="put_back"):
+    """What `released` has told was answered."""
+
+    release: int = field(metadata=_WORK)
+    outcome: str = field(metadata=told(choices=_SEND_OUTCOMES))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -588,6 +598,7 @@ EVENTS: Mapping[str, type[Line]] = {
         Acking,
         Acked,
         Released,
+        PutBack,
         Added,
         Dropped,
         Assigned,

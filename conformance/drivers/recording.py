@@ -157,6 +157,7 @@ class DriverRecorder:
             "acking": self._asks,
             "acked": self._is_answered,
             "released": self._released,
+            "put_back": self._put_back,
         }
 
     def close(self) -> None:
@@ -267,7 +268,13 @@ class DriverRecorder:
         fields = {**self._lane(event), **_leased(event)}
         if event.get("suspend_ms", -1) >= 0:
             fields["suspend_ms"] = event["suspend_ms"]
-        self._journal.note(Kind.RELEASE, Outcome.SENT, fields)
+        if event.get("release"):
+            self._journal.begin((Kind.RELEASE, event["release"]), Kind.RELEASE, fields)
+        else:
+            self._journal.note(Kind.RELEASE, Outcome.SENT, fields)
+
+    def _put_back(self, event: Mapping[str, Any]) -> None:
+        self._journal.end((Kind.RELEASE, event["release"]), Outcome(event["outcome"]), {})
 
     def _moved(self, event: Mapping[str, Any]) -> None:
         fields = {name: event[name] for name in ("queue_offset", "value")}

@@ -160,32 +160,43 @@ class Questions:
         self.client = client
         self.lanes = [(topic, number) for number in range(queues)]
         self.open = {}  # lane → its number, and since when
+        self.in_vain = set()  # lanes of which nothing came, though it might have
 
     def asks(self):
         """Before each question; until when a message that comes is ours at least."""
         now = time.monotonic()
         for at in self.lanes:
-            number, since = self.open.get(at, (None, now))
-            if number is not None and now - since > ANEW_S:
+            _, since = self.open.get(at, (None, now))
+            if at in self.in_vain and now - since > ANEW_S:
                 self.end(at, "refused")
             if at not in self.open:
                 self.open[at] = next(self.client.numbers), now
                 self.client.say(event="receiving", receive=self.open[at][0], **place(at))
         return now + self.client.lease_s
 
+    def brought_nothing(self):
+        self.in_vain = set(self.open)
+
     def brought(self, at, message, until):
         number, _ = self.open.pop(at)
+        self.in_vain.discard(at)
         told = {**which(message), "lease_until_us": round(until * 1e6)}
         times = int(message["Attributes"]["ApproximateReceiveCount"]) - 1
         self.client.say(event="received", receive=number, reconsume_times=times, **told)
 
     def end(self, at, outcome):
         number, _ = self.open.pop(at)
+        self.in_vain.discard(at)
         self.client.say(event="received", receive=number, outcome=outcome)
 
-    def end_all(self, outcome):
+    def stop(self):
+        for at in sorted(self.in_vain):
+            self.end(at, "refused")
+
+    def fail(self):
+        """The answer was lost."""
         for at in list(self.open):
-            self.end(at, outcome)
+            self.end(at, "unknown")
 
 
 class Worker(Listener, Client):
@@ -214,16 +225,18 @@ class Worker(Listener, Client):
             try:
                 message = self.receive(url)
             except TROUBLE as error:
-                questions.end_all("unknown")
+                questions.fail()
                 self.trouble(topic, error)
                 continue
-            if message is not None:
+            if message is None:
+                questions.brought_nothing()
+            else:
                 questions.brought(at_of(topic, message), message, until)
                 try:
                     self.take(topic, url, message, until - LEASE_SPARE_S)
                 except TROUBLE as error:
                     self.trouble(topic, error)
-        questions.end_all("refused")
+        questions.stop()
 
     def trouble(self, topic, error):
         note(f"{topic}: {type(error).__name__}: {error}")
@@ -291,9 +304,16 @@ class Worker(Listener, Client):
 
     def again(self, at, url, message, wait_ms):
         """Put it back."""
-        seconds = math.ceil(self.wait_s(wait_ms))
-        self.say(event="released", suspend_ms=seconds * 1000, **which(message), **place(at))
-        self.show_after(url, message, seconds)
+        seconds, number = math.ceil(self.wait_s(wait_ms)), next(self.numbers)
+        told = {"suspend_ms": seconds * 1000, **which(message), **place(at)}
+        self.say(event="released", release=number, **told)
+        try:
+            self.show_after(url, message, seconds)
+            outcome = "ok"
+        except TROUBLE as error:
+            outcome = "refused" if isinstance(error, ClientError) else "unknown"
+            note(f"put back: {type(error).__name__}: {error}")
+        self.say(event="put_back", release=number, outcome=outcome)
 
     def show_after(self, url, message, seconds):
         self.sqs.change_message_visibility(

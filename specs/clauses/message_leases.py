@@ -63,7 +63,7 @@ class HandOuts:
             return
         held = self.last.get(offset)
         if row.kind in ENDS_A_LEASE:
-            until_us = max(self.under_way.get(offset, 0), self._applied_until(row))
+            until_us = max(self.under_way.get(offset, 0), applied_until(self.context, row))
             self.under_way[offset] = until_us
             if held is not None:
                 held.is_over = True
@@ -115,12 +115,13 @@ class HandOuts:
         mine = self.last[row.queue_offset or 0]
         return not mine.is_over and self.lives(mine, held.row) and self.lives(mine, row)
 
-    def _applied_until(self, row: Row) -> int:
-        """The last moment at which the server may have done what it was asked."""
-        if row.outcome is Outcome.OK and row.ended_us is not None:
-            return row.ended_us
-        bound_us = self.context.config.delay_bound_ms * MS
-        return self.context.may_arrive_until(row, (row.ended_us or row.started_us) + bound_us)
+
+def applied_until(context: Context, row: Row) -> int:
+    """The last moment at which the server may have done what it was asked."""
+    if row.outcome is Outcome.OK and row.ended_us is not None:
+        return row.ended_us
+    bound_us = context.config.delay_bound_ms * MS
+    return context.may_arrive_until(row, (row.ended_us or row.started_us) + bound_us)
 
 
 def may_be_cut(context: Context, row: Row) -> bool:

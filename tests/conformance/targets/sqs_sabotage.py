@@ -8,6 +8,8 @@ import os
 from pathlib import Path
 
 PATH = Path(__file__).resolve().parents[3] / "drivers" / "boto3" / "driver.py"
+HIDDEN_S = 12
+"""Longer than a lease, a pause and the bound together."""
 _spec = importlib.util.spec_from_file_location("driver", PATH)
 driver = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(driver)
@@ -138,6 +140,13 @@ class Recounts(Worker):
         super().__init__(lambda **told: say(**first_time(told)), options)
 
 
+class Hides(driver.Worker):
+    """PML-5: what is put back for a second is put away for many."""
+
+    def show_after(self, url, message, seconds):
+        super().show_after(url, message, seconds + HIDDEN_S)
+
+
 class Loses(driver.Sender):
     """SND-1: an acknowledged message is not there."""
 
@@ -186,6 +195,7 @@ BUGS = {
     "silent": (Silent, "PML-2"),
     "accepts": (Accepts, "PML-3"),
     "recounts": (Recounts, "PML-4"),
+    "hides": (Hides, "PML-5"),
     "loses": (Loses, "SND-1"),
     "doubles": (Doubles, "SND-2"),
     "spoils": (Spoils, "SND-10"),
