@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from spark_checkers import planting
 from spark_checkers.message_leases import COLUMNS, FOR_EVER, Request, applied_until, events
 from spark_checkers.planting import LEASED, STRANGER, Changes, Mutant, Planted, Trace
 from spark_checkers.rows import MS, NEVER, NO_TEXT, NONE, Findings, Rows
-from spark_checkers.segments import ints
+from spark_checkers.segments import Ints, ints
 from spark_checkers.twin import Twin
 from specs.history.row import Row
 from specs.vocabulary import Kind, Outcome, Queue
@@ -45,7 +46,7 @@ class _Loan:
 
 
 class _Lane:
-    def __init__(self, rows: Rows, findings: Findings, places: np.ndarray) -> None:  # type: ignore[type-arg]
+    def __init__(self, rows: Rows, findings: Findings, places: Ints) -> None:
         self.rows, self.findings = rows, findings
         self.context = rows.context_of(int(places[0]))
         config, self.clocks_us = self.context.info.config, self.context.info.clock_bound_us
@@ -213,9 +214,15 @@ def asked_where_nothing_is(trace: Trace) -> Changes:
 def _asks_at_the_end(trace: Trace, row: Row, *, forgotten: bool = False) -> Planted:
     """Somebody asks the lane in vain after everything else. forgotten: nothing came of the message since."""
     nothing = dict.fromkeys((*planting.MESSAGE, "key_seq", "queue_offset", "reconsume_times"))
-    of_lease = {"lease_id": None, "lease_until_us": None, "outcome": Outcome.REFUSED}
-    who = {"client_id": STRANGER, "process": STRANGER}
-    asked = trace.another(row, trace.rows[-1], 1, **nothing, **of_lease, **who)
+    columns: dict[str, Any] = {
+        **nothing,
+        "lease_id": None,
+        "lease_until_us": None,
+        "outcome": Outcome.REFUSED,
+        "client_id": STRANGER,
+        "process": STRANGER,
+    }
+    asked = trace.another(row, trace.rows[-1], 1, **columns)
     gone = {
         each.seq_begin
         for each in trace.of(Kind.ACK, Kind.RELEASE, Kind.RENEW)
