@@ -67,7 +67,8 @@ class Message:
             return
         if row.kind in (Kind.ACK, Kind.RELEASE):
             self.ended = True
-            self.applied_until = max(self.applied_until, self._applied(row, now))
+            until = applied_until(self.context, (self._client(row), self.broker), row, now)
+            self.applied_until = max(self.applied_until, until)
         elif row.kind is Kind.RENEW:
             self.alive_until = min(
                 self.alive_until, row.started if row.until == NONE else row.until
@@ -105,31 +106,39 @@ class Message:
     def lives(self, handed: Request, until: int, at_us: int, now: int) -> bool:
         """Does the lease certainly live then? until: its end, if nothing else ends it."""
         at_us = max(at_us, handed.over_us)
-        return at_us + self.clocks_us + MS < until and not self._cut(handed, now)
+        return at_us + self.clocks_us + MS < until and not self._may_be_cut(handed, now)
 
-    def _cut(self, handed: Request, now: int) -> bool:
-        context = self.context
-        client = self.clients[handed.client] if handed.client != NO_TEXT else ""
-        since = handed.started - self.clocks_us
-        leaves = (row for seq, _, row in context.work.get(client, ()) if seq <= now)
-        return (
-            context.broker_died_since(self.broker, handed.begin, handed.epoch, now)
-            or context.client_died_between(client, handed.begin, now)
-            or context.paused_since(client, since, now)
-            or any(
-                row.kind is Kind.LEAVE and (row.seq_end is None or row.seq_end > handed.begin)
-                for row in leaves
-            )
-            or context.fault_between(since, NEVER, now, (client, self.broker))
+    def _may_be_cut(self, handed: Request, now: int) -> bool:
+        return may_be_cut(self.context, (self._client(handed), self.broker), handed, now)
+
+    def _client(self, row: Request) -> str:
+        return self.clients[row.client] if row.client != NO_TEXT else ""
+
+
+def applied_until(context: RunContext, party: tuple[str, str], row: Request, now: int) -> int:
+    """When a request had certainly been applied, or was lost. party: who asked, and the server."""
+    if row.outcome is Outcome.OK and row.ended != NEVER:
+        return row.ended
+    client, broker = party
+    until = row.over_us + context.info.config.delay_bound_ms * MS
+    return context.may_arrive_until(Sending(client, broker, row.kind, row.started), until, now)
+
+
+def may_be_cut(context: RunContext, party: tuple[str, str], handed: Request, now: int) -> bool:
+    """May the lease have ended by now with its holder's connection, or with the server? party: these two."""
+    client, broker = party
+    since = handed.started - context.info.clock_bound_us
+    leaves = (row for seq, _, row in context.work.get(client, ()) if seq <= now)
+    return (
+        context.broker_died_since(broker, handed.begin, handed.epoch, now)
+        or context.client_died_between(client, handed.begin, now)
+        or context.paused_since(client, since, now)
+        or any(
+            row.kind is Kind.LEAVE and (row.seq_end is None or row.seq_end > handed.begin)
+            for row in leaves
         )
-
-    def _applied(self, row: Request, now: int) -> int:
-        if row.outcome is Outcome.OK and row.ended != NEVER:
-            return row.ended
-        client = self.clients[row.client] if row.client != NO_TEXT else ""
-        until = row.over_us + self.context.info.config.delay_bound_ms * MS
-        sending = Sending(client, self.broker, row.kind, row.started)
-        return self.context.may_arrive_until(sending, until, now)
+        or context.fault_between(since, NEVER, now, party)
+    )
 
 
 def kernel(message: Callable[[Rows, Findings, int], Message]) -> Kernel:

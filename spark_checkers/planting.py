@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import itertools
 import random
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -580,6 +581,12 @@ def handed_out(trace: Trace) -> Iterator[Row]:
             yield row
 
 
+def handed_out_once(trace: Trace) -> Iterator[Row]:
+    """Those of them whose message is not handed out again: there is room for one hand-out more."""
+    times = Counter((row.lane, row.queue_offset) for row in trace.of(Kind.RECEIVE))
+    return (row for row in handed_out(trace) if times[row.lane, row.queue_offset] == 1)
+
+
 def handed_again(trace: Trace, row: Row, client: str, *, released: bool = False) -> Planted:
     """The message of a hand-out is handed out once more at once. released: it was put back before."""
     more = []
@@ -597,7 +604,13 @@ def handed_again(trace: Trace, row: Row, client: str, *, released: bool = False)
 
 
 def passed_on(trace: Trace) -> Iterator[tuple[Row, Row]]:
-    """A hand-out of a message and the next one, to a member that neither stands still nor is about to leave."""
+    """A hand-out of a message and the next one, to a member that neither stands still nor is about to leave.
+
+    Not where some request about the message was under way when it was asked for: that may have come later.
+    """
+    asked: dict[Any, list[Row]] = {}
+    for row in trace.of(Kind.ACK, Kind.RELEASE):
+        asked.setdefault((row.lane, row.queue_offset), []).append(row)
     fine = {row.seq_begin for row in handed_out(Trace(_as_first(trace), trace.info))}
     last: dict[Any, Row] = {}
     for row in trace.of(Kind.RECEIVE):
@@ -608,11 +621,19 @@ def passed_on(trace: Trace) -> Iterator[tuple[Row, Row]]:
         ended = None if before is None else before.seq_end
         if (
             before is not None
+            and not any(_is_under_way(each, row) for each in asked.get(message, ()))
             and row.seq_begin in fine
             and (ended or row.seq_begin) < row.seq_begin
         ):
             yield before, row
         last[message] = row
+
+
+def _is_under_way(asked: Row, row: Row) -> bool:
+    """May a request that was begun before still change something when another one is made?"""
+    is_answered = asked.outcome in (Outcome.OK, Outcome.REFUSED) and asked.ended_us is not None
+    over_us = (asked.ended_us or 0) if is_answered else row.started_us
+    return asked.seq_begin < row.seq_begin and over_us >= row.started_us
 
 
 def _as_first(trace: Trace) -> list[Row]:

@@ -42,7 +42,10 @@ and what rests on it is possible and not refuted. Where nobody ever gives up it 
 lease that `lease_id` names and that lasts at least until `lease_until_us`; its acknowledgement was answered; it is
 about to be put back. `receiving` and `acking` come before the request. There is no event of a lease of a message that
 is asked to last longer: whoever names `received` says that this does not happen. A driver that asks again and again
-says `receiving` once, before the first question whose answer it may be.
+says `receiving` once, before the first question whose answer it may be. It may say now and then that nothing came
+(`received` with the outcome `refused`: each question since was answered so), or that an answer was lost (`unknown`),
+and then `receiving` anew.
+Where the server answers that a message is put back, `released` has a number, `release`, and `put_back` is the answer.
 
 Version 2 has `properties`: those of the application's own that a `send` is asked to give its message, and that a
 message shows when it is delivered or read; a driver that does not tell them leaves them unknown. A driver that refuses
@@ -452,14 +455,22 @@ class Receiving(_OfAQueue, event="receiving"):
 
 @dataclass(frozen=True, kw_only=True)
 class Received(_Event, event="received"):
+    """A message was handed out; without one (`refused`), or nobody knows (`unknown`), the message's fields are left
+    out."""
+
     receive: int = field(metadata=_ID)
-    queue_offset: int
-    lease_id: str = field(metadata=told("What names the lease when it is acknowledged."))
+    outcome: str = field(default="ok", metadata=told(choices=_SEND_OUTCOMES))
+    queue_offset: int = -1
+    lease_id: str = field(
+        default="", metadata=told("What names the lease when it is acknowledged.")
+    )
     reconsume_times: int = field(
-        metadata=told("How often it was handed out before, as the server says.", least=0)
+        default=0,
+        metadata=told("How often it was handed out before, as the server says.", least=0),
     )
     lease_until_us: int = field(
-        metadata=told("Until when the lease lasts at least, on the host's clock.", least=0)
+        default=0,
+        metadata=told("Until when the lease lasts at least, on the host's clock.", least=0),
     )
 
 
@@ -478,10 +489,22 @@ class Acked(_Event, event="acked"):
 
 @dataclass(frozen=True, kw_only=True)
 class Released(_OfAQueue, event="released"):
-    """The message is about to be put back. Nobody answers that."""
+    """The message is about to be put back. Nobody answers that, unless it has a number: then `put_back` does."""
 
+    release: int = field(default=0, metadata=_ID)
     queue_offset: int
     lease_id: str
+    suspend_ms: int = field(
+        default=-1, metadata=told("How long it is not to come again; -1: nobody says.")
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class PutBack(_Event, event="put_back"):
+    """What `released` has told was answered."""
+
+    release: int = field(metadata=_WORK)
+    outcome: str = field(metadata=told(choices=_SEND_OUTCOMES))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -575,6 +598,7 @@ EVENTS: Mapping[str, type[Line]] = {
         Acking,
         Acked,
         Released,
+        PutBack,
         Added,
         Dropped,
         Assigned,

@@ -157,6 +157,7 @@ class DriverRecorder:
             "acking": self._asks,
             "acked": self._is_answered,
             "released": self._released,
+            "put_back": self._put_back,
         }
 
     def close(self) -> None:
@@ -203,7 +204,7 @@ class DriverRecorder:
             if name != "sent":  # a send's times are those at which it was asked for, and answered
                 self._now_us = event["at_us"]
             self._takes[name](event)
-        self.told += name not in IDLE
+        self.told += name not in IDLE and not _is_in_vain(event)
         with self._changed:
             match name:
                 case "delivered":
@@ -264,7 +265,16 @@ class DriverRecorder:
         self._journal.note(Kind.UNLOCK, Outcome.OK, self._lane(event))
 
     def _released(self, event: Mapping[str, Any]) -> None:
-        self._journal.note(Kind.RELEASE, Outcome.SENT, {**self._lane(event), **_leased(event)})
+        fields = {**self._lane(event), **_leased(event)}
+        if event.get("suspend_ms", -1) >= 0:
+            fields["suspend_ms"] = event["suspend_ms"]
+        if event.get("release"):
+            self._journal.begin((Kind.RELEASE, event["release"]), Kind.RELEASE, fields)
+        else:
+            self._journal.note(Kind.RELEASE, Outcome.SENT, fields)
+
+    def _put_back(self, event: Mapping[str, Any]) -> None:
+        self._journal.end((Kind.RELEASE, event["release"]), Outcome(event["outcome"]), {})
 
     def _moved(self, event: Mapping[str, Any]) -> None:
         fields = {name: event[name] for name in ("queue_offset", "value")}
@@ -364,6 +374,12 @@ class DriverRecorder:
         if event["outcome"] in ("suspend", "null", "threw", "rollback"):
             fields["suspend_ms"] = min(max(wait, SUSPEND_LEAST_MS), SUSPEND_MOST_MS)
         return fields
+
+
+def _is_in_vain(event: Mapping[str, Any]) -> bool:
+    """Does a client tell that it was handed nothing?"""
+    outcome: str = event.get("outcome", Outcome.OK)
+    return event["event"] == "received" and outcome != Outcome.OK
 
 
 def _leased(event: Mapping[str, Any]) -> dict[str, Any]:

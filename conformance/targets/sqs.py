@@ -32,7 +32,7 @@ from specs.history.row import Row
 from specs.history.runinfo import declared
 from specs.plan.ability import Ability
 from specs.plan.config import Config, config_of
-from specs.plan.plan import Plan
+from specs.plan.plan import ListenerRule, Plan
 from specs.vocabulary import Kind, Level
 
 BOTO3 = "boto3"
@@ -57,6 +57,9 @@ TOLD = (
     "suspend_ms",
 )
 NO_LIMIT = {"max_reconsume_times": -1}
+SLOW = range(20, 220, 25)
+"""Numbers of messages of which a call takes longer than the lease, twice: so the first deletion comes while another
+receipt of the message lives."""
 PORTS = {"http": 80, "https": 443}
 
 
@@ -124,8 +127,12 @@ class SqsTarget(ServedTarget):
         first_tenures(run, [queue for queue, _ in self.queues(run)])
 
     def suited(self, plan: Plan) -> Plan:
-        """A call has one message."""
-        return replace(plan, config=replace(plan.config, batch=1))
+        """A call has one message, and takes longer than the lease now and then."""
+        plan = replace(plan, config=replace(plan.config, batch=1))
+        slow_ms = plan.config.broker_lease_ms * 13 // 10
+        slow = [ListenerRule(duration_ms=slow_ms, number=each, delivery_max=2) for each in SLOW]
+        more = tuple(rule for rule in slow if rule not in plan.listener)
+        return replace(plan, listener=(*plan.listener, *more))
 
     def settings(self, plan: Plan) -> Config:
         """What the driver and the queues are told. Without a redrive policy nothing is given up."""
@@ -140,6 +147,10 @@ class SqsTarget(ServedTarget):
         """
         told = {Kind(kind) for kind in super().records[Level.CLIENT]}
         return declared(client=told | {Kind.ADD, Kind.DROP, Kind.FETCH_OFFSET, Kind.PULL})
+
+    def written(self, run: Run) -> int:
+        """Who waits for a message says now and then that none came; nothing else happens then."""
+        return sum(recorder.told for recorder in self.recorders)
 
     def completed(self, rows: list[Row]) -> list[Row]:
         return with_tenures(placed(confirmed(rows)), self.run.plan.config.broker_lease_ms)

@@ -9,6 +9,7 @@ by the hash of the key. One more FIFO queue of each topic, the log, is read by n
   for (`ChangeMessageVisibility`, in whole seconds).
 - A message is ours until the visibility timeout after we asked for it. What comes later is not worked on, and what took
   longer is deleted all the same: the server refuses that by its receipt handle.
+- What a member asks for is tried once: were it tried again by the library, nobody could tell what was done.
 
 A sequence number of SQS' is wider than a place in a history. A message's number is when it was sent, in µs by the
 machine's clock, which its producer puts into it.
@@ -37,10 +38,12 @@ WORKERS = 4
 LEASE_SPARE_S = 0.1
 """So long before its end a lease counts as over: a deletion takes a moment."""
 MOST = 10
+ANEW_S = 1.5
+"""After so long a question that brought nothing is told as one that did not, and the next one as a new one."""
 LOG = "log"
 META = "inorder"
 QUEUES = "queues"
-TOLD = ["delivered", "finished", "sent", "gave_up", "committed"]
+TOLD = ["delivered", "finished", "sent", "gave_up", "committed", "received", "acked", "released"]
 """Nobody gives a message up (there is no redrive policy): with that setting it can't happen."""
 CREDENTIALS = ("aws_access_key_id", "aws_secret_access_key", "aws_session_token")
 TROUBLE = (BotoCoreError, ClientError, OSError)
@@ -53,18 +56,21 @@ class Client:
         self.say, self.options = say, options
         self.numbers = itertools.count(1)
         self.lease_s = int(options["visibility_timeout"])
-        # Whose queues these are to be is said by who asks, and never by this machine.
-        own = {name: options.get(name, "inorder") for name in CREDENTIALS[:2]}
-        if CREDENTIALS[2] in options:
-            own[CREDENTIALS[2]] = options[CREDENTIALS[2]]
-        self.sqs = boto3.session.Session().client(
+        self.sqs = self.connected(attempts=2)
+
+    def connected(self, attempts):
+        """The library's client. Whose queues these are to be is said by who asks, and never by this machine."""
+        own = {name: self.options.get(name, "inorder") for name in CREDENTIALS[:2]}
+        if CREDENTIALS[2] in self.options:
+            own[CREDENTIALS[2]] = self.options[CREDENTIALS[2]]
+        return boto3.session.Session().client(
             "sqs",
-            endpoint_url=options["endpoint"],
-            region_name=options.get("region_name", "elasticmq"),
+            endpoint_url=self.options["endpoint"],
+            region_name=self.options.get("region_name", "elasticmq"),
             config=Config(
                 connect_timeout=ANSWER_S,
                 read_timeout=ANSWER_S,
-                retries={"total_max_attempts": 2, "mode": "standard"},
+                retries={"total_max_attempts": attempts, "mode": "standard"},
                 max_pool_connections=WORKERS + 2,
             ),
             **own,
@@ -137,13 +143,66 @@ class Sender(Client):
         )
 
 
+class Questions:
+    """What is told of a worker's questions: one may be answered with a message of whatever message group.
+
+    So one of each is told, from a moment before the question on; and what brought nothing is told now and then.
+    """
+
+    def __init__(self, client, topic, queues):
+        self.client = client
+        self.lanes = [(topic, number) for number in range(queues)]
+        self.open = {}  # lane → its number, and since when
+        self.in_vain = set()  # lanes of which nothing came, though it might have
+
+    def asks(self):
+        """Before each question; until when a message that comes is ours at least."""
+        now = time.monotonic()
+        for at in self.lanes:
+            _, since = self.open.get(at, (None, now))
+            if at in self.in_vain and now - since > ANEW_S:
+                self.end(at, "refused")
+            if at not in self.open:
+                self.open[at] = next(self.client.numbers), now
+                self.client.say(event="receiving", receive=self.open[at][0], **place(at))
+        return now + self.client.lease_s
+
+    def brought_nothing(self):
+        self.in_vain = set(self.open)
+
+    def brought(self, at, message, until):
+        number, _ = self.open.pop(at)
+        self.in_vain.discard(at)
+        told = {**which(message), "lease_until_us": round(until * 1e6)}
+        times = int(message["Attributes"]["ApproximateReceiveCount"]) - 1
+        self.client.say(event="received", receive=number, reconsume_times=times, **told)
+
+    def end(self, at, outcome):
+        number, _ = self.open.pop(at)
+        self.in_vain.discard(at)
+        self.client.say(event="received", receive=number, outcome=outcome)
+
+    def stop(self):
+        for at in sorted(self.in_vain):
+            self.end(at, "refused")
+
+    def fail(self):
+        """The answer was lost."""
+        for at in list(self.open):
+            self.end(at, "unknown")
+
+
 class Worker(Listener, Client):
     """A consumer: some threads, each of which receives and works."""
 
     def start(self, asked):
         self.listen(asked)
         self.at_work = True
-        urls = [(topic, self.url_of(topic, self.group)) for topic in asked["topics"]]
+        self.sqs = self.connected(attempts=1)
+        urls = [
+            (topic, self.url_of(topic, self.group), self.shape_of(topic)[0])
+            for topic in asked["topics"]
+        ]
         self.threads = [
             threading.Thread(target=self.work, args=each, daemon=True)
             for each in urls
@@ -152,16 +211,29 @@ class Worker(Listener, Client):
         for thread in self.threads:
             thread.start()
 
-    def work(self, topic, url):
+    def work(self, topic, url, queues):
+        questions = Questions(self, topic, queues)
         while self.at_work:
+            until = questions.asks()
             try:
-                asked_at = time.monotonic()
                 message = self.receive(url)
-                if message is not None:
-                    self.take(topic, url, message, asked_at + self.lease_s - LEASE_SPARE_S)
             except TROUBLE as error:
-                note(f"{topic}: {type(error).__name__}: {error}")
-                time.sleep(AGAIN_S)
+                questions.fail()
+                self.trouble(topic, error)
+                continue
+            if message is None:
+                questions.brought_nothing()
+            else:
+                questions.brought(at_of(topic, message), message, until)
+                try:
+                    self.take(topic, url, message, until - LEASE_SPARE_S)
+                except TROUBLE as error:
+                    self.trouble(topic, error)
+        questions.stop()
+
+    def trouble(self, topic, error):
+        note(f"{topic}: {type(error).__name__}: {error}")
+        time.sleep(AGAIN_S)
 
     def receive(self, url):
         answer = self.sqs.receive_message(
@@ -178,38 +250,54 @@ class Worker(Listener, Client):
 
     def take(self, topic, url, message, until):
         """A message that is ours at least until then, by our clock."""
-        at = (topic, int(message["Attributes"]["MessageGroupId"]))
+        at = at_of(topic, message)
         if time.monotonic() > until:
             note(f"{at}: a message came too late")
             return
         told = self.told(at, message)
         end = self.call(told)
         if end["outcome"] in DONE:
-            self.done(at, url, message, told["queue_offset"] + 1)
+            self.done(at, url, message, until)
         else:
-            self.again(url, message, end["suspend_ms"])
+            self.again(at, url, message, end["suspend_ms"])
 
     def told(self, at, message):
         times = int(message["Attributes"]["ApproximateReceiveCount"]) - 1
         return {**shown(at, message), "reconsume_times": times}
 
-    def done(self, at, url, message, value):
-        """Delete it."""
-        number = next(self.numbers)
-        self.say(event="committing", commit=number, value=value, **place(at))
+    def done(self, at, url, message, until):
+        """Delete it. Once it may be another's that says nothing of how far the lane has come."""
+        told, number, commit = which(message), next(self.numbers), None
+        if time.monotonic() <= until:
+            commit = next(self.numbers)
+            value = told["queue_offset"] + 1
+            self.say(event="committing", commit=commit, value=value, **place(at))
+        self.say(event="acking", ack=number, **told, **place(at))
         try:
             self.delete(url, message)
             outcome = "ok"
         except TROUBLE as error:
             outcome = "refused" if isinstance(error, ClientError) else "unknown"
             note(f"delete: {type(error).__name__}: {error}")
-        self.say(event="committed", commit=number, outcome=outcome)
+        self.say(event="acked", ack=number, outcome=outcome)
+        if commit is not None:
+            self.say(event="committed", commit=commit, outcome=outcome)
 
     def delete(self, url, message):
         self.sqs.delete_message(QueueUrl=url, ReceiptHandle=message["ReceiptHandle"])
 
-    def again(self, url, message, wait_ms):
-        self.show_after(url, message, math.ceil(self.wait_s(wait_ms)))
+    def again(self, at, url, message, wait_ms):
+        """Put it back."""
+        seconds, number = math.ceil(self.wait_s(wait_ms)), next(self.numbers)
+        told = {"suspend_ms": seconds * 1000, **which(message), **place(at)}
+        self.say(event="released", release=number, **told)
+        try:
+            self.show_after(url, message, seconds)
+            outcome = "ok"
+        except TROUBLE as error:
+            outcome = "refused" if isinstance(error, ClientError) else "unknown"
+            note(f"put back: {type(error).__name__}: {error}")
+        self.say(event="put_back", release=number, outcome=outcome)
 
     def show_after(self, url, message, seconds):
         self.sqs.change_message_visibility(
@@ -250,8 +338,7 @@ class Keeper(Client):
             messages = answer.get("Messages", [])
             left = left if messages else left - 1
             for message in messages:
-                at = (topic, int(message["Attributes"]["MessageGroupId"]))
-                found.append({**shown(at, message), "reconsume_times": 0})
+                found.append({**shown(at_of(topic, message), message), "reconsume_times": 0})
                 self.sqs.delete_message(QueueUrl=url, ReceiptHandle=message["ReceiptHandle"])
         return found
 
@@ -260,6 +347,19 @@ def name_of(topic, group):
     """SQS' names have at most 80 letters, digits, hyphens and underscores."""
     whole = f"{topic}-{group}"
     return f"{whole[:60]}-{zlib.crc32(whole.encode()):08x}.fifo"
+
+
+def at_of(topic, message):
+    return topic, int(message["Attributes"]["MessageGroupId"])
+
+
+def which(message):
+    """Its number, and the name of its lease."""
+    number = json.loads(message["MessageAttributes"][META]["StringValue"])["number"]
+    return {
+        "queue_offset": number,
+        "lease_id": f"{zlib.crc32(message['ReceiptHandle'].encode()):08x}",
+    }
 
 
 def shown(at, message):

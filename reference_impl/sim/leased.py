@@ -47,8 +47,12 @@ LOOK_MS = 40
 TRAVEL_MS = (0, 1, 1, 2, 4)
 LOST = 40
 """One in so many requests, and one in so many answers."""
+QUESTIONS_LOST = 400
+"""Likewise of questions for a message, of which there are many more."""
 RENEWS = 2
 """Every second member renews the leases of long calls."""
+IN_VAIN_MS = 100
+"""So often a member tells of a question that brought nothing; of the others nothing is told."""
 REST_MS = 500
 WITNESS = "witness"
 DRAIN = "drain"
@@ -97,6 +101,18 @@ class _Life:
     tasks: int = 0
     waiting: list[tuple[Steps, Any]] = field(default_factory=list)
     inbox: list[PlannedMessage] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class _Question:
+    """A member asks for the next message."""
+
+    lane: LeasedQueue
+    member: str
+    world: LeasedWorld
+
+    def __call__(self) -> HandOut | None:
+        return self.lane.receive(self.world.now_ms, self.member)
 
 
 class LeasedWorld:
@@ -265,9 +281,9 @@ class LeasedWorld:
 
     def _ask(self, life: _Life, steps: Steps, do: Callable[[], Any]) -> None:
         """The request travels to the server and the answer back, if neither is lost."""
-        dice = self._dice
+        dice, lost = self._dice, QUESTIONS_LOST if isinstance(do, _Question) else LOST
         there_ms, back_ms = dice.choice(TRAVEL_MS), dice.choice(TRAVEL_MS)
-        arrives, returns = dice.randrange(LOST) > 0, dice.randrange(LOST) > 0
+        arrives, returns = dice.randrange(lost) > 0, dice.randrange(lost) > 0
 
         def at_the_server() -> None:
             answer = do()
@@ -316,17 +332,22 @@ class LeasedWorld:
 
     def _consume(self, life: _Life, lane: Lane) -> Steps:
         leased, me = self.lanes[lane], life.plan.id
+        told_ms = self.now_ms
         while not life.leaves:
             op, asked_us = next(self._ops), self.timeline.now_us()
             at = {**self._who(life), **lane._asdict()}
             self._recorder.begin(op, Kind.RECEIVE, at)
-            answer = yield lambda: leased.receive(self.now_ms, me)
+            answer = yield _Question(leased, me, self)
             if answer is None:
                 self._recorder.end(op, Outcome.UNKNOWN)
                 continue
             handed: HandOut | None = answer[0]
-            if handed is None:
+            if handed is None and self.now_ms - told_ms >= IN_VAIN_MS:
+                told_ms = self.now_ms
+                self._recorder.end(op, Outcome.REFUSED)
+            elif handed is None:
                 self._recorder.withdraw(op)
+            if handed is None:
                 yield POLL_MS
                 continue
             message = self.stored[lane.queue][handed.offset]

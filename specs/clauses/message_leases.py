@@ -63,7 +63,7 @@ class HandOuts:
             return
         held = self.last.get(offset)
         if row.kind in ENDS_A_LEASE:
-            until_us = max(self.under_way.get(offset, 0), self._applied_until(row))
+            until_us = max(self.under_way.get(offset, 0), applied_until(self.context, row))
             self.under_way[offset] = until_us
             if held is not None:
                 held.is_over = True
@@ -101,7 +101,7 @@ class HandOuts:
         latest_us = max(ended_us, held.row.ended_us or 0)
         if held.is_over or latest_us + self.bound_us + SPARE_US >= held.until_us:
             return False
-        return not self._may_be_cut(held.row)
+        return not may_be_cut(self.context, held.row)
 
     def meet(self, held: Held, row: Row) -> bool:
         """Was the message, handed out now, certainly handed out while the lease before it lived?
@@ -115,27 +115,28 @@ class HandOuts:
         mine = self.last[row.queue_offset or 0]
         return not mine.is_over and self.lives(mine, held.row) and self.lives(mine, row)
 
-    def _may_be_cut(self, row: Row) -> bool:
-        """May the lease have ended with its holder's connection, or with the server?"""
-        context, client = self.context, row.client_id
-        since_us = row.started_us - self.bound_us
-        return (
-            context.broker_died_since(row.broker, row)
-            or context.client_died_since(client, row)
-            or context.paused_since(client, since_us)
-            or any(
-                each.seq_end is None or each.seq_end > row.seq_begin
-                for each in context.left.get(client or "", ())
-            )
-            or context.fault_between(since_us, FOR_EVER_US, client, row.broker)
-        )
 
-    def _applied_until(self, row: Row) -> int:
-        """The last moment at which the server may have done what it was asked."""
-        if row.outcome is Outcome.OK and row.ended_us is not None:
-            return row.ended_us
-        bound_us = self.context.config.delay_bound_ms * MS
-        return self.context.may_arrive_until(row, (row.ended_us or row.started_us) + bound_us)
+def applied_until(context: Context, row: Row) -> int:
+    """The last moment at which the server may have done what it was asked."""
+    if row.outcome is Outcome.OK and row.ended_us is not None:
+        return row.ended_us
+    bound_us = context.config.delay_bound_ms * MS
+    return context.may_arrive_until(row, (row.ended_us or row.started_us) + bound_us)
+
+
+def may_be_cut(context: Context, row: Row) -> bool:
+    """May the lease of a hand-out have ended with its holder's connection, or with the server?"""
+    client, since_us = row.client_id, row.started_us - context.info.clock_bound_us
+    return (
+        context.broker_died_since(row.broker, row)
+        or context.client_died_since(client, row)
+        or context.paused_since(client, since_us)
+        or any(
+            each.seq_end is None or each.seq_end > row.seq_begin
+            for each in context.left.get(client or "", ())
+        )
+        or context.fault_between(since_us, FOR_EVER_US, client, row.broker)
+    )
 
 
 class HandOutsJudge(Judge):

@@ -30,7 +30,7 @@ def handed_out_twice(trace: Trace) -> Changes:
 
 
 def put_back_before(trace: Trace) -> Changes:
-    for row in planting.handed_out(trace):
+    for row in planting.handed_out_once(trace):
         yield partial(
             lambda a: planting.handed_again(trace, a, a.client_id or STRANGER, released=True), row
         )

@@ -32,7 +32,7 @@ def second_holder(trace: Trace) -> Changes:
 
 
 def put_back_before(trace: Trace) -> Changes:
-    for row in planting.handed_out(trace):
+    for row in planting.handed_out_once(trace):
         yield partial(lambda a: planting.handed_again(trace, a, STRANGER, released=True), row)
 
 

@@ -19,6 +19,11 @@ def seq_of(message):
     return message.metadata.sequence.stream
 
 
+def first_time(told):
+    """A line, as if its message were handed out for the first time."""
+    return {**told, "reconsume_times": 0} if told["event"] == "received" else told
+
+
 class Swaps(driver.Worker):
     """ORD-2, ORD-12: a message is taken, and given to the listener after the one behind it."""
 
@@ -121,6 +126,13 @@ class Stays(driver.Worker):
         await message.ack_sync()
 
 
+class Recounts(driver.Worker):
+    """PML-4: a message that comes again is told as if it came for the first time."""
+
+    def __init__(self, say, options):
+        super().__init__(lambda **told: say(**first_time(told)), options)
+
+
 class Forges(driver.Worker):
     """ORD-7, SND-10: who works is shown another message at the place."""
 
@@ -180,6 +192,7 @@ BUGS = {
     "holds": (Holds, "LIV-1"),
     "shares": (Silent, "PML-1"),
     "silent": (Silent, "PML-2"),
+    "recounts": (Recounts, "PML-4"),
     "hides": (Leaves, "FLR-1"),
     "stays": (Stays, "FLR-2"),
 }

@@ -8,13 +8,16 @@ import os
 from pathlib import Path
 
 PATH = Path(__file__).resolve().parents[3] / "drivers" / "boto3" / "driver.py"
+HIDDEN_S = 12
+"""Longer than a lease, a pause and the bound together."""
 _spec = importlib.util.spec_from_file_location("driver", PATH)
 driver = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(driver)
 
 
-def at_of(topic, message):
-    return topic, int(message["Attributes"]["MessageGroupId"])
+def first_time(told):
+    """A line, as if its message were handed out for the first time."""
+    return {**told, "reconsume_times": 0} if "lease_until_us" in told else told
 
 
 class Worker(driver.Worker):
@@ -33,7 +36,7 @@ class Swaps(Worker):
     """ORD-2, ORD-12: a message is taken, and given to the listener after the one behind it of its key."""
 
     def take(self, topic, url, message, until):
-        held, at = self.__dict__.setdefault("held", {}), at_of(topic, message)
+        held, at = self.__dict__.setdefault("held", {}), driver.at_of(topic, message)
         if at not in held and self.nth(at) % 3 == 1:
             held[at] = message
             self.delete(url, message)
@@ -49,7 +52,7 @@ class Swaps(Worker):
 class Passes(driver.Worker):
     """ORD-3, RTY-4: what failed is deleted, and the next one comes."""
 
-    def again(self, url, message, wait_ms):
+    def again(self, at, url, message, wait_ms):
         self.delete(url, message)
 
 
@@ -58,7 +61,7 @@ class Twice(Worker):
 
     def take(self, topic, url, message, until):
         super().take(topic, url, message, until)
-        at = at_of(topic, message)
+        at = driver.at_of(topic, message)
         if self.nth(at) % 5 == 2:
             self.call(self.told(at, message))
 
@@ -74,17 +77,18 @@ class Early(driver.Worker):
     """CMT-1: a message is deleted before the work."""
 
     def take(self, topic, url, message, until):
-        at = at_of(topic, message)
+        at = driver.at_of(topic, message)
         told = self.told(at, message)
-        self.done(at, url, message, told["queue_offset"] + 1)
+        self.done(at, url, message, until)
         self.call(told)
 
 
 class Back(driver.Worker):
     """CMT-4: an acknowledgement goes back."""
 
-    def done(self, at, url, message, value):
-        super().done(at, url, message, value)
+    def done(self, at, url, message, until):
+        super().done(at, url, message, until)
+        value = driver.which(message)["queue_offset"] + 1
         first = self.__dict__.setdefault("first", {}).setdefault(at, value)
         if value > first:
             number = next(self.numbers)
@@ -96,10 +100,51 @@ class Leaves(Worker):
     """LIV-1: a message is passed over in silence."""
 
     def take(self, topic, url, message, until):
-        if self.nth(at_of(topic, message)) % 5 == 3:
+        if self.nth(driver.at_of(topic, message)) % 5 == 3:
             self.delete(url, message)
         else:
             super().take(topic, url, message, until)
+
+
+class Silent(Worker):
+    """PML-1, PML-2: a message is put back, nobody is told, and it is handed out again."""
+
+    def take(self, topic, url, message, until):
+        if self.nth(driver.at_of(topic, message)) % 3 == 1:
+            self.show_after(url, message, 0)
+        else:
+            super().take(topic, url, message, until)
+
+
+class Accepts(Worker):
+    """PML-3: a deletion after its time is told as accepted while another receipt of the message lives."""
+
+    def take(self, topic, url, message, until):
+        held = self.__dict__.setdefault("held", {})
+        at, told = driver.at_of(topic, message), driver.which(message)
+        if self.nth(at) % 3 == 1 and message["Attributes"]["ApproximateReceiveCount"] == "1":
+            held[told["queue_offset"]] = told
+            return
+        late = held.pop(told["queue_offset"], None)
+        if late is not None:
+            number = next(self.numbers)
+            self.say(event="acking", ack=number, **late, **driver.place(at))
+            self.say(event="acked", ack=number, outcome="ok")
+        super().take(topic, url, message, until)
+
+
+class Recounts(Worker):
+    """PML-4: a message that comes again is told as if it came for the first time."""
+
+    def __init__(self, say, options):
+        super().__init__(lambda **told: say(**first_time(told)), options)
+
+
+class Hides(driver.Worker):
+    """PML-5: what is put back for a second is put away for many."""
+
+    def show_after(self, url, message, seconds):
+        super().show_after(url, message, seconds + HIDDEN_S)
 
 
 class Loses(driver.Sender):
@@ -146,6 +191,11 @@ BUGS = {
     "early": (Early, "CMT-1"),
     "back": (Back, "CMT-4"),
     "leaves": (Leaves, "LIV-1"),
+    "shares": (Silent, "PML-1"),
+    "silent": (Silent, "PML-2"),
+    "accepts": (Accepts, "PML-3"),
+    "recounts": (Recounts, "PML-4"),
+    "hides": (Hides, "PML-5"),
     "loses": (Loses, "SND-1"),
     "doubles": (Doubles, "SND-2"),
     "spoils": (Spoils, "SND-10"),

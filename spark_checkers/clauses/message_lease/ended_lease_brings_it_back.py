@@ -1,0 +1,255 @@
+"""PML-5 over columns: of lanes in which somebody asked in vain, what was lent when, against each such question."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from spark_checkers import planting
+from spark_checkers.message_leases import COLUMNS, FOR_EVER, Request, applied_until, events
+from spark_checkers.planting import LEASED, STRANGER, Changes, Mutant, Planted, Trace
+from spark_checkers.rows import MS, NEVER, NO_TEXT, NONE, Findings, Rows
+from spark_checkers.segments import Ints, ints
+from spark_checkers.twin import Twin
+from specs.history.row import Row
+from specs.vocabulary import Kind, Outcome, Queue
+
+ABOUT = (Kind.RECEIVE, Kind.ACK, Kind.RELEASE, Kind.RENEW, Kind.DEAD_LETTER)
+ANSWERED = (Outcome.OK, Outcome.REFUSED)
+
+
+def kernel(rows: Rows, findings: Findings) -> None:
+    """A lane of which no message came twice, and nobody asked in vain, has nothing to tell."""
+    about = np.flatnonzero(rows.are(*ABOUT) & (rows.group != NO_TEXT))
+    if not len(about):
+        return
+    lanes, order = rows.lane[about], np.argsort(rows.lane[about], kind="stable")
+    for places in np.split(about[order], np.flatnonzero(np.diff(lanes[order])) + 1):
+        _Lane(rows, findings, ints(places)).go()
+
+
+@dataclass(slots=True)
+class _Loan:
+    """A hand-out. free_us: when its lease is certainly over. owed: the message has to come again. quiet: until which
+    seq a question in vain waits for others to be answered."""
+
+    row: Request
+    offset: int
+    free_us: int
+    owed: bool
+    released: int = -1
+    quiet: int = -1
+    missed: tuple[int, int, int] | None = None
+
+
+class _Lane:
+    def __init__(self, rows: Rows, findings: Findings, places: Ints) -> None:
+        self.rows, self.findings = rows, findings
+        self.context = rows.context_of(int(places[0]))
+        config, self.clocks_us = self.context.info.config, self.context.info.clock_bound_us
+        self.limit, self.lease_us = config.max_reconsume_times, config.broker_lease_ms * MS
+        self.late_us = config.delay_bound_ms * MS
+        self.bound_us = config.schedule_slack_ms * MS + self.clocks_us
+        self.events = events(rows, places.tolist())
+        self.asks = [row for _, row, begins in self.events if begins and row.kind is Kind.RECEIVE]
+        self.loans: dict[int, _Loan] = {}
+        self.unsure: set[int] = set()
+        self.kept_away: dict[int, int] = {}
+        self.lost_us = -self.bound_us
+        self.stakes = 0
+        self.missed: list[_Loan] = []
+
+    def go(self) -> None:
+        for now, row, begins in self.events:
+            if now >= self.context.clock_stepped:
+                break
+            self._tell(now)
+            offset = int(self.rows.offset[row.place])
+            if not begins:
+                self._ends(row, offset)
+            elif (
+                row.kind is not Kind.RECEIVE
+                and row.outcome is not Outcome.REFUSED
+                and offset != NONE
+            ):
+                self._asked(row, offset, now)
+        self._tell(min(NEVER, self.context.clock_stepped) - 1)
+        if self.stakes:
+            self.findings.at_stake_times(self.events[0][1].place, self.stakes)
+
+    def _asked(self, row: Request, offset: int, now: int) -> None:
+        """Whatever may finish the message, or keep it away, begins."""
+        loan, pause = self.loans.get(offset), int(self.rows.number("suspend_ms")[row.place])
+        if row.kind in (Kind.ACK, Kind.DEAD_LETTER) or (row.kind is Kind.RELEASE and pause == NONE):
+            self.unsure.add(offset)
+            if loan is not None:
+                loan.owed = False
+            if row.kind is not Kind.RELEASE:
+                return
+        until = applied_until(self.context, self._party(row), row, now)
+        if row.kind is Kind.RENEW:
+            until = max(until + self.lease_us, 0 if row.until == NONE else row.until)
+        elif pause != NONE:
+            until += pause * MS
+        self.kept_away[offset] = max(self.kept_away.get(offset, 0), until)
+        if loan is None:
+            return
+        loan.free_us = max(loan.free_us, until)
+        own = row.lease != NO_TEXT and row.lease == loan.row.lease
+        if row.kind is Kind.RELEASE and row.outcome is Outcome.OK and own:
+            loan.free_us, loan.released = until, row.place
+
+    def _ends(self, row: Request, offset: int) -> None:
+        if row.kind is Kind.ACK and row.outcome is Outcome.OK:
+            self.loans.pop(offset, None)
+        if row.kind is not Kind.RECEIVE:
+            return
+        if row.outcome is Outcome.REFUSED:
+            self._in_vain(row)
+        elif row.outcome is not Outcome.OK:
+            self.lost_us = max(self.lost_us, row.over_us + self.late_us + self.lease_us)
+        elif offset != NONE:
+            before = self.loans.get(offset)
+            self.stakes += before is not None and before.owed
+            last = self.limit >= 0 and (row.times == NONE or row.times >= self.limit)
+            owed = row.until != NONE and not last and offset not in self.unsure
+            free_us = max(row.over_us + self.lease_us, self.kept_away.get(offset, 0))
+            self.loans[offset] = _Loan(row, offset, free_us, owed)
+
+    def _in_vain(self, asked: Request) -> None:
+        due_us = asked.started - self.bound_us
+        latest_us = max((loan.free_us for loan in self.loans.values()), default=-FOR_EVER)
+        if max(self.lost_us, latest_us) >= due_us:
+            return
+        others = [row for row in self.asks if row.begin < asked.end < row.end]
+        dead = [row for row in others if self._died_us(row, asked.end) is not None]
+        if any(
+            (self._died_us(row, asked.end) or 0) + self.late_us + self.lease_us >= due_us
+            for row in dead
+        ):
+            return
+        alive = [row for row in others if row not in dead]
+        for loan in self.loans.values():
+            if loan.owed and loan.quiet < asked.end and not self._is_excused(loan, asked.end):
+                self._wait(loan, asked, alive)
+
+    def _wait(self, loan: _Loan, asked: Request, others: list[Request]) -> None:
+        """Until all others are answered, or one in a way that explains it."""
+        for row in sorted(others, key=lambda row: row.end):
+            loan.quiet = row.end
+            if row.end == NEVER:
+                return
+            brings = row.outcome is Outcome.OK and self.rows.offset[row.place] in (
+                NONE,
+                loan.offset,
+            )
+            if brings or row.outcome not in ANSWERED:
+                return
+        loan.missed = max([asked.end, *(row.end for row in others)]), loan.released, asked.place
+        loan.quiet = NEVER
+        self.missed.append(loan)
+
+    def _tell(self, now: int) -> None:
+        """What is certain by then."""
+        for loan in [each for each in self.missed if each.missed and each.missed[0] <= now]:
+            self.missed.remove(loan)
+            assert loan.missed is not None
+            _, released, asked = loan.missed
+            loan.owed = False
+            self.stakes += 1
+            evidence = [loan.row.place, *([released] if released >= 0 else []), asked]
+            self.findings.violation(evidence)
+
+    def _is_excused(self, loan: _Loan, now: int) -> bool:
+        context, row = self.context, loan.row
+        since_us = row.started - self.clocks_us
+        _, broker = self._party(row)
+        topic = self.rows.name_of("topic", row.place)
+        number = int(self.rows.number("queue_id")[row.place])
+        queue = Queue(topic, broker, number)
+        group = self.rows.name_of("group", row.place)
+        return (
+            context.broker_died_since(broker, row.begin, row.epoch, now)
+            or context.broker_paused_since(broker, since_us, now)
+            or any(
+                fault.seq_begin <= now and (fault.ended_us is None or fault.ended_us >= since_us)
+                for fault in context.faults
+            )
+            or loan.offset < context.kept_from(queue, now)
+            or context.resets.get((group, *queue), NEVER) <= now
+        )
+
+    def _party(self, row: Request) -> tuple[str, str]:
+        return self.rows.name_of("client_id", row.place), self.rows.name_of("broker", row.place)
+
+    def _died_us(self, row: Request, now: int) -> int | None:
+        """When its member died since; None where he did not."""
+        client = self._party(row)[0]
+        seq = self.context.latest(client, Kind.CRASH, now)
+        if seq is None or seq <= row.begin:
+            return None
+        return self.context.died_us[seq]
+
+
+TWIN = Twin("PML-5", (*COLUMNS, "suspend_ms"), kernel)
+find = TWIN.find
+
+
+# ---- what breaks the clause, planted
+
+
+def asked_in_vain(trace: Trace) -> Changes:
+    for row in planting.handed_out_once(trace):
+        yield partial(lambda a: _asks_at_the_end(trace, a, forgotten=True), row)
+
+
+def asked_where_nothing_is(trace: Trace) -> Changes:
+    for row in planting.handed_out_once(trace):
+        yield partial(lambda a: _asks_at_the_end(trace, a), row)
+
+
+def _asks_at_the_end(trace: Trace, row: Row, *, forgotten: bool = False) -> Planted:
+    """Somebody asks the lane in vain after everything else. forgotten: nothing came of the message since."""
+    nothing = dict.fromkeys((*planting.MESSAGE, "key_seq", "queue_offset", "reconsume_times"))
+    columns: dict[str, Any] = {
+        **nothing,
+        "lease_id": None,
+        "lease_until_us": None,
+        "outcome": Outcome.REFUSED,
+        "client_id": STRANGER,
+        "process": STRANGER,
+    }
+    asked = trace.another(row, trace.rows[-1], 1, **columns)
+    gone = {
+        each.seq_begin
+        for each in trace.of(Kind.ACK, Kind.RELEASE, Kind.RENEW)
+        if each.lane == row.lane and each.queue_offset == row.queue_offset
+    }
+    left = trace.without(gone if forgotten else (), ())
+    return Planted([*left.rows, asked], (row.seq_begin, asked.seq_begin))
+
+
+DEFECTS = (
+    Mutant(
+        "asked-in-vain",
+        "PML-5",
+        "a message that nobody acknowledged is not handed out, long after its lease, though somebody asks",
+        asked_in_vain,
+        generated=False,
+        consumed=LEASED,
+    ),
+)
+
+LOOKALIKES = (
+    Mutant(
+        "asked-where-nothing-is",
+        None,
+        "somebody asks in vain, and all is acknowledged",
+        asked_where_nothing_is,
+        generated=False,
+        consumed=LEASED,
+    ),
+)
