@@ -42,7 +42,8 @@ and what rests on it is possible and not refuted. Where nobody ever gives up it 
 lease that `lease_id` names and that lasts at least until `lease_until_us`; its acknowledgement was answered; it is
 about to be put back. `receiving` and `acking` come before the request. There is no event of a lease of a message that
 is asked to last longer: whoever names `received` says that this does not happen. A driver that asks again and again
-says `receiving` once, before the first question whose answer it may be.
+says `receiving` once, before the first question whose answer it may be. `received` tells the message's `key`, where it
+has one and the driver knows it.
 
 Version 2 has `properties`: those of the application's own that a `send` is asked to give its message, and that a
 message shows when it is delivered or read; a driver that does not tell them leaves them unknown. A driver that refuses
@@ -461,6 +462,7 @@ class Received(_Event, event="received"):
     lease_until_us: int = field(
         metadata=told("Until when the lease lasts at least, on the host's clock.", least=0)
     )
+    key: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

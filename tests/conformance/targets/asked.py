@@ -27,7 +27,7 @@ from specs.plan.plan import Action, ClientPlan, ListenerRule, Plan, TopicPlan, T
 from specs.verdicts.verdict import ClauseVerdict, Verdict
 
 BROKEN, KEPT = ClauseVerdict.REFUTED, ClauseVerdict.UPHELD
-OF_HANDOVERS = {"ORD-4", "ORD-5", "ORD-13", "LSE-2", "CMT-5", "CMT-9"}
+OF_HANDOVERS = {"ORD-4", "ORD-5", "ORD-13", "LSE-2", "CMT-5", "CMT-9", "PML-1", "KEY-1"}
 """A second consumer has to come in time for them, which it does not always on a busy machine."""
 
 

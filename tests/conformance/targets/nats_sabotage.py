@@ -105,6 +105,13 @@ class Silent(driver.Worker):
         await message.nak(delay=self.wait_s(wait_ms))
 
 
+class Quiet(driver.Worker):
+    """KEY-1: a message is acknowledged, and nobody is told: another member is handed the next one of its key."""
+
+    async def done(self, at, message):
+        await message.ack_sync()
+
+
 class Stays(driver.Worker):
     """FLR-2: an acknowledgement is told that the server never gets, and the lease is renewed."""
 
@@ -182,6 +189,7 @@ BUGS = {
     "silent": (Silent, "PML-2"),
     "hides": (Leaves, "FLR-1"),
     "stays": (Stays, "FLR-2"),
+    "quiet": (Quiet, "KEY-1"),
 }
 
 if __name__ == "__main__":

@@ -45,13 +45,16 @@ from tests.conformance.targets.asked import (
     judged,
     left_since,
     of_a_release,
+    parties,
     refuted,
     sabotaged,
     searched,
 )
 
 SABOTAGED = Path(__file__).with_name("kafka_sabotage.py")
-BUGS = bugs_of(SABOTAGED)
+APART = ("rejects", "returns", "overtakes")
+"""Wrong clients that show in work of their own."""
+BUGS = {bug: clause for bug, clause in bugs_of(SABOTAGED).items() if bug not in APART}
 AT_ONCE = ("early",)
 """In every run of the tests, the others in the long one."""
 FLOORS = [
@@ -266,6 +269,49 @@ def test_three_nodes_keep_what_one_of_them_was_told_and_leave_nothing(tmp_path: 
     assert refuted(told) == []
     assert {told[name] for name in ("ORD-2", "ORD-7", "SND-1", "SND-2", "LIV-1")} == {KEPT}
     assert left_since(before) == []
+
+
+SLEEPS_MS, WAKES_MS = 2_500, 7_500
+"""Longer than its session, and until another has its partitions, and has committed."""
+
+
+@needs_parts
+@pytest.mark.long
+@pytest.mark.parametrize(("bug", "verdict"), [("", KEPT), ("returns", BROKEN)])
+def test_who_was_not_heard_for_long_can_not_commit(
+    target: KafkaTarget,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    bug: str,
+    verdict: ClauseVerdict,
+) -> None:
+    """The first consumer stands still in the midst of a call; a sabotaged one says that its late commit was taken."""
+    first = {"node": parties(7)[3][1]}
+    faults = (Action(SLEEPS_MS, "pause", first), Action(WAKES_MS, "resume", first))
+    slow = ListenerRule(duration_ms=120, client=first["node"])
+    work = replace(WORK, turns=6, second_ms=(700, 20_000), fails=(slow,), until_ms=WAKES_MS + 500)
+    program = SABOTAGED if bug else Librdkafka.program
+    with sabotaged(target, Librdkafka(kafka.DEFAULT_LIBRDKAFKA, program), bug, monkeypatch):
+        told = found(judged(target, tmp_path / "run", work, *faults))
+    assert told["GEN-1"] is verdict
+    assert bug or refuted(told) == []
+
+
+@needs_parts
+@pytest.mark.long
+@pytest.mark.parametrize(("bug", "verdict"), [("", KEPT), ("overtakes", BROKEN)])
+def test_sends_in_flight_keep_their_order(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bug: str, verdict: ClauseVerdict
+) -> None:
+    made = local(f"{kafka.DEFAULT},app.in.flight=5")
+    program = SABOTAGED if bug else Librdkafka.program
+    try:
+        with sabotaged(made, Librdkafka(kafka.DEFAULT_LIBRDKAFKA, program), bug, monkeypatch):
+            told = found(judged(made, tmp_path / "run", WORK))
+    finally:
+        made.release()
+    assert told["ORD-15"] is verdict
+    assert bug or refuted(told) == []
 
 
 @needs_parts
