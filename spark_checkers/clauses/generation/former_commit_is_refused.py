@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 from spark_checkers.lanes import OP_COLUMNS, LaneItems, Machine, Op, ended_before, machine_kernel
 from spark_checkers.planting import GENERATIONS, STRANGER, Changes, Mutant, Planted, Trace
@@ -71,34 +72,36 @@ find = TWIN.find
 
 def _between(trace: Trace, commit: Row, outcome: Outcome) -> Planted:
     """A stranger's commit right after one, and then the first one's once more, with that outcome."""
-    stranger = {"client_id": STRANGER, "process": STRANGER, "incarnation": f"{STRANGER}#1"}
+    stranger: dict[str, Any] = {
+        "client_id": STRANGER,
+        "process": STRANGER,
+        "incarnation": f"{STRANGER}#1",
+    }
     others = trace.another(commit, commit, 1, outcome=Outcome.OK, **stranger)
     return trace.with_more([others, trace.another(commit, commit, 2, outcome=outcome)])
 
 
-def _commits(trace: Trace) -> list[Row]:
-    """Commits before the drop of an incarnation that was seen to begin."""
+def _last_commits(trace: Trace) -> list[Row]:
+    """The last commit of each incarnation that was seen to begin, where it had the lane still."""
     found = []
     for rows in trace.works:
-        if rows[0].kind is Kind.ADD:
-            dropped = next((row.seq_begin for row in rows if row.kind is Kind.DROP), float("inf"))
-            found += [
-                row
-                for row in rows
-                if row.kind is Kind.COMMIT
-                and row.value is not None
-                and (row.seq_end or row.seq_begin) < dropped
-            ]
+        commits = [row for row in rows if row.kind is Kind.COMMIT and row.value is not None]
+        drop = next((row.seq_begin for row in rows if row.kind is Kind.DROP), None)
+        if not commits or rows[0].kind is not Kind.ADD:
+            continue
+        ended = commits[-1].seq_end
+        if ended is not None and (drop is None or ended < drop):
+            found.append(commits[-1])
     return found
 
 
 def former_one_taken(trace: Trace) -> Changes:
-    for commit in _commits(trace):
+    for commit in _last_commits(trace):
         yield partial(_between, trace, commit, Outcome.OK)
 
 
 def former_one_refused(trace: Trace) -> Changes:
-    for commit in _commits(trace):
+    for commit in _last_commits(trace):
         yield partial(_between, trace, commit, Outcome.REFUSED)
 
 

@@ -46,7 +46,7 @@ def _alone(rows: Rows) -> Mask:
     codes, words = rows.text("detail"), rows.words("detail")
     half = np.asarray([*(word.split(",")[0] == "half" for word in words), False], np.bool_)[codes]
     usual = ((delay == 0) | (delay == NONE)) & ((attempt == NONE) | (attempt == 0) | (attempt == 1))
-    return (
+    alone: Mask = (
         rows.are(Kind.SEND)
         & usual
         & ~copies
@@ -54,6 +54,7 @@ def _alone(rows: Rows) -> Mask:
         & (rows.value == NONE)
         & (rows.client != NO_TEXT)
     )
+    return alone
 
 
 def _are_sure(rows: Rows, sends: Ints) -> Mask:
@@ -76,7 +77,8 @@ def _together(rows: Rows, sends: Ints, producer: Ints) -> Mask:
     before = in_turn.previous()
     known = before != NOWHERE
     following[before[known]] = begin[known]
-    return found | (following < end)
+    together: Mask = found | (following < end)
+    return together
 
 
 def _is_out_of_turn(rows: Rows, sends: Ints, reads: Ints) -> bool:
