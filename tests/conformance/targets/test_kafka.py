@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-import psutil
 import pytest
 from click.testing import CliRunner
 
@@ -29,7 +27,6 @@ from conformance.targets.kafka import (
 )
 from inorder.evidence.track_record.with_kafka import ComesAndGoes, LeaderKilled, SendsInFlight
 from specs import profiles
-from specs.errors import UsageError
 from specs.plan.ability import Ability
 from specs.plan.plan import Action, ListenerRule, Plan
 from specs.verdicts.verdict import ClauseVerdict
@@ -45,10 +42,13 @@ from tests.conformance.targets.asked import (
     judged,
     left_since,
     of_a_release,
+    one_server,
     parties,
     refuted,
     sabotaged,
     searched,
+    shows_no_credential,
+    tells_before_anything_starts,
 )
 
 SABOTAGED = Path(__file__).with_name("kafka_sabotage.py")
@@ -95,9 +95,7 @@ needs_parts = pytest.mark.skipif(
 @pytest.fixture(scope="module")
 def target() -> Iterator[KafkaTarget]:
     """One server for all of them: topics and groups are new in each run."""
-    made = local(kafka.DEFAULT)
-    yield made
-    made.release()
+    yield from one_server(local, kafka.DEFAULT)
 
 
 WORK = Work(
@@ -371,8 +369,7 @@ def test_the_profile_follows_from_the_target() -> None:
 def test_what_is_not_there_is_told_before_anything_starts(
     make: object, text: str | None, words: str
 ) -> None:
-    with pytest.raises(UsageError, match=words):
-        make(text)  # type: ignore[operator]
+    tells_before_anything_starts(make, text, words)
 
 
 def test_the_link_of_several_nodes_is_not_ours_to_break() -> None:
@@ -384,17 +381,4 @@ def test_the_link_of_several_nodes_is_not_ours_to_break() -> None:
 @needs_parts
 def test_nobody_reads_a_credential(tmp_path: Path) -> None:
     """They are in no file that a run leaves, and in no command line."""
-    secret = f"secret-{os.getpid()}"
-    config = tmp_path / "mine.toml"
-    config.write_text(f'[credentials]\n"sasl.password" = "{secret}"\n')
-    # The password alone is used for nothing, so that the server needs to know none.
-    made = local(f"{kafka.DEFAULT},config={config}")
-    assert secret not in made.name + repr(made.parties)
-    driver = made.library.start("c1", {"sasl.password": secret}, tmp_path, lambda _: None)
-    try:
-        driver.hello()
-        assert secret not in " ".join(psutil.Process(driver.process.pid).cmdline())
-    finally:
-        driver.kill()
-    logs = [path for path in tmp_path.iterdir() if path != config]
-    assert [path for path in logs if secret in path.read_text()] == []
+    shows_no_credential(local, kafka.DEFAULT, "sasl.password", tmp_path)
