@@ -132,6 +132,7 @@ def plan_for(
         messages=messages,
         ends=ENDS if Ability.CRASH_CLIENT in target.abilities else ("stop",),
         poison=Ability.GIVE_UP in target.abilities,
+        sleeps=target.sleeps and not plain,
     )
 
 

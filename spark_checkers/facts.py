@@ -172,6 +172,9 @@ def _look_at_part(groups: Sequence[Group]) -> Report:
             int(n) for kind, n in zip(kinds, counts, strict=True) if kind is Kind.DELIVER
         )
         rare = _among(codes, kinds, {*CONTEXT_KINDS, Kind.FAULT})
+        ends, ways = coded(table.column("outcome"))
+        unknown = np.asarray([*(way == Outcome.UNKNOWN for way in ways), False], np.bool_)[ends]
+        rare |= _among(codes, kinds, {Kind.SEND}) & unknown
         reads = _among(codes, kinds, {Kind.READ})
         if rare.any():
             report.rare.append(read_group(path, number, NAMES).filter(pa.array(rare)))

@@ -296,7 +296,8 @@ def look(rows: Any, info: RunInfo) -> Facts:
     for row in _collected(copies.groupBy("run").agg(F.min("seq_begin").alias("seq"))):
         report.named_origins[row["run"]] = row["seq"]
     rare = sorted({kind.value for kind in (*CONTEXT_KINDS, Kind.FAULT)})
-    report.rare = [rows.where(F.col("kind").isin(rare)).toArrow()]
+    unsure = (F.col("kind") == Kind.SEND.value) & (F.col("outcome") == Outcome.UNKNOWN.value)
+    report.rare = [rows.where(F.col("kind").isin(rare) | unsure).toArrow()]
     windows = (
         rows.select(*facts.WINDOWED)
         .repartitionByRange("run", "seq_begin")

@@ -15,7 +15,7 @@ import itertools
 import random
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any
 
@@ -23,6 +23,7 @@ from specs.clauses.rows import REQUEST_LEVELS, is_copy_topic, is_manual
 from specs.errors import UsageError
 from specs.history.row import Row
 from specs.history.runinfo import RunInfo
+from specs.plan.config import Config, config_of
 from specs.vocabulary import DLQ_PREFIX, LISTENER_SUSPENDS, Kind, Lane, Level, Outcome, Queue
 
 MS = 1000
@@ -195,8 +196,11 @@ class Mutant:
     tagged: bool = False
 
     def under(self, info: RunInfo) -> RunInfo:
-        """The run's description as the changed history has it."""
-        return replace(info, config=replace(info.config, **self.config)) if self.config else info
+        """The run's description as the changed history has it: another system's where RocketMQ has no such setting."""
+        if set(self.config) <= {each.name for each in fields(Config)}:
+            return replace(info, config=replace(info.config, **self.config))
+        told = {**info.config.to_json(), **self.config, "system": "planted"}
+        return replace(info, config=config_of(told))
 
 
 def plant(
@@ -229,6 +233,12 @@ BROADCASTING = ("concurrent", "broadcasting")
 
 LEASED = ("leased", "clustering")
 """Of a system that leases messages one by one."""
+
+GENERATIONS = {"generations": True}
+"""Of a system that numbers the generations of its groups."""
+
+BEHIND_ALL = 1_000_000
+"""An offset beyond those of any recorded history."""
 
 
 MESSAGE = (
@@ -601,6 +611,13 @@ def handed_again(trace: Trace, row: Row, client: str, *, released: bool = False)
     }
     again = trace.another(row, row, 2, client_id=client, process=client, **columns)
     return trace.with_more([*more, again], [row.seq_begin])
+
+
+def handed_next(trace: Trace, row: Row, client: str, **columns: Any) -> Planted:
+    """A message behind all others is handed out right after a hand-out; of its key, if no other is named."""
+    columns = {"queue_offset": BEHIND_ALL, "message_id": None, "lease_id": "planted", **columns}
+    more = trace.another(row, row, 1, client_id=client, process=client, **columns)
+    return trace.with_more([more], [row.seq_begin])
 
 
 def passed_on(trace: Trace) -> Iterator[tuple[Row, Row]]:

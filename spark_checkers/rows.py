@@ -23,7 +23,7 @@ from specs.clauses.catalogue import get
 from specs.clauses.certainty import OF_THE_RUN, Mark, is_quiet, marks_of, recorded
 from specs.clauses.context import is_pause_of_another
 from specs.clauses.links import HoldUps, Sending, arrives_until, is_disturbed
-from specs.clauses.rows import REQUEST_LEVELS, changed_nothing
+from specs.clauses.rows import REQUEST_LEVELS, changed_nothing, is_unsure
 from specs.faults import disk_full, duplicate
 from specs.history.row import Row
 from specs.history.runinfo import RunInfo
@@ -133,6 +133,9 @@ class RunContext:
     crowded: Mapping[str, int] = field(
         default_factory=dict
     )  # of a broker: seq of the first fault that filled its disk
+    unsure: Mapping[str, int] = field(
+        default_factory=dict
+    )  # of a producer: the first seq at which a send of its ended and nobody knows how
     faults: Sequence[Row] = ()
     looks: Looks = field(
         default_factory=dict
@@ -181,11 +184,14 @@ class RunContext:
         set_back_us = 0
         removed_us: dict[Queue, list[tuple[int, int]]] = {}
         crowded: dict[str, int] = {}
+        unsure: dict[str, int] = {}
         faults: list[Row] = []
         stepped, twice = NEVER, NEVER
         for row in rows:
             if changed_nothing(row):
                 continue
+            if is_unsure(row) and row.client_id is not None and row.seq_end is not None:
+                unsure[row.client_id] = min(row.seq_end, unsure.get(row.client_id, NEVER))
             if row.kind in (Kind.PAUSE, Kind.FAULT):
                 hold_ups.take(row)
             if row.kind in _DISTURBS:
@@ -283,6 +289,7 @@ class RunContext:
             disturbed=disturbed,
             removed_us=removed_us,
             crowded=crowded,
+            unsure=unsure,
             faults=faults,
             looks=looks or {},
             named_origin=named_origin,

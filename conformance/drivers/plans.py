@@ -12,7 +12,7 @@ from dataclasses import replace
 from random import Random
 
 from conformance.wire.runner import KEYS, POISON_EVERY, QUEUES, SHORT_LEASES
-from specs.faults import crash
+from specs.faults import crash, pause
 from specs.plan.config import Config
 from specs.plan.plan import Action, ClientPlan, ListenerRule, Plan, TopicPlan, Topology
 from specs.vocabulary import Outcome
@@ -47,6 +47,10 @@ FAILS_AT_MOST = 3
 ENDS = ("stop", crash.VERB)
 """How a consumer goes."""
 MESSAGES = 240
+SLEEPERS_CALL_MS = 80
+"""So long each call of a consumer takes that is to stand still in the midst of one."""
+BACKLOG = 4
+"""Messages of each key that are sent before it does."""
 _FAILS = (Outcome.SUSPEND, Outcome.NULL, Outcome.THREW)
 _WAITS_MS = (-1, 1, 10, 40, 150)
 """What a listener may ask for: the consumer's default, below the least, the least, and more."""
@@ -63,11 +67,13 @@ def drawn_plan(
     messages: int = MESSAGES,
     ends: tuple[str, ...] = ENDS,
     poison: bool = True,
+    sleeps: bool = False,
 ) -> Plan:
     """A plan of about half a minute, `changes` times the gap and then the end of the lease.
 
     plain: one message per call and no manual commits, where most clauses apply. ends: how a consumer may go.
-    poison: some messages never succeed, so that they are given up.
+    poison: some messages never succeed, so that they are given up. sleeps: at last a consumer stands still in the midst
+    of a call, for longer than the others wait for it.
 
     The first change is always another consumer, so that lanes change hands; at least one consumer is left at work.
     """
@@ -99,6 +105,15 @@ def drawn_plan(
         for turn in range(turns)
         for key in _keys_of(turn)
     ]
+    rules = _rules(messages, draw, plain=plain, poison=poison)
+    if sleeps and len(consumers) > 1:
+        sleeper, asleep = _sleep(consumers, actions, draw, until_ms, config)
+        backlog = {"client": shop, "topic": topic, "count": BACKLOG}
+        actions += [
+            *asleep,
+            *(Action(until_ms, "send", {**backlog, "key": f"k{key}"}) for key in range(KEYS)),
+        ]
+        rules = (ListenerRule(duration_ms=SLEEPERS_CALL_MS, client=sleeper), *rules)
     actions.sort(key=lambda action: action.at_ms)
     return Plan(
         seed=seed,
@@ -109,7 +124,7 @@ def drawn_plan(
             *(ClientPlan(each, "consumer", group, (topic,)) for each in consumers),
         ),
         actions=tuple(actions),
-        listener=_rules(messages, draw, plain=plain, poison=poison),
+        listener=rules,
         until_ms=max(until_ms, actions[-1].at_ms),
     )
 
@@ -134,6 +149,24 @@ def _keys_of(turn: int) -> list[int]:
 def gap_of(config: Config) -> int:
     """From one change to the next, in ms: a lease has ended by then, and a new owner is at work."""
     return max(LEAST_GAP_MS, config.broker_lease_ms + 2 * config.rebalance_ms)
+
+
+def _sleep(
+    consumers: list[str], actions: list[Action], draw: Random, at_ms: int, config: Config
+) -> tuple[str, list[Action]]:
+    """Who stands still, and what is done: all others are at work meanwhile, and what it had to do is sent before."""
+    at_work: set[str] = set()
+    for action in sorted(actions, key=lambda each: each.at_ms):
+        if action.args.get("client") in consumers:
+            change = at_work.add if action.do in ("start", "restart") else at_work.discard
+            change(action.args["client"])
+    sleeper = draw.choice(sorted(at_work))
+    back = [Action(at_ms, "restart", {"client": each}) for each in consumers if each not in at_work]
+    falls_ms = at_ms + gap_of(config) // 2
+    wakes_ms = falls_ms + 2 * config.broker_lease_ms + gap_of(config)
+    node = {"node": sleeper}
+    asleep = [Action(falls_ms, pause.VERB, node), Action(wakes_ms, pause.HEALED_BY, node)]
+    return sleeper, [*back, *asleep]
 
 
 def _changes(

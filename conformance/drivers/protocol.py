@@ -46,6 +46,7 @@ says `receiving` once, before the first question whose answer it may be. It may 
 (`received` with the outcome `refused`: each question since was answered so), or that an answer was lost (`unknown`),
 and then `receiving` anew.
 Where the server answers that a message is put back, `released` has a number, `release`, and `put_back` is the answer.
+`received` tells the message's `key`, where it has one and the driver knows it.
 
 Version 2 has `properties`: those of the application's own that a `send` is asked to give its message, and that a
 message shows when it is delivered or read; a driver that does not tell them leaves them unknown. A driver that refuses
@@ -472,6 +473,7 @@ class Received(_Event, event="received"):
         default=0,
         metadata=told("Until when the lease lasts at least, on the host's clock.", least=0),
     )
+    key: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

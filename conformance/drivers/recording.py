@@ -383,4 +383,5 @@ def _is_in_vain(event: Mapping[str, Any]) -> bool:
 
 
 def _leased(event: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: event[name] for name in LEASED if name in event}
+    told = {name: event[name] for name in LEASED if name in event}
+    return told if event.get("key") is None else {**told, "sharding_key": event["key"]}

@@ -73,6 +73,8 @@ _SEVERITY = {
     "LIV": Severity.CRITICAL,
     "PML": Severity.CRITICAL,
     "FLR": Severity.CRITICAL,
+    "KEY": Severity.CRITICAL,
+    "GEN": Severity.CRITICAL,
     "RTY": Severity.NORMAL,
     "ASG": Severity.NORMAL,
     "MET": Severity.NORMAL,

@@ -187,8 +187,9 @@ class Target(ABC):
 
     reads_at_work: its queues are read while its clients are still at work, and then all of them vanish without a word,
     so that nothing comes after what was found; otherwise they are stopped in good order before. remembers: its queues
-    may hold what earlier runs left. lease_known: `config` holds the lease time that its brokers really have, not one
-    that is taken for it.
+    may hold what earlier runs left. sleeps: its brokers promise something of a consumer that stands still for too long
+    and goes on, so that drawn plans have one. lease_known: `config` holds the lease time that its brokers really have,
+    not one that is taken for it.
 
     `JOIN`, `LEAVE`, `CRASH` and `READ` are written by who makes the run, unless the target says that it does.
     """
@@ -204,6 +205,7 @@ class Target(ABC):
     records: Mapping[str, tuple[str, ...]]
     reads_at_work: bool = False
     remembers: bool = False
+    sleeps: bool = False
     lease_known: bool = True
 
     def own_plan(self, prefix: str, seed: int, draw: Random) -> Plan | None:

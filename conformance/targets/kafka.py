@@ -225,7 +225,7 @@ class KafkaTarget(ServedTarget):
         if shared and version not in (None, kafka.SHARE_SERVER):
             raise UsageError(f"{CONSUMER}={SHARED} needs the server {kafka.SHARE_SERVER}")
         self.profile = profile_of(library, argument.options)
-        self.handed_out = not shared
+        self.handed_out = self.sleeps = not shared
         self._automatic = is_automatic(argument.options)
 
     @classmethod
@@ -265,9 +265,14 @@ class KafkaTarget(ServedTarget):
         return replace(plan, listener=(ListenerRule(duration_ms=WORK_MS), *plan.listener))
 
     def settings(self, plan: Plan) -> Config:
-        """What the driver and the library are told. Kafka knows neither a limit of retries nor RocketMQ's timers."""
+        """What the driver and the library are told, and that groups but those that share records have generations.
+
+        Kafka knows neither a limit of retries nor RocketMQ's timers.
+        """
         ours = plan.config.to_json()
         told = {name: ours[name] for name in TOLD}
+        told["in_flight"] = int(self._argument.options.get(IN_FLIGHT, "1"))
+        told["generations"] = self.handed_out
         return config_of({"system": "kafka", **told, **NO_LIMIT, **ENDS_BY_ITSELF})
 
     @property

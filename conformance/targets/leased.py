@@ -1,4 +1,5 @@
 """`leased[:MUTANT]`: the simulated reference of messages that are leased one by one, or that with one known bug.
+`leased:grouped` is that of a group with generations, and a mutant of it is named like any other.
 
 Its clock is virtual, and its plans are its own (`reference_impl.sim.leased_plans`): members sleep past their leases,
 die, acknowledge late, and some answers are lost.
@@ -6,12 +7,18 @@ die, acknowledge late, and some answers are lost.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from random import Random
 
 from conformance.rounds import FLOOR, conform_rounds
 from conformance.targets.base import Asked, ClockKind, Run, Searched, Target, known_names
+from reference_impl.core.coordinator import Coordinator
 from reference_impl.core.leased_queue import LeasedQueue
+from reference_impl.core.sequenced_log import SequencedLog
 from reference_impl.mutants import LEASED, all_mutants, load
+from reference_impl.sim import grouped
+from reference_impl.sim.grouped import GROUPED, GroupWorld, grouped_parties
+from reference_impl.sim.grouped import RECORDED as OF_GROUPS
 from reference_impl.sim.leased import (
     RECORDED,
     LeasedWorld,
@@ -111,8 +118,27 @@ class LeasedTarget(Target):
         return Searched(verdict)
 
 
+class GroupedTarget(LeasedTarget):
+    """A group with generations. made: its world, of a plan."""
+
+    profile = GROUPED
+    records = OF_GROUPS
+
+    def __init__(self, bug: str = "", made: Callable[[Plan], GroupWorld] = GroupWorld) -> None:
+        super().__init__()
+        self.name = leased_name(bug or GROUPED)
+        self.parties = grouped_parties(bug)
+        self._made = made
+
+    def settings(self, plan: Plan) -> Config:
+        return grouped.settings(plan.config)
+
+    async def prepare(self, run: Run) -> None:
+        self._world = self._made(run.plan)
+
+
 def bugs() -> tuple[str, ...]:
-    """The mutants of leased messages."""
+    """The mutants of leased messages, and of groups with generations."""
     return tuple(each.name for each in all_mutants(LEASED))
 
 
@@ -120,10 +146,15 @@ def target(argument: str | None = None) -> LeasedTarget:
     """The reference, or the mutant of that name. Raises UsageError with near matches for any other."""
     if argument is None:
         return LeasedTarget()
+    if argument == GROUPED:
+        return GroupedTarget()
     if argument not in bugs():
         raise UsageError(
             f"there is no mutant {argument!r} of leased messages; {known_names(argument, bugs())}"
         )
     bug = load(argument)
+    if bug.is_of_a_group:
+        classes = bug.coordinator or Coordinator, bug.log or SequencedLog
+        return GroupedTarget(bug.name, lambda plan: GroupWorld(plan, *classes))
     assert bug.queue is not None, f"{bug.name} is one of leased messages"
     return LeasedTarget(bug.name, bug.queue)

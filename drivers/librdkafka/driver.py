@@ -46,10 +46,16 @@ READ_S = 30.0
 TOLD = ["delivered", "finished", "sent", "added", "dropped", "looked_up", "gave_up"]
 """A consumer gives no message up: with it that can't happen."""
 REFUSALS = {
-    KafkaError.ILLEGAL_GENERATION,
-    KafkaError.UNKNOWN_MEMBER_ID,
-    KafkaError.FENCED_INSTANCE_ID,
-    KafkaError._STATE,
+    getattr(KafkaError, name)
+    for name in (
+        "ILLEGAL_GENERATION",
+        "UNKNOWN_MEMBER_ID",
+        "FENCED_INSTANCE_ID",
+        "FENCED_MEMBER_EPOCH",
+        "STALE_MEMBER_EPOCH",
+        "_STATE",
+    )
+    if hasattr(KafkaError, name)  # older libraries do not know the new protocol's
 }
 """Of a commit: after these it is certainly not stored, if it was tried once. Of any other error nobody knows."""
 TRIED_ONCE_S = 0.05

@@ -196,6 +196,7 @@ class HandOuts:
             self.client.say(
                 event="received",
                 receive=self.open.popleft(),
+                key=shown(self.at, 0, message.headers, None)["key"],
                 **which(message),
                 reconsume_times=message.metadata.num_delivered - 1,
                 lease_until_us=self.before_us + round(self.client.lease_s * 1e6),

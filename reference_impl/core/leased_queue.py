@@ -6,8 +6,9 @@
 
 A lease is over when it was acknowledged or released, or when its time has come. Then the message is the lowest
 unfinished one again, and comes first. One that was released with a pause waits for it, and so does all that lies
-behind. At most `outstanding` messages are under lease at once: with one of them the queue is a FIFO like a message
-group of SQS, with more like a consumer of NATS or a share group of Kafka.
+behind. While a member has a message of a key, the others of that key are handed to nobody else: they are passed by. At
+most `outstanding` messages are under lease at once: with one of them the queue is a FIFO like a message group of SQS,
+with more like a Key_Shared subscription of Pulsar.
 
 A message that was handed out once more often than the limit is given up when its last lease is over: `given_up` has it,
 and the floor passes it. The floor is the offset below which every message is finished.
@@ -34,6 +35,7 @@ class State(Enum):
 class Entry:
     """until_ms: the end of its lease; while READY the end of its pause. times: hand-outs so far. receipt: the last."""
 
+    key: str | None = None
     state: State = State.READY
     until_ms: int = 0
     times: int = 0
@@ -62,9 +64,9 @@ class LeasedQueue:
         self.floor = 0
         self._receipts: dict[str, int] = {}
 
-    def append(self) -> int:
-        """One more message; its offset."""
-        self.entries.append(Entry())
+    def append(self, key: str | None = None) -> int:
+        """One more message, of a key or of none; its offset."""
+        self.entries.append(Entry(key))
         return len(self.entries) - 1
 
     def receive(self, now_ms: int, member: str) -> HandOut | None:
@@ -72,7 +74,7 @@ class LeasedQueue:
         self.expire(now_ms)
         for offset in range(self.floor, len(self.entries)):
             entry = self.entries[offset]
-            if self.is_free(entry, now_ms, member) and self._has_room(entry):
+            if self.is_free(entry, now_ms, member) and self._may_hold(entry, member):
                 return self._hand_out(offset, now_ms, member)
             if self.blocks(entry, now_ms):
                 break
@@ -85,6 +87,14 @@ class LeasedQueue:
     def is_free(self, entry: Entry, now_ms: int, member: str) -> bool:
         """May the message be handed to this member?"""
         return entry.state is State.READY and entry.until_ms <= now_ms
+
+    def key_is_anothers(self, wanted: Entry, member: str) -> bool:
+        """Has somebody else a message of this one's key?"""
+        return wanted.key is not None and any(
+            each.key == wanted.key and each.state is State.LEASED and each.member != member
+            for each in self.entries[self.floor :]
+            if each is not wanted
+        )
 
     def ack(self, now_ms: int, receipt: str) -> bool:
         """The message is finished. False: the lease is over, and nothing changed."""
@@ -150,8 +160,10 @@ class LeasedQueue:
         """How often the message was handed out before, as the member is told."""
         return entry.times
 
-    def _has_room(self, wanted: Entry) -> bool:
-        """Are fewer of the others under lease than may be?"""
+    def _may_hold(self, wanted: Entry, member: str) -> bool:
+        """Is the message's key nobody else's, and are fewer of the others under lease than may be?"""
+        if self.key_is_anothers(wanted, member):
+            return False
         others = (each for each in self.entries[self.floor :] if each is not wanted)
         return sum(each.state is State.LEASED for each in others) < self.outstanding
 

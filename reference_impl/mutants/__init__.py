@@ -1,9 +1,9 @@
 """Real bugs, one per file: each replaces one method of the correct reference and names the clause that catches it.
 
 A mutant's file holds NAME (kebab case, the file's name), BUG (what went wrong), SOURCE (where it was met),
-KILLED_BY (the id of a clause, or of a wire rule) and one or more of `broker`, `consumer`, `producer`, or `queue`: the
-class to be used instead of the correct one. Optional: ORACLE (see `Mutant`), CONFIG (what a plan has to say so that
-the bug can show).
+KILLED_BY (the id of a clause, or of a wire rule) and one or more of `broker`, `consumer`, `producer`, or `queue`, or of
+`coordinator` and `log`: the class to be used instead of the correct one. Optional: ORACLE (see `Mutant`), CONFIG (what
+a plan has to say so that the bug can show).
 The docstring says how a run meets it. Files that begin with an underscore are helpers.
 """
 
@@ -18,13 +18,17 @@ from types import MappingProxyType, ModuleType
 from typing import Any
 
 from reference_impl.core.broker import Broker
+from reference_impl.core.coordinator import Coordinator
 from reference_impl.core.leased_queue import LeasedQueue
+from reference_impl.core.sequenced_log import SequencedLog
 from specs.errors import UsageError
 
 HISTORY = "history"
 MODEL = "model"
 VECTORS = "vectors"
 LEASED = "leased"
+SMALL = frozenset({"queue", "coordinator", "log"})
+"""What only worlds of their own run."""
 ORACLES = (HISTORY, MODEL, VECTORS, LEASED)
 
 
@@ -33,10 +37,11 @@ class Mutant:
     """One bug.
 
     broker, consumer, producer: the classes to run; None for consumer and producer means the correct one.
-    queue: of a queue whose messages are leased one by one, the class to run.
-    oracle: HISTORY when a judge finds it in the history of a cluster at work, LEASED in that of such a queue; MODEL
-    when well-behaved clients never notice, and only a comparison of each answer with the allowed ones shows it; VECTORS
-    when a table of what a function has to give does.
+    queue: of a queue whose messages are leased one by one, the class to run. coordinator, log: those of a group with
+    generations, and of its queues.
+    oracle: HISTORY when a judge finds it in the history of a cluster at work, LEASED in that of such a queue or group;
+    MODEL when well-behaved clients never notice, and only a comparison of each answer with the allowed ones shows it;
+    VECTORS when a table of what a function has to give does.
     config: names and values of `specs.plan.config.Config` without which the bug has no occasion.
     """
 
@@ -49,8 +54,14 @@ class Mutant:
     consumer: type[Any] | None = None
     producer: type[Any] | None = None
     queue: type[LeasedQueue] | None = None
+    coordinator: type[Coordinator] | None = None
+    log: type[SequencedLog] | None = None
     oracle: str = HISTORY
     config: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+
+    @property
+    def is_of_a_group(self) -> bool:
+        return self.coordinator is not None or self.log is not None
 
 
 @cache
@@ -75,7 +86,9 @@ def _read(module: ModuleType) -> Mutant:
         consumer=names.get("consumer"),
         producer=names.get("producer"),
         queue=names.get("queue"),
-        oracle=names.get("ORACLE", LEASED if "queue" in names else HISTORY),
+        coordinator=names.get("coordinator"),
+        log=names.get("log"),
+        oracle=names.get("ORACLE", LEASED if names.keys() & SMALL else HISTORY),
         config=MappingProxyType(dict(names.get("CONFIG", {}))),
     )
 

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import itertools
 import zlib
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
@@ -90,7 +90,7 @@ in a tuple; None where that was lost."""
 
 
 @dataclass(slots=True)
-class _Life:
+class Life:
     """A client, from its start on. tasks: that are not over. waiting: what is due since it was stopped."""
 
     plan: ClientPlan
@@ -119,7 +119,7 @@ class LeasedWorld:
     """See the module. queue_class: what the server runs for each lane."""
 
     def __init__(
-        self, plan: Plan, queue_class: type[LeasedQueue] = LeasedQueue, run: str = LEASED
+        self, plan: Plan, queue_class: Callable[..., Any] = LeasedQueue, run: str = LEASED
     ) -> None:
         self.plan = plan
         self.timeline = Timeline()
@@ -129,7 +129,7 @@ class LeasedWorld:
         self._listener = Listener(plan.listener)
         self._messages = Numbering()
         self._clients = {client.id: client for client in plan.clients}
-        self._lives: dict[str, _Life] = {}
+        self._lives: dict[str, Life] = {}
         self._started = itertools.count(1)
         self._pauses: dict[str, object] = {}
         self._times: dict[tuple[str, int], int] = {}
@@ -188,6 +188,17 @@ class LeasedWorld:
             case _:
                 pass
 
+    def play(self) -> list[Row]:
+        """All that the plan says, to the end."""
+        for action in self.plan.actions:
+            self.run_until(max(action.at_ms, self.now_ms))
+            self.perform(action.do, action.args)
+        self.run_until(max(self.plan.until_ms, self.now_ms))
+        self.settle(self.plan.settle_ms)
+        if self.plan.drain:
+            self.drain()
+        return self.rows()
+
     def settle(self, most_ms: int) -> bool:
         """Let who stands still go on, start the dead again, and wait until everything is finished."""
         for life in list(self._lives.values()):
@@ -196,9 +207,9 @@ class LeasedWorld:
             if name not in self._lives and client.kind == "consumer":
                 self._start(client)
         until_ms = self.now_ms + most_ms
-        while self.now_ms < until_ms and not self._rests():
+        while self.now_ms < until_ms and not self.is_at_rest():
             self.run_until(min(until_ms, self.now_ms + REST_MS))
-        rests = self._rests()
+        rests = self.is_at_rest()
         if rests:
             self.run_until(self.now_ms + REST_MS)
         for name in list(self._lives):
@@ -206,7 +217,8 @@ class LeasedWorld:
         self.run_until(self.now_ms + ANSWER_MS + REST_MS)
         return rests
 
-    def _rests(self) -> bool:
+    def is_at_rest(self) -> bool:
+        """Was all sent that is to be, and is all finished?"""
         return not any(life.inbox for life in self._lives.values()) and all(
             queue.floor == len(queue.entries) for queue in self.lanes.values()
         )
@@ -223,7 +235,7 @@ class LeasedWorld:
 
     # ------------------------------------------------------------ clients
 
-    def _who(self, life: _Life) -> dict[str, Any]:
+    def _who(self, life: Life) -> dict[str, Any]:
         name = life.plan.id
         return {
             "process": name,
@@ -233,23 +245,31 @@ class LeasedWorld:
         }
 
     def _start(self, client: ClientPlan) -> None:
-        life = self._lives[client.id] = _Life(client, next(self._started))
+        life = self._lives[client.id] = Life(client, next(self._started))
         if client.kind != "consumer":
             self._begin(life, self._produce(life))
             return
         self._recorder.note(Kind.JOIN, Outcome.OK, self._who(life))
-        for lane in self.lanes:
-            if lane.group == client.group and lane.topic in client.topics:
-                self._begin(life, self._consume(life, lane))
+        for steps in self.consume(life):
+            self._begin(life, steps)
 
-    def _kill(self, life: _Life) -> None:
+    def consume(self, life: Life) -> Iterable[Steps]:
+        """What a member does: for each of its lanes it asks, and works."""
+        client = life.plan
+        return [
+            self._consume(life, lane)
+            for lane in self.lanes
+            if lane.group == client.group and lane.topic in client.topics
+        ]
+
+    def _kill(self, life: Life) -> None:
         self._resume(life)
         life.dead = True
         self._times = {key: n for key, n in self._times.items() if key[0] != life.plan.id}
         del self._lives[life.plan.id]
         self._recorder.note(Kind.CRASH, Outcome.OK, self._who(life))
 
-    def _resume(self, life: _Life) -> None:
+    def _resume(self, life: Life) -> None:
         if life.paused:
             life.paused = False
             self._recorder.end((life.plan.id, Kind.PAUSE), Outcome.OK)
@@ -257,11 +277,11 @@ class LeasedWorld:
             for steps, value in due:
                 self._go(life, steps, value)
 
-    def _begin(self, life: _Life, steps: Steps) -> None:
+    def _begin(self, life: Life, steps: Steps) -> None:
         life.tasks += 1
         self.timeline.after(0, self._go, life, steps, None)
 
-    def _go(self, life: _Life, steps: Steps, value: Any = None) -> None:
+    def _go(self, life: Life, steps: Steps, value: Any = None) -> None:
         if life.dead:
             return
         if life.paused:
@@ -279,7 +299,7 @@ class LeasedWorld:
         else:
             self.timeline.after(wanted, self._go, life, steps, None)
 
-    def _ask(self, life: _Life, steps: Steps, do: Callable[[], Any]) -> None:
+    def _ask(self, life: Life, steps: Steps, do: Callable[[], Any]) -> None:
         """The request travels to the server and the answer back, if neither is lost."""
         dice, lost = self._dice, QUESTIONS_LOST if isinstance(do, _Question) else LOST
         there_ms, back_ms = dice.choice(TRAVEL_MS), dice.choice(TRAVEL_MS)
@@ -296,12 +316,12 @@ class LeasedWorld:
         if not (arrives and returns):
             self.timeline.after(ANSWER_MS, self._go, life, steps, None)
 
-    def _left(self, life: _Life) -> None:
+    def _left(self, life: Life) -> None:
         life.dead = True
         self._lives.pop(life.plan.id, None)
         self._recorder.end((life.plan.id, "leaves"), Outcome.OK)
 
-    def _produce(self, life: _Life) -> Steps:
+    def _produce(self, life: Life) -> Steps:
         while not (life.leaves and not life.inbox):
             if not life.inbox:
                 yield POLL_MS
@@ -325,12 +345,12 @@ class LeasedWorld:
             self.stored[queue].append(message)
             for lane, leased in self.lanes.items():
                 if lane.queue == queue:
-                    leased.append()
+                    leased.append(message.sharding_key)
             return len(self.stored[queue]) - 1
 
         return store
 
-    def _consume(self, life: _Life, lane: Lane) -> Steps:
+    def _consume(self, life: Life, lane: Lane) -> Steps:
         leased, me = self.lanes[lane], life.plan.id
         told_ms = self.now_ms
         while not life.leaves:
@@ -358,7 +378,7 @@ class LeasedWorld:
             yield from self._work(life, lane, handed, message, at)
 
     def _work(
-        self, life: _Life, lane: Lane, handed: HandOut, message: PlannedMessage, at: dict[str, Any]
+        self, life: Life, lane: Lane, handed: HandOut, message: PlannedMessage, at: dict[str, Any]
     ) -> Steps:
         """Call the listener, and say how it ended."""
         leased, rule = self.lanes[lane], self._rule(life, lane, message)
@@ -382,7 +402,7 @@ class LeasedWorld:
             pause_ms = self._pause_ms(rule)
             self._recorder.begin(op, Kind.RELEASE, {**told, "suspend_ms": pause_ms})
             answer = yield lambda: leased.release(self.now_ms, receipt, pause_ms)
-        self._recorder.end(op, _outcome(answer))
+        self._recorder.end(op, outcome_of(answer))
 
     def _renew(self, lane: Lane, handed: HandOut, at: dict[str, Any]) -> Steps:
         leased, op = self.lanes[lane], next(self._ops)
@@ -390,9 +410,9 @@ class LeasedWorld:
         told["lease_until_us"] = self.timeline.now_us() + leased.lease_ms * 1000
         self._recorder.begin(op, Kind.RENEW, told)
         answer = yield lambda: leased.renew(self.now_ms, handed.receipt) is not None
-        self._recorder.end(op, _outcome(answer))
+        self._recorder.end(op, outcome_of(answer))
 
-    def _rule(self, life: _Life, lane: Lane, message: PlannedMessage) -> ListenerRule:
+    def _rule(self, life: Life, lane: Lane, message: PlannedMessage) -> ListenerRule:
         times = self._times[life.plan.id, message.number] = (
             self._times.get((life.plan.id, message.number), 0) + 1
         )
@@ -430,7 +450,7 @@ class LeasedWorld:
         self._recorder.end(op, Outcome.OK, {"value": floor})
 
 
-def _outcome(answer: tuple[bool] | None) -> Outcome:
+def outcome_of(answer: tuple[bool] | None) -> Outcome:
     if answer is None:
         return Outcome.UNKNOWN
     return Outcome.OK if answer[0] else Outcome.REFUSED
@@ -478,12 +498,4 @@ def simulate_leased(
     plan: Plan, queue_class: type[LeasedQueue] = LeasedQueue, bug: str = ""
 ) -> list[Row]:
     """Run the plan; the same plan gives the same rows. bug: what the queue's class is named by."""
-    world = LeasedWorld(plan, queue_class, _run_name(plan, bug))
-    for action in plan.actions:
-        world.run_until(max(action.at_ms, world.now_ms))
-        world.perform(action.do, action.args)
-    world.run_until(max(plan.until_ms, world.now_ms))
-    world.settle(plan.settle_ms)
-    if plan.drain:
-        world.drain()
-    return world.rows()
+    return LeasedWorld(plan, queue_class, _run_name(plan, bug)).play()

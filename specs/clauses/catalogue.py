@@ -34,8 +34,10 @@ FAMILIES = (
     "liveness",
     "message_lease",
     "floor",
+    "key",
+    "generation",
 )
-_FAMILY_ORDER = ("ORD", "LSE", "RTY", "DLQ", "CMT", "SND", "ASG", "LIV", "PML", "FLR")
+_FAMILY_ORDER = ("ORD", "LSE", "RTY", "DLQ", "CMT", "SND", "ASG", "LIV", "PML", "FLR", "KEY", "GEN")
 
 
 def _promise(module: ModuleType) -> Promise:

@@ -73,6 +73,8 @@ class Promise:
         "LIV": "progress",
         "PML": "leases of messages",
         "FLR": "acknowledgement floor",
+        "KEY": "holders of a key",
+        "GEN": "generations of a group",
         "MET": "the run itself",
     }
 

@@ -80,6 +80,9 @@ class Context:
     set_back_us: int = 0
     clock_stepped: Row | None = None
 
+    # Of a producer: the seq at which, for the first time, a send of its ended and nobody knows how.
+    unsure: dict[str, int] = field(default_factory=dict)
+
     # By run: where the last reading of a queue and a topic's last call stand in the order.
     drained: dict[tuple[str, Queue], int] = field(default_factory=dict)
     delivered: dict[tuple[str, str | None], int] = field(default_factory=dict)
@@ -145,6 +148,17 @@ class Context:
                 self.trims.setdefault(row.topic or "", []).append(row)
             case _:
                 pass
+
+    def not_told(self, row: Row) -> None:
+        """A send of which its producer was not told what came of it."""
+        if row.seq_end is not None and row.client_id is not None:
+            known = self.unsure.get(row.client_id, row.seq_end)
+            self.unsure[row.client_id] = min(known, row.seq_end)
+
+    def was_sure(self, sent: Row) -> bool:
+        """Had its producer been told of each of its sends what came of it, when this one ended?"""
+        unsure = self.unsure.get(sent.client_id or "")
+        return sent.seq_end is not None and (unsure is None or sent.seq_end < unsure)
 
     def looked(self, row: Row) -> None:
         """Somebody looks at what lies in a topic: a listener call, or the reading of a queue to its end."""
@@ -347,6 +361,7 @@ class Context:
         self.left.clear()
         self.faults.clear()
         self.crowded.clear()
+        self.unsure.clear()
         self.members.clear()
         self.clock_stepped = self.frames_twice = None
 

@@ -170,4 +170,21 @@ NOTHING_TAKEN_BACK = Premise(
     "seen, and give the offsets to other messages, which they then pass by",
     lambda info: info.config.flush != FLUSHED_LATER,
 )
+IN_FLIGHT = Premise(
+    "in flight",
+    "a producer begins sends while others of its are not answered, each after the one before, and the system says that "
+    "this changes nothing of their order (configuration, `in_flight`, of more than one)",
+    lambda info: (info.config.says("in_flight") or 0) > 1,
+)
+ANSWERED = Premise(
+    "answered",
+    "its producer was told what came of each of its sends, up to these two: who gives a send up that may be stored "
+    "begins anew with those behind it",
+)
+GENERATIONS = Premise(
+    "generations",
+    "whoever hands the lanes of a group out numbers each time at which it does, and knows in which generation a member "
+    "commits (configuration, `generations`)",
+    lambda info: bool(info.config.says("generations")),
+)
 DRAINED = Premise("drained", "the queue was read to its end after everything else")

@@ -30,6 +30,11 @@ def changed_nothing(row: Row) -> bool:
     return row.outcome is Outcome.REFUSED and row.kind in (Kind.RESET, Kind.TRIM)
 
 
+def is_unsure(row: Row) -> bool:
+    """Is it a send of which nobody knows whether it happened?"""
+    return row.kind is Kind.SEND and row.outcome is Outcome.UNKNOWN
+
+
 def ended_before(earlier: Row, later: Row) -> bool:
     """Did `earlier` certainly end before `later` began? By the total order (one clock domain)."""
     return earlier.seq_end is not None and earlier.seq_end < later.seq_begin

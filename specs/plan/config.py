@@ -90,6 +90,10 @@ class Config:
         """The numbers that nobody knows: what stands here for them is not to be relied on."""
         return frozenset()
 
+    def says(self, name: str) -> Any:
+        """What another system was told, or is, under a name of its own; None where nobody says."""
+        return None
+
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
 
@@ -159,6 +163,9 @@ class OtherConfig(Config):
         return frozenset(
             known - ALLOWED_BY_JUDGES - NOTHING_IS_LOST - _shared(self.settings).keys()
         )
+
+    def says(self, name: str) -> Any:
+        return self.settings.get(name)
 
     def to_json(self) -> dict[str, Any]:
         return dict(self.settings)

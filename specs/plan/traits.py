@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from specs.faults import broker_crash, crash, disk_full, power_cut
+from specs.faults import broker_crash, crash, disk_full, pause, power_cut
 from specs.plan.plan import Action, ListenerRule, Plan
 from specs.vocabulary import Outcome
 
@@ -30,6 +30,7 @@ class Trait(StrEnum):
         "a consumer that comes or leaves in good order beside another one, on a broker that lives"
     )
     DEATH = "a consumer that dies while another one works"
+    SLEEPER = "a consumer that stands still while another one works"
     THROW = "a listener that throws or answers nothing"
     ROLLBACK = "a listener that rolls back by hand"
     MANUAL = "a listener that commits by hand"
@@ -106,6 +107,19 @@ def _changes(plan: Plan) -> Iterator[tuple[Action, bool]]:
         at_work ^= {client}
 
 
+def _sleepers(plan: Plan) -> int:
+    """Pauses of a consumer, in actions or steps, where its group has another one."""
+    groups = [client.group for client in plan.clients if client.kind == "consumer"]
+    shared = {
+        client.id
+        for client in plan.clients
+        if client.kind == "consumer" and groups.count(client.group) > 1
+    }
+    told = [(action.do, action.args) for action in plan.actions]
+    told += [(step.do, step.args) for step in plan.steps]
+    return sum(do == pause.VERB and args.get("node") in shared for do, args in told)
+
+
 def _clean_changes(plan: Plan) -> int:
     """Around the kill of a broker, for as long as a lease of its lives, nobody is promised a handover."""
     kills = [action.at_ms for action in plan.actions if action.do in KILLS_OF_BROKERS]
@@ -141,6 +155,7 @@ _COUNTS: Mapping[Trait, Callable[[Plan], int]] = {
     Trait.DEATH: lambda plan: sum(
         action.do == crash.VERB and beside_another for action, beside_another in _changes(plan)
     ),
+    Trait.SLEEPER: _sleepers,
     Trait.THROW: _rules(lambda rule, _: rule.outcome in (Outcome.THREW, Outcome.NULL)),
     Trait.ROLLBACK: _rules(lambda rule, _: rule.manual and rule.outcome is Outcome.ROLLBACK),
     Trait.MANUAL: _rules(lambda rule, _: rule.manual),

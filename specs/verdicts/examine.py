@@ -13,7 +13,7 @@ from specs.clauses.clause import Clause
 from specs.clauses.context import CONTEXT_KINDS, LOOKS, Context
 from specs.clauses.judging import Finding, Judge
 from specs.clauses.keys import KeyValue, key_of
-from specs.clauses.rows import REQUEST_LEVELS, changed_nothing
+from specs.clauses.rows import REQUEST_LEVELS, changed_nothing, is_unsure
 from specs.history.row import Row
 from specs.history.runinfo import RunInfo
 from specs.verdicts.tally import Examination, Found, RunFacts, Tally
@@ -312,6 +312,8 @@ class Examiner:
                 self.context.begins(row)
             elif row.kind in LOOKS and row.level in REQUEST_LEVELS:
                 self.context.looked(row)
+            elif is_unsure(row):
+                self.context.not_told(row)
             if self.info.clock_bound_us:
                 self._mark(row)
             if row.seq_end is None and not self.info.closed_world:

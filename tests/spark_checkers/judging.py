@@ -10,7 +10,7 @@ from spark_checkers.twin import Twin
 from specs.clauses.certainty import recorded
 from specs.clauses.clause import Clause
 from specs.clauses.context import CONTEXT_KINDS
-from specs.clauses.rows import REQUEST_LEVELS
+from specs.clauses.rows import REQUEST_LEVELS, is_unsure
 from specs.clauses.stored import is_marker
 from specs.history.row import Row
 from specs.history.runinfo import RunInfo
@@ -61,7 +61,12 @@ def context_of(rows: Sequence[Row], info: RunInfo) -> RunContext:
         broker: [(seq, epoch) for epoch, seq in firsts.items()] for broker, firsts in epochs.items()
     }
     return RunContext.of(
-        info, [row for row in rows if row.kind in CONTEXT_KINDS], named, seen, looks, named_origin
+        info,
+        [row for row in rows if row.kind in CONTEXT_KINDS or is_unsure(row)],
+        named,
+        seen,
+        looks,
+        named_origin,
     )
 
 

@@ -25,6 +25,7 @@ from inorder.evidence.kill_matrix import of_leases
 from inorder.evidence.kill_matrix.minimal import LARGEST, is_minimal
 from inorder.evidence.kill_matrix.on_the_wire import break_rules
 from reference_impl.mutants import HISTORY, LEASED, MODEL, VECTORS, Mutant, load
+from reference_impl.sim.grouped import GROUPED
 from reference_impl.sim.simulate import simulate
 from specs import profiles
 from specs.clauses.catalogue import get
@@ -268,7 +269,7 @@ def _shrunk(done: Kill, bug: Mutant, found: Plan, watch: _Watch, keep: Path | No
         cpu_s=watch.cpu_s,
     )
     if keep is not None:
-        name = LEASED if bug.oracle == LEASED else PROFILE
+        name = GROUPED if bug.is_of_a_group else LEASED if bug.oracle == LEASED else PROFILE
         info = replace(info, seed=done.seed, profile=name, replay=again.command("replay", keep))
         verdict = of_one_run(examination, info, profiles.load(name))
         write_history(keep, info, rows)

@@ -1,11 +1,17 @@
-"""The search for a mutant of messages that are leased one by one: drawn plans, until one refutes the clause."""
+"""The search for a mutant of messages that are leased one by one, or of a group with generations.
+
+By drawn plans, until one refutes the clause.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from random import Random
 
+from reference_impl.core.coordinator import Coordinator
+from reference_impl.core.sequenced_log import SequencedLog
 from reference_impl.mutants import Mutant
+from reference_impl.sim.grouped import grouped_info, simulate_grouped
 from reference_impl.sim.leased import leased_info, simulate_leased
 from reference_impl.sim.leased_plans import drawn_plan
 from reference_impl.sim.simulate import with_config
@@ -28,6 +34,9 @@ class Search:
 
 def run_of(plan: Plan, bug: Mutant) -> tuple[RunInfo, list[Row]]:
     """The plan's run with the bug; the same plan gives the same rows."""
+    if bug.is_of_a_group:
+        classes = bug.coordinator or Coordinator, bug.log or SequencedLog
+        return grouped_info(plan, bug.name), simulate_grouped(plan, *classes, bug.name)
     assert bug.queue is not None, f"{bug.name} is no bug of leased messages"
     return leased_info(plan, bug.name), simulate_leased(plan, bug.queue, bug.name)
 

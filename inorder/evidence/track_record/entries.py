@@ -320,7 +320,7 @@ ENTRIES: tuple[Entry, ...] = (
         "K-4",
         "a producer that is not idempotent sends again what had no answer: the log holds it twice, behind what came "
         "after it",
-        "SND-2",
+        "ORD-15",
         f"kafka-local:4.3.1,enable.idempotence=false,{PIPELINED}",
         f"kafka-local:4.3.1,enable.idempotence=true,{PIPELINED}",
         "kafka-librdkafka",

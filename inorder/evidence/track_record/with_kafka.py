@@ -18,9 +18,9 @@ from specs.plan.step import EVERYBODY, Step
 
 BROKER = "b0"
 KEYS = 4
-TURNS = 120
+TURNS = 60
 FIRST_SEND_MS = 3_000
-EVERY_MS = 60
+EVERY_MS = 120
 SLOW_MS = 150
 """Each way: a cut finds requests and answers under way."""
 SLOW_FOR_MS = 1_500
@@ -28,7 +28,7 @@ TIMES = 2
 DOWN_FOR_MS = (100, 400)
 TO_THE_END_MS = 2_000
 ON_TWO_LANES = 8
-"""Keys, of which the hash leads four to each lane."""
+"""Keys, of which the hash leads four to each lane; of four it leads all to one."""
 BACKLOG = 8
 """Messages of each."""
 LONG_MS = 400
@@ -55,7 +55,7 @@ class SendsInFlight(ByPlan):
                 {"client": shop, "topic": topic, "key": f"k{key}", "count": 1},
             )
             for turn in range(TURNS)
-            for key in range(KEYS)
+            for key in range(ON_TWO_LANES)
         ]
         plan = Plan(
             seed=seed,

@@ -16,23 +16,34 @@ from specs.vocabulary import Kind, Outcome
 
 
 class Incarnation:
-    """One incarnation: the highest offset that it may report (None: nobody knows), how far it began, its drop.
+    """One incarnation: the highest offset that it may report, how far it began, its drop.
 
-    given_up: beyond the highest message that it may have given up without a word.
+    roots: the ADD, and the look-up that says where it started where the ADD does not; of an incarnation that may have
+    started anywhere there are none. given_up: beyond the highest message that it may have given up without a word.
     """
 
-    __slots__ = ("add", "delivered", "drop", "finished", "given_up")
+    __slots__ = ("add", "delivered", "drop", "finished", "given_up", "lost", "roots")
 
     def __init__(self, add: Op) -> None:
         self.add = add
-        self.finished: int | None = None if add.value == NONE else add.value
+        self.roots = [add] if add.value != NONE else []
+        self.lost = False
+        self.finished = add.value if self.roots else -1
         self.delivered = -1
         self.given_up = -1
         self.drop: Op | None = None
 
     def reached(self, offset: int) -> None:
-        if self.finished is not None and offset > self.finished:
-            self.finished = offset
+        self.finished = max(self.finished, offset)
+
+    def started_at(self, look: Op) -> None:
+        """A look-up was answered with a stored offset."""
+        if not self.roots and not self.lost:
+            self.roots = [self.add, look]
+        self.reached(look.value)
+
+    def started_anywhere(self) -> None:
+        self.roots, self.lost = [], True
 
 
 class Lane(Machine):
@@ -69,7 +80,7 @@ class Lane(Machine):
                 return
             if op.kind is Kind.DROP and mine.drop is None:
                 mine.drop = op
-                self.stakes += mine.finished is not None and mine.delivered > mine.finished
+                self.stakes += bool(mine.roots) and mine.delivered > mine.finished
             elif op.kind is Kind.DELIVER and op.offset != NONE:
                 mine.delivered = max(mine.delivered, op.offset + 1)
             elif op.kind is Kind.COMMIT and op.value != NONE:
@@ -78,12 +89,12 @@ class Lane(Machine):
     def _committed(self, mine: Incarnation, op: Op) -> None:
         if mine.drop is None:
             mine.reached(op.value)
-        elif mine.finished is not None and not op.correction:
+        elif mine.roots and not op.correction:
             if self.untold and mine.finished < op.value <= mine.given_up:
                 return
             self.stakes += 1
             if op.value > mine.finished:
-                self.found(mine.add, mine.drop, op)
+                self.found(*mine.roots, mine.drop, op)
 
     def ends(self, op: Op) -> None:
         mine = self.incarnations.get(op.incarnation)
@@ -92,13 +103,13 @@ class Lane(Machine):
         before = mine.drop is None
         if op.kind is Kind.FETCH_OFFSET and before:
             if op.outcome is Outcome.OK and op.value >= 0:
-                mine.reached(op.value)
+                mine.started_at(op)
             elif (
                 op.outcome is Outcome.REFUSED
                 and op.value == -1
                 and self.config.consume_from != "first"
             ):
-                mine.finished = None
+                mine.started_anywhere()
         elif op.offset == NONE:
             return
         elif before and (acknowledges(op) if op.kind is Kind.DELIVER else op.outcome is Outcome.OK):

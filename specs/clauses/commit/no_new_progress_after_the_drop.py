@@ -5,9 +5,10 @@ it had committed, before the DROP. A call that still runs at the drop ends for n
 else, who begins before that message. To report the old offset once more is allowed here (CMT-5 and CMT-13 say when
 it comes too late).
 
-Judged where the ADD or a look-up of the incarnation says where it started. A broker's correction (the value that a
-pull was told to go on at) and a reset are excused, and so is a message that may have been given up before the drop
-where nobody told.
+Judged where the ADD says where the incarnation started, or a look-up of its own since that was answered with a stored
+offset; one that found nothing stored, in a group that does not begin with the first message, leaves it unknown. A
+broker's correction (the value that a pull was told to go on at) and a reset are excused, and so is a message
+that may have been given up before the drop where nobody told.
 """
 
 from __future__ import annotations
@@ -52,7 +53,10 @@ REFINES = ("CMT-1", "CMT-2")
 
 @dataclass(frozen=True, slots=True)
 class ProgressAfterDrop(Finding):
+    """start: the look-up that says where it started, where the ADD does not."""
+
     add: Row
+    start: Row
     drop: Row
     commit: Row
     finished: int
@@ -61,17 +65,24 @@ class ProgressAfterDrop(Finding):
 class _Incarnation:
     """One incarnation.
 
-    finished: the highest offset that it may report; None while nobody knows its start. given_up: likewise, with what
-    it may have given up unseen. delivered: beyond the highest message that it began.
+    start: what says where it started, None while nothing does. unknown: nothing ever will. finished: the highest offset
+    that it may report, once that is known. given_up: likewise, with what it may have given up unseen. delivered: beyond
+    the highest message that it began.
     """
 
-    __slots__ = ("add", "delivered", "drop", "finished", "given_up")
+    __slots__ = ("add", "delivered", "drop", "finished", "given_up", "start", "unknown")
 
     def __init__(self, add: Row) -> None:
         self.add = add
-        self.finished = add.value
+        self.start: Row | None = None if add.value is None else add
+        self.unknown = False
+        self.finished = -1 if add.value is None else add.value
         self.delivered = self.given_up = -1
         self.drop: Row | None = None
+
+    @property
+    def is_known(self) -> bool:
+        return self.start is not None and not self.unknown
 
 
 class LaneJudge(IncarnationsJudge[_Incarnation]):
@@ -92,7 +103,7 @@ class LaneJudge(IncarnationsJudge[_Incarnation]):
     def begun(self, known: _Incarnation, row: Row) -> Iterable[Finding]:
         if row.kind is Kind.DROP and known.drop is None:
             known.drop = row
-            if known.finished is not None and known.delivered > known.finished:
+            if known.is_known and known.delivered > known.finished:
                 self.opportunities += 1  # what it began and did not finish must not be reported
         elif row.kind is Kind.DELIVER and row.queue_offset is not None:
             known.delivered = max(known.delivered, row.queue_offset + 1)
@@ -105,14 +116,14 @@ class LaneJudge(IncarnationsJudge[_Incarnation]):
         if mine.drop is None:
             _reached(mine, value)
             return NOTHING
-        if is_correction or mine.finished is None:
+        if is_correction or mine.start is None or mine.unknown:
             return NOTHING
         if mine.finished < value <= mine.given_up and not self.letters.told:
             return NOTHING
         self.opportunities += 1
         if value <= mine.finished:
             return NOTHING
-        return (ProgressAfterDrop(mine.add, mine.drop, row, mine.finished),)
+        return (ProgressAfterDrop(mine.add, mine.start, mine.drop, row, mine.finished),)
 
     def ends(self, row: Row) -> Iterable[Finding]:
         self.corrections.ends(row)
@@ -135,18 +146,18 @@ class LaneJudge(IncarnationsJudge[_Incarnation]):
 
     def _looked_up(self, mine: _Incarnation, row: Row) -> None:
         if row.outcome is Outcome.OK and row.value is not None and row.value >= 0:
+            mine.start = mine.start or row
             _reached(mine, row.value)
         elif (
             row.outcome is Outcome.REFUSED
             and row.value == -1
             and self.config.consume_from != "first"
         ):
-            mine.finished = None  # it starts somewhere near the queue's end
+            mine.unknown = True  # it starts somewhere near the queue's end
 
 
 def _reached(mine: _Incarnation, offset: int) -> None:
-    if mine.finished is not None and offset > mine.finished:
-        mine.finished = offset
+    mine.finished = max(mine.finished, offset)
 
 
 judge = LaneJudge

@@ -11,6 +11,11 @@ by its answer, the others only once they are delivered, so that who skips one of
 group that is seen on the queue only after every other has finished a message is not judged by the SEND of that
 message. Nobody owes what the broker has removed on purpose: below the minimum that it announced before the delivery
 nothing is unfinished.
+
+Where a server keeps what a consumer held and gives it to the next one, this is half of the promise that redeliveries
+come first: the new owner's first message is the lowest of them. That the others follow in their order before anything
+new does is ORD-2's, since they are first deliveries of the new owner; that none is left out is LIV-1's. So no clause of
+its own says it (docs/decisions/0016-redeliveries-come-first.md).
 """
 
 from __future__ import annotations

@@ -5,6 +5,7 @@ A system's own file says how long, how much and against which floor; the plan, a
 
 from __future__ import annotations
 
+import os
 import re
 import socket
 import threading
@@ -27,7 +28,7 @@ from specs.plan.plan import Action, ClientPlan, ListenerRule, Plan, TopicPlan, T
 from specs.verdicts.verdict import ClauseVerdict, Verdict
 
 BROKEN, KEPT = ClauseVerdict.REFUTED, ClauseVerdict.UPHELD
-OF_HANDOVERS = {"ORD-4", "ORD-5", "ORD-13", "LSE-2", "CMT-5", "CMT-9", "PML-1"}
+OF_HANDOVERS = {"ORD-4", "ORD-5", "ORD-13", "LSE-2", "CMT-5", "CMT-9", "PML-1", "KEY-1"}
 """A second consumer has to come in time for them, which it does not always on a busy machine."""
 
 
@@ -129,6 +130,38 @@ def of_a_release(made: Any, out: Path) -> dict[str, ClauseVerdict]:
     """What `conform` alone finds, with one example."""
     asked = Asked(seed=1, examples=1, floor=None, out=out)
     return found(made.search(profiles.load(made.profile), asked).verdict)
+
+
+def one_server(local: Callable[[str], Any], version: str) -> Iterator[Any]:
+    """A target with a server for all the tests of a file: what each of them makes there is new."""
+    made = local(version)
+    yield made
+    made.release()
+
+
+def tells_before_anything_starts(make: Any, text: str | None, words: str) -> None:
+    """Who asks for what is not there gets one sentence with these words."""
+    with pytest.raises(UsageError, match=words):
+        make(text)
+
+
+def shows_no_credential(
+    local: Callable[[str], Any], version: str, name: str, folder: Path, **settings: str
+) -> None:
+    """It is in no file that a run leaves, and in no command line. settings: what else the driver has to be told."""
+    secret = f"secret-{os.getpid()}"
+    config = folder / "mine.toml"
+    config.write_text(f'[credentials]\n"{name}" = "{secret}"\n')
+    made = local(f"{version},config={config}")
+    assert secret not in made.name + repr(made.parties)
+    driver = made.library.start("c1", {name: secret, **settings}, folder, lambda _: None)
+    try:
+        driver.hello()
+        assert secret not in " ".join(psutil.Process(driver.process.pid).cmdline())
+    finally:
+        driver.kill()
+    logs = [path for path in folder.iterdir() if path != config]
+    assert [path for path in logs if secret in path.read_text()] == []
 
 
 # ---------------------------------------------------------------- wrong clients

@@ -94,6 +94,20 @@ class Late(driver.Worker):
                     del self.lanes[at]
 
 
+class Returns(driver.Worker):
+    """GEN-1: who was not heard for long commits all the same, and says that it was accepted."""
+
+    def commit(self, at, value):
+        rightly = self.say
+        self.say = lambda **line: rightly(
+            **(line if "value" in line else {**line, "outcome": "ok"})
+        )
+        try:
+            super().commit(at, value)
+        finally:
+            self.say = rightly
+
+
 class Leaves(driver.Worker):
     """LIV-1: a message is passed over in silence."""
 
@@ -154,6 +168,19 @@ class Doubles(driver.Sender):
         self.free.release()
 
 
+class Overtakes(driver.Sender):
+    """ORD-15: a record is sent after the next one of its key."""
+
+    def send(self, asked):
+        held = self.__dict__.setdefault("held", {})
+        if asked["key"] not in held and asked["key_seq"] % 4 == 2:
+            held[asked["key"]] = asked
+            return
+        super().send(asked)
+        if asked["key"] in held:
+            super().send(held.pop(asked["key"]))
+
+
 class Rejects(driver.SharedWorker):
     """LIV-1: a record whose work failed is rejected, and never comes again."""
 
@@ -176,9 +203,13 @@ BUGS = {
 }
 SHARED = {"rejects": (Rejects, "LIV-1")}
 """Members of a share group."""
+ASLEEP = {"returns": (Returns, "GEN-1")}
+"""Where a consumer stands still."""
+IN_FLIGHT = {"overtakes": (Overtakes, "ORD-15")}
+"""Where sends are under way together."""
 
 if __name__ == "__main__":
-    made, _ = {**BUGS, **SHARED}[os.environ["INORDER_SABOTAGE"]]
+    made, _ = {**BUGS, **SHARED, **ASLEEP, **IN_FLIGHT}[os.environ["INORDER_SABOTAGE"]]
     of = next(
         each
         for each in (driver.Sender, driver.Worker, driver.SharedWorker)

@@ -110,6 +110,13 @@ class Silent(driver.Worker):
         await message.nak(delay=self.wait_s(wait_ms))
 
 
+class Quiet(driver.Worker):
+    """KEY-1: a message is acknowledged, and nobody is told: another member is handed the next one of its key."""
+
+    async def done(self, at, message):
+        await message.ack_sync()
+
+
 class Stays(driver.Worker):
     """FLR-2: an acknowledgement is told that the server never gets, and the lease is renewed."""
 
@@ -195,6 +202,7 @@ BUGS = {
     "recounts": (Recounts, "PML-4"),
     "hides": (Leaves, "FLR-1"),
     "stays": (Stays, "FLR-2"),
+    "quiet": (Quiet, "KEY-1"),
 }
 
 if __name__ == "__main__":

@@ -40,6 +40,22 @@ def test_a_run_with_a_bug_is_refuted_and_done_again(tmp_path: Path) -> None:
     assert list(again.rows()) == list(first.rows())
 
 
+@pytest.mark.parametrize(
+    ("bug", "clause"),
+    [("former-member-may-commit", "GEN-1"), ("sends-taken-as-they-come", "ORD-15")],
+)
+def test_a_group_with_a_bug_is_refuted_and_without_one_upheld(
+    tmp_path: Path, bug: str, clause: str
+) -> None:
+    """Its world is another one of the same target."""
+    asked = Asked(seed=1, examples=6, floor=1, out=tmp_path / "run")
+    right, wrong = (
+        each.search(profiles.load(each.profile), asked) for each in (target("grouped"), target(bug))
+    )
+    assert right.verdict.verdict is RunVerdict.UPHELD
+    assert clause in {judged.id for judged in wrong.verdict.of(ClauseVerdict.REFUTED)}
+
+
 def test_an_unknown_bug_is_one_sentence() -> None:
     with pytest.raises(UsageError, match="did you mean message-has-two-holders"):
         target("message-has-two-holder")

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import socket
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-import psutil
 import pytest
 
 from conformance.parts import rabbitmq
@@ -18,7 +16,6 @@ from conformance.targets.rabbitmq import CONFIG, WORK_MS, Pika, RabbitTarget, lo
 from inorder.evidence.track_record.entries import entry
 from inorder.evidence.track_record.handed_over import HandedOver
 from inorder.evidence.track_record.planned import digest
-from specs.errors import UsageError
 from specs.plan.plan import Action, ListenerRule
 from specs.vocabulary import Outcome
 from tests.conformance.targets.asked import (
@@ -33,8 +30,11 @@ from tests.conformance.targets.asked import (
     found,
     judged,
     left_since,
+    one_server,
     refuted,
     sabotaged,
+    shows_no_credential,
+    tells_before_anything_starts,
 )
 
 SABOTAGED = Path(__file__).with_name("rabbitmq_sabotage.py")
@@ -52,9 +52,7 @@ needs_parts = pytest.mark.skipif(
 @pytest.fixture(scope="module")
 def target() -> Iterator[RabbitTarget]:
     """One server for all of them: exchanges and queues are new in each run."""
-    made = local(rabbitmq.DEFAULT)
-    yield made
-    made.release()
+    yield from one_server(local, rabbitmq.DEFAULT)
 
 
 WORK = Work(
@@ -156,27 +154,14 @@ def test_both_sides_of_the_handover_do_one_plan() -> None:
 def test_what_is_not_there_is_told_before_anything_starts(
     make: object, text: str | None, words: str
 ) -> None:
-    with pytest.raises(UsageError, match=words):
-        make(text)  # type: ignore[operator]
+    tells_before_anything_starts(make, text, words)
 
 
 @needs_parts
 @pytest.mark.long
 def test_nobody_reads_a_credential(tmp_path: Path) -> None:
     """They are in no file that a run leaves, and in no command line."""
-    secret = f"secret-{os.getpid()}"
-    config = tmp_path / "mine.toml"
-    config.write_text(f'[credentials]\n"password" = "{secret}"\n')
-    made = local(f"{rabbitmq.DEFAULT},config={config}")
-    assert secret not in made.name + repr(made.parties)
-    driver = made.library.start("c1", {"password": secret}, tmp_path, lambda _: None)
-    try:
-        driver.hello()
-        assert secret not in " ".join(psutil.Process(driver.process.pid).cmdline())
-    finally:
-        driver.kill()
-    logs = [path for path in tmp_path.iterdir() if path != config]
-    assert [path for path in logs if secret in path.read_text()] == []
+    shows_no_credential(local, rabbitmq.DEFAULT, "password", tmp_path)
 
 
 def test_where_no_server_is_nothing_is_begun(tmp_path: Path) -> None:

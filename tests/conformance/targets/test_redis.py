@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-import psutil
 import pytest
 
 from conformance.parts import redis
 from conformance.targets.redis import CONFIG, RedisPy, RedisTarget, local, remote
-from specs.errors import UsageError
 from specs.history.store import open_history
 from specs.plan.plan import Action, ListenerRule
 from specs.verdicts.verdict import ClauseVerdict
@@ -31,9 +28,12 @@ from tests.conformance.targets.asked import (
     judged,
     left_since,
     of_a_release,
+    one_server,
     refuted,
     sabotaged,
     searched,
+    shows_no_credential,
+    tells_before_anything_starts,
 )
 
 SABOTAGED = Path(__file__).with_name("redis_sabotage.py")
@@ -61,9 +61,7 @@ needs_parts = pytest.mark.skipif(
 @pytest.fixture(scope="module")
 def target() -> Iterator[RedisTarget]:
     """One server for all of them: streams and groups are new in each run."""
-    made = local(redis.DEFAULT)
-    yield made
-    made.release()
+    yield from one_server(local, redis.DEFAULT)
 
 
 def work(turns: int) -> Work:
@@ -169,31 +167,15 @@ def test_every_claim_has_a_wrong_client() -> None:
 def test_what_is_not_there_is_told_before_anything_starts(
     make: object, text: str | None, words: str
 ) -> None:
-    with pytest.raises(UsageError, match=words):
-        make(text)  # type: ignore[operator]
+    tells_before_anything_starts(make, text, words)
 
 
 @needs_parts
 def test_nobody_reads_a_credential(tmp_path: Path) -> None:
     """They are in no file that a run leaves, and in no command line."""
-    secret = f"secret-{os.getpid()}"
-    config = tmp_path / "mine.toml"
-    config.write_text(f'[credentials]\n"password" = "{secret}"\n')
-    made = local(f"{redis.DEFAULT},config={config}")
-    assert secret not in made.name + repr(made.parties)
-    driver = made.library.start(
-        "c1",
-        {"password": secret, "server": "127.0.0.1:1", "lease_ms": "1"},
-        tmp_path,
-        lambda _: None,
+    shows_no_credential(
+        local, redis.DEFAULT, "password", tmp_path, server="127.0.0.1:1", lease_ms="1"
     )
-    try:
-        driver.hello()
-        assert secret not in " ".join(psutil.Process(driver.process.pid).cmdline())
-    finally:
-        driver.kill()
-    logs = [path for path in tmp_path.iterdir() if path != config]
-    assert [path for path in logs if secret in path.read_text()] == []
 
 
 def test_a_server_is_ready_once_it_has_read_its_data() -> None:

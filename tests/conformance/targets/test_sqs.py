@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import socket
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-import psutil
 import pytest
 
 from conformance.parts import elasticmq
 from conformance.parts.local_server import HOST
 from conformance.targets.sqs import CONFIG, Boto3, SqsTarget, local, remote
-from specs.errors import Unavailable, UsageError
+from specs.errors import Unavailable
 from specs.plan.ability import Ability
 from specs.plan.plan import ListenerRule
 from specs.vocabulary import Outcome
@@ -29,8 +27,11 @@ from tests.conformance.targets.asked import (
     found,
     judged,
     left_since,
+    one_server,
     refuted,
     sabotaged,
+    shows_no_credential,
+    tells_before_anything_starts,
 )
 
 SABOTAGED = Path(__file__).with_name("sqs_sabotage.py")
@@ -51,9 +52,7 @@ needs_parts = pytest.mark.skipif(
 @pytest.fixture(scope="module")
 def target() -> Iterator[SqsTarget]:
     """One server for all of them: queues are new in each run."""
-    made = local(elasticmq.DEFAULT)
-    yield made
-    made.release()
+    yield from one_server(local, elasticmq.DEFAULT)
 
 
 WORK = Work(
@@ -125,8 +124,7 @@ def test_what_is_in_memory_can_not_be_killed() -> None:
 def test_what_is_not_there_is_told_before_anything_starts(
     make: object, text: str | None, words: str
 ) -> None:
-    with pytest.raises(UsageError, match=words):
-        make(text)  # type: ignore[operator]
+    tells_before_anything_starts(make, text, words)
 
 
 def test_an_endpoint_is_an_address() -> None:
@@ -142,19 +140,7 @@ def test_an_endpoint_is_an_address() -> None:
 @pytest.mark.long
 def test_nobody_reads_a_credential(tmp_path: Path) -> None:
     """They are in no file that a run leaves, and in no command line."""
-    secret = f"secret-{os.getpid()}"
-    config = tmp_path / "mine.toml"
-    config.write_text(f'[credentials]\n"aws_secret_access_key" = "{secret}"\n')
-    made = local(f"{elasticmq.DEFAULT},config={config}")
-    assert secret not in made.name + repr(made.parties)
-    driver = made.library.start("c1", {"aws_secret_access_key": secret}, tmp_path, lambda _: None)
-    try:
-        driver.hello()
-        assert secret not in " ".join(psutil.Process(driver.process.pid).cmdline())
-    finally:
-        driver.kill()
-    logs = [path for path in tmp_path.iterdir() if path != config]
-    assert [path for path in logs if secret in path.read_text()] == []
+    shows_no_credential(local, elasticmq.DEFAULT, "aws_secret_access_key", tmp_path)
 
 
 def test_where_no_server_is_nothing_is_begun() -> None:

@@ -51,6 +51,8 @@ RICH = Plan(
         act(700, "disk_full", broker="b0"),
         act(800, "reset", **LANE, queue=0, offset=0),
         act(900, "probe_unlock", **LANE, queues=[0]),
+        act(950, "pause", node=C2),
+        act(990, "resume", node=C2),
         act(1_000, "stop", client=C2),
         act(2_000, "restart", client=C2),
         act(3_000, "crash", client=C2),

@@ -1,0 +1,1 @@
+"""GEN, over columns."""

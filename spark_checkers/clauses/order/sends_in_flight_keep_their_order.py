@@ -1,0 +1,213 @@
+"""ORD-15 over columns: arithmetic tells the queues in which anything lies out of turn; only these are gone through."""
+
+from __future__ import annotations
+
+from collections import deque
+from functools import partial
+
+import numpy as np
+
+from spark_checkers.planting import Changes, Mutant, Planted, Trace
+from spark_checkers.rows import NEVER, NO_TEXT, NONE, Findings, Rows
+from spark_checkers.segments import NOWHERE, Ints, Mask, Segments, dense
+from spark_checkers.twin import Twin
+from specs.clauses.rows import is_copy_topic
+from specs.history.row import Row
+from specs.vocabulary import DLQ_PREFIX, RETRY_PREFIX, Kind, Outcome
+
+WATCHED = 64
+"""So many answers of a producer are compared with its next one."""
+PIPELINED = {"in_flight": 5}
+
+
+def kernel(rows: Rows, findings: Findings) -> None:
+    placed = rows.ended_as(Outcome.OK) & (rows.offset != NONE) & (rows.end < NEVER)
+    placed &= rows.text("message_id") != NO_TEXT
+    reads = np.flatnonzero(rows.are(Kind.READ) & placed)
+    sends = np.flatnonzero(_alone(rows) & placed)
+    if not len(sends):
+        return
+    sends = sends[np.argsort(rows.begin[sends], kind="stable")]
+    producer, _ = dense(rows.queue[sends], rows.client[sends])
+    together, sure = _together(rows, sends, producer), _are_sure(rows, sends)
+    sends, together = sends[sure], together[sure]
+    findings.at_stake(sends[together])
+    for queue in np.unique(rows.queue[sends[together]]).tolist():
+        mine, its = sends[rows.queue[sends] == queue], reads[rows.queue[reads] == queue]
+        if _is_out_of_turn(rows, mine, its):
+            flags = together[rows.queue[sends] == queue]
+            _Queue(rows, findings, mine, flags).go_through(its)
+
+
+def _alone(rows: Rows) -> Mask:
+    """Sends of one message, at the first try, that lie where they were sent to."""
+    copies = rows.starts_with("topic", RETRY_PREFIX) | rows.starts_with("topic", DLQ_PREFIX)
+    delay, attempt = rows.number("delay_level"), rows.number("attempt")
+    codes, words = rows.text("detail"), rows.words("detail")
+    half = np.asarray([*(word.split(",")[0] == "half" for word in words), False], np.bool_)[codes]
+    usual = ((delay == 0) | (delay == NONE)) & ((attempt == NONE) | (attempt == 0) | (attempt == 1))
+    alone: Mask = (
+        rows.are(Kind.SEND)
+        & usual
+        & ~copies
+        & ~half
+        & (rows.value == NONE)
+        & (rows.client != NO_TEXT)
+    )
+    return alone
+
+
+def _are_sure(rows: Rows, sends: Ints) -> Mask:
+    """Which ended before any send of their producer did of which nobody knows how."""
+    names = rows.words("client_id")
+    kept = [
+        rows.end[place] < rows.context_of(place).unsure.get(names[rows.client[place]], NEVER)
+        for place in sends.tolist()
+    ]
+    return np.asarray(kept, np.bool_)
+
+
+def _together(rows: Rows, sends: Ints, producer: Ints) -> Mask:
+    """Which began before another of the producer's, that began earlier, had ended; or lasted beyond a later begin."""
+    begin, end = rows.begin[sends], rows.end[sends]
+    in_turn = Segments(producer)
+    last = in_turn.highest_before(end)
+    found = (last != NOWHERE) & (end[last] > begin)
+    following = np.full(len(sends), NEVER, np.int64)
+    before = in_turn.previous()
+    known = before != NOWHERE
+    following[before[known]] = begin[known]
+    together: Mask = found | (following < end)
+    return together
+
+
+def _is_out_of_turn(rows: Rows, sends: Ints, reads: Ints) -> bool:
+    """Does any message of the queue lie behind one that was begun later, whoever sent them?"""
+    by_place = np.argsort(rows.offset[sends], kind="stable")
+    if (np.diff(rows.begin[sends][by_place]) < 0).any():
+        return True
+    message = rows.text("message_id")
+    begun = dict(zip(message[sends].tolist(), rows.begin[sends].tolist(), strict=True))
+    read = reads[np.argsort(rows.offset[reads], kind="stable")]
+    turns = np.asarray([begun.get(each, NONE) for each in message[read].tolist()], np.int64)
+    turns = turns[turns != NONE]
+    return bool((np.diff(turns) < 0).any())
+
+
+class _Queue:
+    """One queue's sends by their begin, and which of them were under way together."""
+
+    def __init__(self, rows: Rows, findings: Findings, sends: Ints, together: Mask) -> None:
+        self.rows, self.findings, self.sends = rows, findings, sends.tolist()
+        self.context = rows.context_of(self.sends[0])
+        self.broker = rows.name_of("broker", self.sends[0])
+        self.message = rows.text("message_id")
+        self.together: dict[int, int] = {}
+        self.twice: set[int] = set()
+        for place, is_together in zip(self.sends, together.tolist(), strict=True):
+            if is_together and self.together.setdefault(int(self.message[place]), place) != place:
+                self.twice.add(int(self.message[place]))
+
+    def go_through(self, reads: Ints) -> None:
+        rows = self.rows
+        answered: dict[int, deque[int]] = {}
+        for place in sorted(self.sends, key=lambda each: int(rows.end[each])):
+            others = answered.setdefault(int(rows.client[place]), deque(maxlen=WATCHED))
+            for other in others:
+                first, second = sorted((other, place), key=lambda each: int(rows.begin[each]))
+                if rows.offset[first] > rows.offset[second]:
+                    self._found(first, second, int(rows.end[place]))
+            others.append(place)
+        self._read(reads[np.argsort(rows.end[reads], kind="stable")].tolist())
+
+    def _read(self, reads: list[int]) -> None:
+        rows, read_to = self.rows, -1
+        latest: dict[int, tuple[int, int]] = {}
+        for read in reads:
+            offset, message = int(rows.offset[read]), int(self.message[read])
+            if offset <= read_to:
+                continue
+            read_to = offset
+            sent = self.together.get(message)
+            if sent is None or message in self.twice or rows.begin[sent] > rows.end[read]:
+                continue
+            later = latest.get(int(rows.client[sent]))
+            if later is None or rows.begin[sent] > rows.begin[later[0]]:
+                latest[int(rows.client[sent])] = (sent, read)
+                continue
+            told = offset == rows.offset[sent] and rows.offset[later[1]] == rows.offset[later[0]]
+            if rows.begin[sent] < rows.begin[later[0]] and not told:
+                self._found(sent, later[0], int(rows.end[read]), later[1], read)
+
+    def _found(self, first: int, second: int, now: int, *reads: int) -> None:
+        rows, context = self.rows, self.context
+        epoch = int(rows.number("broker_epoch")[first])
+        died = context.broker_died_since(self.broker, int(rows.begin[first]), epoch, now)
+        if not died and context.frames_twice > now:
+            self.findings.violation([first, second, *reads])
+
+
+COLUMNS = ("queue_offset", "delay_level", "message_id", "attempt", "detail", "value")
+TWIN = Twin("ORD-15", COLUMNS, kernel)
+find = TWIN.find
+
+
+# ---- what breaks the clause, planted
+
+
+def _pairs(trace: Trace) -> list[tuple[Row, Row]]:
+    """Sends of one producer to one queue that follow each other."""
+    last: dict[object, Row] = {}
+    found = []
+    for row in trace.sent.values():
+        usual = not row.delay_level and not is_copy_topic(row.topic) and row.value is None
+        if not usual or row.message_id is None or row.seq_end is None or (row.attempt or 1) > 1:
+            continue
+        before = last.get((row.client_id, row.queue))
+        if before is not None and (before.queue_offset or 0) < (row.queue_offset or 0):
+            found.append((before, row))
+        last[row.client_id, row.queue] = row
+    return found
+
+
+def _under_way_together(trace: Trace, before: Row, row: Row, *, swapped: bool) -> Planted:
+    """The first one is answered only after the second one."""
+    end = {"seq_end": (row.seq_end or 0) + 1, "ended_us": row.ended_us}
+    places = (before.queue_offset, row.queue_offset)
+    first, second = reversed(places) if swapped else places
+    changes = {
+        before.seq_begin: {**end, "queue_offset": first},
+        row.seq_begin: {"queue_offset": second},
+    }
+    return trace.changed(changes)
+
+
+def overtaken_in_flight(trace: Trace) -> Changes:
+    for before, row in _pairs(trace):
+        yield partial(_under_way_together, trace, before, row, swapped=True)
+
+
+def answered_late(trace: Trace) -> Changes:
+    for before, row in _pairs(trace):
+        yield partial(_under_way_together, trace, before, row, swapped=False)
+
+
+DEFECTS = (
+    Mutant(
+        "overtaken-in-flight",
+        "ORD-15",
+        "of two sends that are under way together the later one is stored first",
+        overtaken_in_flight,
+        config=PIPELINED,
+    ),
+)
+
+LOOKALIKES = (
+    Mutant(
+        "answered-late",
+        None,
+        "of two sends that are under way together the later one is answered first",
+        answered_late,
+        config=PIPELINED,
+    ),
+)

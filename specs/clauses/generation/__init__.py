@@ -1,0 +1,1 @@
+"""GEN: whose word counts, where a group numbers its generations."""

@@ -1,0 +1,1 @@
+"""KEY: a key of which one member at a time has messages."""
