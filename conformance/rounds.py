@@ -22,13 +22,16 @@ from conformance.run import fresh_names, run
 from conformance.stopping import Stop
 from conformance.targets.base import Target
 from conformance.wire.runner import replace_run_folder
+from specs.clauses.catalogue import all_clauses
+from specs.clauses.premises import SETTLED
+from specs.history.runinfo import RunInfo
 from specs.history.store import History, write_history
 from specs.plan.ability import Ability
 from specs.plan.plan import Plan
 from specs.profiles import Profile
 from specs.verdicts.engine import examined, of_a_search
 from specs.verdicts.tally import Examination, merged
-from specs.verdicts.verdict import ClauseVerdict, Verdict
+from specs.verdicts.verdict import Check, ClauseVerdict, Verdict
 
 ROUNDS = 2
 FLOOR = 5
@@ -156,7 +159,7 @@ def _concluded(
         profile,
         floor=floor,
         plans=[one.plan for one in done],
-        more=stop.checks(len(done)),
+        more=(*stop.checks(len(done)), *worked(done, profile)),
         ours_too=ours_too,
         require_exercised=False,
     )
@@ -167,6 +170,35 @@ def _concluded(
     is_over = bool(verdict.of(ClauseVerdict.REFUTED)) and not stop.bounds.keep_going
     search = stop.record(len(done), rounds, refuted=is_over, kept=kept)
     return replace(verdict, search=search)
+
+
+def worked(done: Sequence[Round], profile: Profile) -> tuple[Check, ...]:
+    """For the verdict: a round in which nobody worked, or that did not come to rest, tells nothing of what is promised.
+
+    Silent where all is well.
+    """
+    told = []
+    for number, one in enumerate(done, start=1):
+        facts = one.examination.facts
+        consumes = any(client.kind == "consumer" for client in one.plan.clients)
+        if consumes and facts.sends and not facts.deliveries:
+            told.append(f"in round {number} nothing was delivered of {facts.sends} sends")
+        elif lost := _for_want_of_rest(one.history.info, profile):
+            told.append(f"round {number} did not come to rest, so {', '.join(lost)} was not judged")
+    why = "; ".join(told)
+    return (
+        (Check("MET-10", "each round was worked on and came to rest", False, why),) if told else ()
+    )
+
+
+def _for_want_of_rest(info: RunInfo, profile: Profile) -> list[str]:
+    """The claimed clauses of which every premise is met but that the run came to rest."""
+    return [
+        clause.id
+        for clause in all_clauses()
+        if profile.claim(clause.id).status == "claimed"
+        and [each for each in clause.premise if each.holds and not each.holds(info)] == [SETTLED]
+    ]
 
 
 def _word(name: str) -> str:

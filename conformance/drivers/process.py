@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from conformance.drivers.protocol import LINE_BYTES_MAX, VERSIONS, WrongLine, read_said
+from conformance.drivers.protocol import ANSWER_BYTES_MAX, VERSIONS, WrongLine, read_said
 from conformance.parts.processes import Process
 
 ANSWER_S = 60.0
@@ -139,10 +139,21 @@ class DriverProcess:
     def _read(self) -> None:
         """Until the end of its stdout. A wrong line is remembered in `faults`; the next one is read all the same."""
         try:
-            while raw := self._process.stdout.readline(LINE_BYTES_MAX + 2):
-                self._line(raw)
+            while raw := self._process.stdout.readline(ANSWER_BYTES_MAX + 1):
+                if len(raw) > ANSWER_BYTES_MAX:
+                    self._skip(raw)
+                else:
+                    self._line(raw)
         finally:
             self._answers.put(None)
+
+    def _skip(self, raw: bytes) -> None:
+        """A line that is too long, to its end. It may have been what somebody waits for."""
+        while raw and not raw.endswith(b"\n"):
+            raw = self._process.stdout.readline(ANSWER_BYTES_MAX)
+        fault = f"a line is longer than {ANSWER_BYTES_MAX} bytes"
+        self.faults.append(fault)
+        self._answers.put({"reply": None, "ok": False, "error": fault})
 
     def _line(self, raw: bytes) -> None:
         line: Any = None

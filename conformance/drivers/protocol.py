@@ -79,6 +79,8 @@ WITH_PROPERTIES = 2
 """From which on messages have properties."""
 LINE_BYTES_MAX = 1 << 20
 """Of a request and of an event, without its newline."""
+ANSWER_BYTES_MAX = 1 << 28
+"""Of an answer: that to `read` holds a whole topic."""
 REQUIRED_EVENTS = ("delivered", "finished", "sent")
 OPTIONAL_EVENTS = (
     "assigned",
