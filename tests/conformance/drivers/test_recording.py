@@ -214,3 +214,34 @@ def test_messages_that_are_leased_one_by_one(tmp_path: Path) -> None:
     }
     assert (rows[0].ended_us, rows[0].lease_until_us) == (1_002_000, 2_400_000)
     assert (rows[1].queue_offset, rows[0].reconsume_times) == (None, 1)
+
+
+def test_questions_that_brought_nothing_and_a_message_that_was_put_back(tmp_path: Path) -> None:
+    """An end of each, and nothing that would count as happening; a release with its pause and its answer."""
+    write_runinfo(tmp_path, RunInfo(run="r"))
+    recorder = DriverRecorder(tmp_path, "c1", "billing", suspend_ms=200)
+    lane = {"topic": "orders", "broker": "b0", "queue_id": 3}
+    asked: list[dict[str, Any]] = [
+        {"event": "receiving", "receive": 1, **lane},
+        {"event": "receiving", "receive": 2, **lane},
+        {"event": "received", "receive": 1, "outcome": "refused"},
+        {"event": "received", "receive": 2, "outcome": "unknown"},
+    ]
+    leased = {"queue_offset": 7, "lease_id": "7/2", "suspend_ms": 1_000}
+    put_back: list[dict[str, Any]] = [
+        {"event": "released", "release": 3, **leased, **lane},
+        {"event": "put_back", "release": 3, "outcome": "refused"},
+    ]
+    for at_ms, event in enumerate(asked, 1_000):
+        recorder.on_event({**event, "at_us": at_ms * 1_000})
+    assert recorder.told == 0
+    for at_ms, event in enumerate(put_back, 1_004):
+        recorder.on_event({**event, "at_us": at_ms * 1_000})
+    recorder.close()
+    rows = list(compact_journal(tmp_path).rows())
+    assert [(row.kind, row.outcome, row.ended_us) for row in rows] == [
+        (Kind.RECEIVE, Outcome.REFUSED, 1_002_000),
+        (Kind.RECEIVE, Outcome.UNKNOWN, 1_003_000),
+        (Kind.RELEASE, Outcome.REFUSED, 1_005_000),
+    ]
+    assert (rows[2].queue_offset, rows[2].suspend_ms) == (7, 1_000)
