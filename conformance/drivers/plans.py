@@ -51,6 +51,8 @@ SLEEPERS_CALL_MS = 80
 """So long each call of a consumer takes that is to stand still in the midst of one."""
 BACKLOG = 4
 """Messages of each key that are sent before it does."""
+BACKLOG_MS = 700
+"""So long before: everybody is at work on them."""
 _FAILS = (Outcome.SUSPEND, Outcome.NULL, Outcome.THREW)
 _WAITS_MS = (-1, 1, 10, 40, 150)
 """What a listener may ask for: the consumer's default, below the least, the least, and more."""
@@ -109,11 +111,16 @@ def drawn_plan(
     if sleeps and len(consumers) > 1:
         sleeper, asleep = _sleep(consumers, actions, draw, until_ms, config)
         backlog = {"client": shop, "topic": topic, "count": BACKLOG}
+        full_ms = until_ms + gap_ms - BACKLOG_MS
         actions += [
             *asleep,
-            *(Action(until_ms, "send", {**backlog, "key": f"k{key}"}) for key in range(KEYS)),
+            *(Action(full_ms, "send", {**backlog, "key": f"k{key}"}) for key in range(KEYS)),
         ]
-        rules = (ListenerRule(duration_ms=SLEEPERS_CALL_MS, client=sleeper), *rules)
+        usual = [rule for rule in rules[:1] if rule.number is None]
+        slow = replace(
+            usual[0] if usual else ListenerRule(), duration_ms=SLEEPERS_CALL_MS, client=sleeper
+        )
+        rules = (*usual, slow, *rules[len(usual) :])
     actions.sort(key=lambda action: action.at_ms)
     return Plan(
         seed=seed,
@@ -162,7 +169,7 @@ def _sleep(
             change(action.args["client"])
     sleeper = draw.choice(sorted(at_work))
     back = [Action(at_ms, "restart", {"client": each}) for each in consumers if each not in at_work]
-    falls_ms = at_ms + gap_of(config) // 2
+    falls_ms = at_ms + gap_of(config)
     wakes_ms = falls_ms + 2 * config.broker_lease_ms + gap_of(config)
     node = {"node": sleeper}
     asleep = [Action(falls_ms, pause.VERB, node), Action(wakes_ms, pause.HEALED_BY, node)]

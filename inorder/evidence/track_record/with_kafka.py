@@ -18,9 +18,9 @@ from specs.plan.step import EVERYBODY, Step
 
 BROKER = "b0"
 KEYS = 4
-TURNS = 60
+TURNS = 120
 FIRST_SEND_MS = 3_000
-EVERY_MS = 120
+EVERY_MS = 60
 SLOW_MS = 150
 """Each way: a cut finds requests and answers under way."""
 SLOW_FOR_MS = 1_500
@@ -28,7 +28,7 @@ TIMES = 2
 DOWN_FOR_MS = (100, 400)
 TO_THE_END_MS = 2_000
 ON_TWO_LANES = 8
-"""Keys, of which the hash leads four to each lane; of four it leads all to one."""
+"""Keys, of which the hash leads four to each lane."""
 BACKLOG = 8
 """Messages of each."""
 LONG_MS = 400
@@ -40,7 +40,7 @@ STAYS_MS = 4_000
 
 @dataclass(frozen=True, slots=True)
 class SendsInFlight(ByPlan):
-    """One consumer, one producer, two lanes; the link is slow, and is cut meanwhile."""
+    """One consumer, one producer, one lane; the link is slow, and is cut meanwhile."""
 
     def plan(self, target: Target, seed: int) -> Plan:
         """What is done; of two targets that differ in a setting of the producer's alone it is the same."""
@@ -55,11 +55,11 @@ class SendsInFlight(ByPlan):
                 {"client": shop, "topic": topic, "key": f"k{key}", "count": 1},
             )
             for turn in range(TURNS)
-            for key in range(ON_TWO_LANES)
+            for key in range(KEYS)
         ]
         plan = Plan(
             seed=seed,
-            topology=Topology(brokers=(BROKER,), topics=(TopicPlan(topic, 2),), groups=(group,)),
+            topology=Topology(brokers=(BROKER,), topics=(TopicPlan(topic, 1),), groups=(group,)),
             config=replace(target.config, max_reconsume_times=-1, batch=1),
             clients=(ClientPlan(shop, "producer"), ClientPlan(worker, "consumer", group, (topic,))),
             actions=(

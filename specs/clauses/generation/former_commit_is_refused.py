@@ -37,7 +37,7 @@ PARTY = Party.BROKER
 KEY = Key.LANE
 PREMISE = (GENERATIONS, BROKER_LIVES)
 SOURCES = ("docs/sources.md#kafka-generations",)
-STAKES = (Stake(Trait.SLEEPER),)
+STAKES = (Stake(Trait.SLEEPER, brings=1),)
 KINDS = frozenset({Kind.ADD, Kind.DROP, Kind.COMMIT})
 NEEDS = frozenset({Kind.ADD, Kind.DROP, Kind.COMMIT})
 ANSWERS = frozenset({Outcome.OK, Outcome.REFUSED})
