@@ -55,7 +55,11 @@ def test_a_queue_is_read_to_its_end_also_after_the_broker_died(tmp_path: Path) -
 @needs_a_disk
 @pytest.mark.parametrize(
     ("flush", "synced", "left"),
-    [("sync", False, ["m0", "m1"]), ("async", False, []), ("async", True, ["m0", "m1"])],
+    [
+        ("async", False, []),
+        pytest.param("sync", False, ["m0", "m1"], marks=pytest.mark.long),
+        pytest.param("async", True, ["m0", "m1"], marks=pytest.mark.long),
+    ],
 )
 def test_a_power_cut_shows_what_was_answered_before_the_sync(
     tmp_path: Path, flush: str, left: list[str], *, synced: bool
