@@ -173,7 +173,8 @@ class Questions:
     def brought(self, at, message, until):
         number, _ = self.open.pop(at)
         self.in_vain.discard(at)
-        told = {**which(message), "lease_until_us": round(until * 1e6)}
+        key = shown(at, message)["key"]
+        told = {**which(message), "key": key, "lease_until_us": round(until * 1e6)}
         times = int(message["Attributes"]["ApproximateReceiveCount"]) - 1
         self.client.say(event="received", receive=number, reconsume_times=times, **told)
 

@@ -56,6 +56,13 @@ class Passes(driver.Worker):
         self.delete(url, message)
 
 
+class Quiet(driver.Worker):
+    """KEY-1: a message is deleted, and nobody is told: another member is handed the next one of its key."""
+
+    def done(self, at, url, message, until):
+        self.delete(url, message)
+
+
 class Twice(Worker):
     """ORD-10: what was done comes again."""
 
@@ -185,6 +192,7 @@ BUGS = {
     "swaps": (Swaps, "ORD-2"),
     "mixes": (Swaps, "ORD-12"),
     "passes": (Passes, "ORD-3"),
+    "quiet": (Quiet, "KEY-1"),
     "forgets": (Passes, "RTY-4"),
     "twice": (Twice, "ORD-10"),
     "hurries": (Hurries, "RTY-1"),
