@@ -41,6 +41,8 @@ def test_bugs_of_the_java_client_have_one() -> None:
 
 PASSED = frozenset({"ORD-3", "RTY-4", "RTY-7"})
 """One deed that each of them forbids: a call goes beyond a message that failed."""
+STORED_TWICE = frozenset({"ORD-15", "SND-2"})
+"""Likewise: a second copy lies behind what came after the first."""
 
 
 @pytest.mark.parametrize("folder", KEPT, ids=lambda folder: folder.name)
@@ -54,7 +56,7 @@ def test_a_kept_witness_is_refuted_again_and_explained(folder: Path) -> None:
     refuted = [
         each["id"] for each in json.loads(judged.stdout)["clauses"] if each["verdict"] == "refuted"
     ]
-    same = PASSED if entry.judged_by in PASSED else frozenset()
+    same = next((each for each in (PASSED, STORED_TWICE) if entry.judged_by in each), frozenset())
     assert entry.judged_by in refuted
     assert set(refuted) - same <= {entry.judged_by}
     told = CliRunner().invoke(root, ["explain", str(folder)])
