@@ -30,8 +30,8 @@ from specs.plan.ability import Ability
 from specs.plan.plan import Plan
 from specs.profiles import Profile
 from specs.verdicts.engine import examined, of_a_search
-from specs.verdicts.tally import Examination, merged
-from specs.verdicts.verdict import Check, ClauseVerdict, Verdict
+from specs.verdicts.tally import Check, Examination, merged
+from specs.verdicts.verdict import ClauseVerdict, Verdict
 
 ROUNDS = 2
 FLOOR = 5
