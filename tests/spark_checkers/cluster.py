@@ -9,43 +9,12 @@ import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 
-import psutil
 import pyspark
 
 HOME = Path(pyspark.__file__).parent
 READY_S = 240
-
-
-@dataclass(frozen=True)
-class Cluster:
-    """url: of the master. daemons: the master, and then the workers."""
-
-    url: str
-    daemons: tuple[subprocess.Popen[bytes], ...]
-
-    def kill_a_worker(self) -> None:
-        """Once one of its tasks runs Python, a worker dies, and what it started with it."""
-        until = time.monotonic() + READY_S
-        while time.monotonic() < until:
-            for worker in self.daemons[1:]:
-                below = psutil.Process(worker.pid).children(recursive=True)
-                if any("pyspark.daemon" in " ".join(_words(each)) for each in below):
-                    for each in [*below, psutil.Process(worker.pid)]:
-                        each.kill()
-                    return
-            time.sleep(0.1)
-        raise AssertionError("no worker ever ran Python")
-
-
-def _words(process: psutil.Process) -> list[str]:
-    try:
-        words: list[str] = process.cmdline()
-    except psutil.NoSuchProcess:
-        return []
-    return words
 
 
 def start(folder: Path, name: str, *arguments: str) -> tuple[subprocess.Popen[bytes], Path]:
@@ -81,8 +50,8 @@ def said(log: Path, pattern: str) -> str:
 
 
 @contextmanager
-def running(folder: Path) -> Iterator[Cluster]:
-    """A master with two workers of one core each, while the block runs."""
+def running(folder: Path) -> Iterator[str]:
+    """The URL of a master with two workers of one core each, while the block runs."""
     deploy = "org.apache.spark.deploy"
     host = ("--host", "127.0.0.1", "--webui-port", "0")
     started = [start(folder, "master", f"{deploy}.master.Master", *host, "--port", "0")]
@@ -93,13 +62,13 @@ def running(folder: Path) -> Iterator[Cluster]:
             started.append(start(folder, name, f"{deploy}.worker.Worker", *host, *work, url))
         for _process, log in started[1:]:
             said(log, r"(Successfully registered with master)")
-        yield Cluster(url, tuple(process for process, _log in started))
+        yield url
     finally:
         for process, _log in started:
             _end(process)
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    with suppress(ProcessLookupError):  # a worker that was killed before
+    with suppress(ProcessLookupError):  # it has ended by itself
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()

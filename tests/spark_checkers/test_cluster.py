@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cluster import Cluster, running
+from cluster import running
 from conftest import SPARK
 from object_store import ObjectStore
 
@@ -36,7 +36,7 @@ def _needs_java() -> None:
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     with running(tmp_path_factory.mktemp("cluster")) as started:
         yield started
 
@@ -100,35 +100,20 @@ def settings(folder: Path) -> dict[str, str]:
 
 @pytest.mark.parametrize("defect", [None, "commit-rewinds"])
 def test_a_cluster_gives_the_verdict_of_one_process(
-    tmp_path: Path, cluster: Cluster, defect: str | None
+    tmp_path: Path, cluster: str, defect: str | None
 ) -> None:
     history = generated(tmp_path / "h", defect)
-    found = verdict_of(check(history, "--master", cluster.url, environment=settings(tmp_path)))
+    found = verdict_of(check(history, "--master", cluster, environment=settings(tmp_path)))
     assert found == expected(history)
     refuted = [each["id"] for each in found["clauses"] if each["verdict"] == "refuted"]
     assert refuted == ([] if defect is None else ["CMT-4"])
 
 
 def test_a_history_in_an_object_store_is_judged_where_it_lies(
-    tmp_path: Path, cluster: Cluster, store: ObjectStore
+    tmp_path: Path, cluster: str, store: ObjectStore
 ) -> None:
     history = generated(tmp_path / "h", "commit-rewinds")
     place = store.put(history, "judged")
     environment = store.environment_with(MEMORY)
-    found = verdict_of(check(place, "--master", cluster.url, *asked(), environment=environment))
-    assert found == expected(history, *asked())
-
-
-def test_a_worker_that_dies_in_the_middle_changes_nothing(
-    tmp_path: Path, store: ObjectStore
-) -> None:
-    history = generated(tmp_path / "h", "commit-rewinds")
-    place = store.put(history, "outlived")
-    (tmp_path / "cluster").mkdir()
-    with running(tmp_path / "cluster") as own:
-        environment = store.environment_with(MEMORY)
-        begun = check(place, "--master", own.url, *asked(), environment=environment)
-        own.kill_a_worker()
-        assert begun.poll() is None
-        found = verdict_of(begun)
+    found = verdict_of(check(place, "--master", cluster, *asked(), environment=environment))
     assert found == expected(history, *asked())
