@@ -46,7 +46,7 @@ KINDS = frozenset(
         Kind.RESET,
     }
 )
-SETTINGS = ("max_reconsume_times",)
+SETTINGS = ("consume_from", "max_reconsume_times")
 NEEDS = frozenset({Kind.COMMIT, Kind.DELIVER, Kind.DROP})
 REFINES = ("CMT-1", "CMT-2")
 

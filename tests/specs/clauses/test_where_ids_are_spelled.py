@@ -36,6 +36,7 @@ ELSEWHERE = {
     "evidence/systems/systems.toml": "which clauses a user's words stand for",
     "kill_matrix/bugs.py": "what is known of bugs that were planted once",
     "/demo.py": "a demonstration of two clauses",
+    "spark_checkers/in_sql.py": "six clauses once more in SQL, as a measure of speed",
     "/vectors.py": "by which function a table is held against the code",
 }
 """The end of a file's path, and why it holds ids all the same."""
