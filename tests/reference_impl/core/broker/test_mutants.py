@@ -514,7 +514,13 @@ def test_every_mutant_says_what_it_is(mutant: mutants.Mutant) -> None:
     assert mutant.bug
     assert mutant.source
     assert mutant.doc
-    assert mutant.broker is not Broker or mutant.consumer or mutant.producer or mutant.queue
+    assert (
+        mutant.broker is not Broker
+        or mutant.consumer
+        or mutant.producer
+        or mutant.queue
+        or mutant.is_of_a_group
+    )
 
 
 def test_an_unknown_mutant_is_a_wrong_use() -> None:
