@@ -84,7 +84,8 @@ class Lane(Machine):
         if not self.was_reset:
             if known is not None and self._is_forgotten(known, later, answer):
                 first = None if self.is_closed or self.first is known else self.first
-                self.found(first, known, op)
+                beyond = known.kind is Kind.COMMIT and answer > known.value
+                self.found(first, known, op, self.highest if self.is_closed and beyond else None)
                 return
             if answer > 0:
                 self._is_stored(op)

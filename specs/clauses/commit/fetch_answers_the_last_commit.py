@@ -54,11 +54,13 @@ REMEMBERED_MAX = 1_024
 @dataclass(frozen=True, slots=True)
 class Forgotten(Finding):
     """first: the lane's first row, where the history may begin in the middle. known: what was certainly stored: an
-    acknowledged commit, or an answer to an earlier look-up."""
+    acknowledged commit, or an answer to an earlier look-up. named: the highest value named, where the answer is higher
+    than what is known: without it, it would be one that nobody had named."""
 
     first: Row | None
     known: Row
     answer: Row
+    named: Row | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +176,11 @@ class LaneJudge(Judge):
             return NOTHING
         self.opportunities += 1
         first = None if context.info.closed_world or self.first is known else self.first
-        return NOTHING if answer in values else (Forgotten(first, known, row),)
+        if answer in values:
+            return NOTHING
+        is_higher = known.kind is Kind.COMMIT and answer > (known.value or 0)
+        named = self.named.highest if self.named is not None and is_higher else None
+        return (Forgotten(first, known, row, named),)
 
     def _named(self, named: Named, row: Row) -> Iterable[Finding]:
         answer = answered_offset(row)
