@@ -11,12 +11,22 @@ from __future__ import annotations
 import itertools
 import zlib
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from reference_impl.core.coordinator import Coordinator
 from reference_impl.core.sequenced_log import SequencedLog
-from reference_impl.sim.leased import POLL_MS, LeasedWorld, Life, Steps, leased_name, outcome_of
+from reference_impl.sim.leased import (
+    POLL_MS,
+    LeasedWorld,
+    Life,
+    Steps,
+    info_of,
+    leased_name,
+    outcome_of,
+    parties_of,
+)
 from specs.history.row import Row
 from specs.history.runinfo import RunInfo, declared
 from specs.plan.config import Config, config_of
@@ -202,24 +212,16 @@ def settings(config: Config) -> Config:
 
 def grouped_parties(bug: str = "") -> Mapping[str, str]:
     """Who implements broker, client and producer."""
-    broker = f"inorder mutant {bug}" if bug else REFERENCE
-    return {"broker": broker, "client": REFERENCE, "producer": REFERENCE}
+    return parties_of(REFERENCE, bug)
 
 
 def grouped_info(plan: Plan, bug: str = "") -> RunInfo:
     """What a judge must know about a run of the plan."""
-    return RunInfo(
+    return replace(
+        info_of(plan, leased_name(bug or GROUPED), settings(plan.config)),
         run=f"{GROUPED}-{bug or 'reference'}-{plan.seed}",
-        seed=plan.seed,
-        target=leased_name(bug or GROUPED),
         parties=grouped_parties(bug),
-        levels=("client", "wire", "store"),
-        clock_bounds_us={"virtual": 0},
-        closed_world=True,
         records=RECORDED,
-        settles=True,
-        config=settings(plan.config),
-        plan=plan.to_json(),
     )
 
 

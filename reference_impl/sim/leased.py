@@ -22,7 +22,7 @@ from __future__ import annotations
 import itertools
 import zlib
 from collections.abc import Callable, Generator, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any
 
@@ -467,29 +467,37 @@ def leased_name(bug: str = "") -> str:
     return f"{LEASED}:{bug}" if bug else LEASED
 
 
-def _run_name(plan: Plan, bug: str) -> str:
-    return f"{leased_name(bug).replace(':', '-')}-{plan.seed}"
-
-
 def leased_parties(bug: str = "") -> Mapping[str, str]:
     """Who implements broker, client and producer."""
-    broker = f"inorder mutant {bug}" if bug else REFERENCE
-    return {"broker": broker, "client": REFERENCE, "producer": REFERENCE}
+    return parties_of(REFERENCE, bug)
+
+
+def parties_of(reference: str, bug: str) -> Mapping[str, str]:
+    """Who implements broker, client and producer, where only the broker can have a bug."""
+    broker = f"inorder mutant {bug}" if bug else reference
+    return {"broker": broker, "client": reference, "producer": reference}
 
 
 def leased_info(plan: Plan, bug: str = "") -> RunInfo:
     """What a judge must know about a run of the plan."""
-    return RunInfo(
-        run=_run_name(plan, bug),
-        seed=plan.seed,
-        target=leased_name(bug),
+    return replace(
+        info_of(plan, leased_name(bug), settings(plan.config)),
         parties=leased_parties(bug),
+        records=RECORDED,
+    )
+
+
+def info_of(plan: Plan, target: str, config: Config) -> RunInfo:
+    """What holds for each simulated server of this kind: everything is seen, by one clock, until it rests."""
+    return RunInfo(
+        run=f"{target.replace(':', '-')}-{plan.seed}",
+        seed=plan.seed,
+        target=target,
         levels=("client", "wire", "store"),
         clock_bounds_us={"virtual": 0},
         closed_world=True,
-        records=RECORDED,
         settles=True,
-        config=settings(plan.config),
+        config=config,
         plan=plan.to_json(),
     )
 
@@ -498,4 +506,4 @@ def simulate_leased(
     plan: Plan, queue_class: type[LeasedQueue] = LeasedQueue, bug: str = ""
 ) -> list[Row]:
     """Run the plan; the same plan gives the same rows. bug: what the queue's class is named by."""
-    return LeasedWorld(plan, queue_class, _run_name(plan, bug)).play()
+    return LeasedWorld(plan, queue_class, leased_info(plan, bug).run).play()

@@ -101,6 +101,7 @@ def test_it_is_upheld_and_leaves_nothing(target: NatsTarget, tmp_path: Path) -> 
     assert refuted(told) == []
     work = set(CLAIMED) - OF_HANDOVERS
     assert {name: told[name] for name in work} == dict.fromkeys(work, KEPT)
+    assert refuted(told) == []
     rows = list(open_history(tmp_path / "run").rows())
     seen = {row.lane for row in rows if row.kind is Kind.PROGRESS and row.level is Level.STORE}
     assert seen == {row.lane for row in rows if row.kind is Kind.DELIVER}
