@@ -15,14 +15,15 @@ from __future__ import annotations
 
 import http.client
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from conformance.parts.java import java
 from conformance.parts.local_server import HOST, LocalServer
 from conformance.parts.maven import Artifact, JarSet
+from conformance.parts.telling import tell
 from conformance.parts.wheels import Wheel
-from specs.errors import InorderError, UsageError
+from specs.errors import UsageError
 
 VERSIONS = ("1.6.11",)
 """Servers that were run."""
@@ -110,17 +111,12 @@ def answers(host: str, port: int) -> bool:
         connection.close()
 
 
-def main(versions: Sequence[str]) -> int:
-    """Fetches the named servers and the default client; an exit code."""
-    try:
-        for version in versions or (DEFAULT,):
-            sys.stdout.write(f"{version}: {jars(version).ensure()}\n")
-        sys.stdout.write(f"boto3: {client(DEFAULT_CLIENT).ensure()}\n")
-    except InorderError as error:
-        sys.stderr.write(f"{error}\n")
-        return error.exit_code
-    return 0
+def parts(versions: Sequence[str]) -> Iterator[str]:
+    """Fetch the named servers and the default client; a line for each."""
+    for version in versions or (DEFAULT,):
+        yield f"{version}: {jars(version).ensure()}"
+    yield f"boto3: {client(DEFAULT_CLIENT).ensure()}"
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(tell(parts(sys.argv[1:])))

@@ -21,14 +21,15 @@ import socket
 import struct
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from conformance.parts.java import java
 from conformance.parts.local_server import HOST, LocalServer
 from conformance.parts.maven import Artifact, JarSet
+from conformance.parts.telling import tell
 from conformance.parts.wheels import Wheel
-from specs.errors import InorderError, TargetMisbehaved, UsageError
+from specs.errors import TargetMisbehaved, UsageError
 
 VERSIONS = ("4.1.0", "4.3.1")
 """Whose server and all that it needs are released to Maven Central; 4.4.0's is not."""
@@ -232,18 +233,13 @@ def answers(host: str, port: int) -> bool:
     return len(head) == 8 and struct.unpack(">ii", head)[1] == 1
 
 
-def main(versions: Sequence[str]) -> int:
-    """Fetches the named servers and the default client libraries; an exit code."""
-    try:
-        for version in versions or (DEFAULT,):
-            lib = server_jars(version).ensure()
-            sys.stdout.write(f"{version}: {len(list(lib.glob('*.jar')))} jars in {lib}\n")
-        sys.stdout.write(f"librdkafka: {librdkafka(DEFAULT_LIBRDKAFKA).ensure()}\n")
-    except InorderError as error:
-        sys.stderr.write(f"{error}\n")
-        return error.exit_code
-    return 0
+def parts(versions: Sequence[str]) -> Iterator[str]:
+    """Fetch the named servers and the default client libraries; a line for each."""
+    for version in versions or (DEFAULT,):
+        lib = server_jars(version).ensure()
+        yield f"{version}: {len(list(lib.glob('*.jar')))} jars in {lib}"
+    yield f"librdkafka: {librdkafka(DEFAULT_LIBRDKAFKA).ensure()}"
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(tell(parts(sys.argv[1:])))

@@ -11,12 +11,13 @@ from __future__ import annotations
 import hashlib
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from conformance.parts import golang
 from conformance.parts.places import beside, tools_dir
-from specs.errors import InorderError, UsageError
+from conformance.parts.telling import tell
+from specs.errors import UsageError
 
 VERSIONS = ("1.8.2", "1.9.2")
 """Modules on which the driver was built and run."""
@@ -68,16 +69,11 @@ def ensure(version: str) -> Path:
     return path(version)
 
 
-def main(versions: Sequence[str]) -> int:
-    """Builds the named drivers; an exit code."""
-    try:
-        for version in versions or (DEFAULT,):
-            sys.stdout.write(f"{version}: {ensure(version)}\n")
-    except InorderError as error:
-        sys.stderr.write(f"{error}\n")
-        return error.exit_code
-    return 0
+def parts(versions: Sequence[str]) -> Iterator[str]:
+    """Build the named drivers; a line for each."""
+    for version in versions or (DEFAULT,):
+        yield f"{version}: {ensure(version)}"
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(tell(parts(sys.argv[1:])))

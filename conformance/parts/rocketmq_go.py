@@ -15,12 +15,13 @@ import hashlib
 import os
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from conformance.parts import golang
 from conformance.parts.places import beside, tools_dir
-from specs.errors import InorderError, Unavailable, UsageError
+from conformance.parts.telling import tell
+from specs.errors import Unavailable, UsageError
 
 VERSIONS = ("2.1.0", "2.1.1", "2.1.2")
 """Clients on which the driver was built and run."""
@@ -161,16 +162,11 @@ def _only(found: Sequence[str], file: str, what: str) -> str:
     return found[0]
 
 
-def main(versions: Sequence[str]) -> int:
-    """Builds the named drivers; an exit code."""
-    try:
-        for version in versions or (DEFAULT,):
-            sys.stdout.write(f"{version}: {ensure(version)}\n")
-    except InorderError as error:
-        sys.stderr.write(f"{error}\n")
-        return error.exit_code
-    return 0
+def parts(versions: Sequence[str]) -> Iterator[str]:
+    """Build the named drivers; a line for each."""
+    for version in versions or (DEFAULT,):
+        yield f"{version}: {ensure(version)}"
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(tell(parts(sys.argv[1:])))

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +26,9 @@ from conformance.parts import jars, ports
 from conformance.parts.apache import CLUSTER_NAME, HOST, ApacheCluster
 from conformance.parts.local_server import listens
 from conformance.parts.maven import Artifact, JarSet
+from conformance.parts.telling import tell
 from conformance.parts.wheels import Wheel
-from specs.errors import InorderError, UsageError
+from specs.errors import UsageError
 
 VERSIONS = ("5.4.0",)
 """Servers whose proxy was run."""
@@ -134,17 +135,12 @@ class ProxiedCluster(ApacheCluster):
         return listens(HOST, self._grpc) and super().is_ready()
 
 
-def main(versions: Sequence[str]) -> int:
-    """Fetches the named servers and the default client; an exit code."""
-    try:
-        for version in versions or (DEFAULT,):
-            sys.stdout.write(f"{version}: {server_jars(version).ensure()}\n")
-        sys.stdout.write(f"rocketmq-python-client: {client(DEFAULT_CLIENT).ensure()}\n")
-    except InorderError as error:
-        sys.stderr.write(f"{error}\n")
-        return error.exit_code
-    return 0
+def parts(versions: Sequence[str]) -> Iterator[str]:
+    """Fetch the named servers and the default client; a line for each."""
+    for version in versions or (DEFAULT,):
+        yield f"{version}: {server_jars(version).ensure()}"
+    yield f"rocketmq-python-client: {client(DEFAULT_CLIENT).ensure()}"
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(tell(parts(sys.argv[1:])))

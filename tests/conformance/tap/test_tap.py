@@ -378,6 +378,10 @@ def test_a_restarted_broker_is_told_by_a_crash_and_its_epoch(tmp_path: Path) -> 
         bob.members("lived")
         system.crash_broker("b0")
         system.restart_broker("b0")
+        # Whose connection ends first, the client's or the broker's, is what the tap goes by.
+        assert wait_until(
+            lambda: any(row.kind is Kind.CRASH for row in rows_of(tmp_path, "tap")), 10.0
+        )
         for client in (alice, bob):
             client.close()
         carol = through(tap, tmp_path, "carol")
