@@ -1,17 +1,18 @@
 """`make systems`: what each system keeps, promise by promise; refreshes `docs/promises.md` and its picture.
 
-    python -m inorder.evidence.systems [NAME...] [--examples N] [--seed N] [--out DIR] [--budget TIME] [--fresh]
+    python -m inorder.evidence.systems [NAME...] [--examples N] [--seed N] [--seeds N] [--out DIR] [--budget TIME]
+        [--fresh]
 
 A cell is one `inorder conform` of a system of `systems.toml`, under the profile that follows from what runs. What a run
-came to is kept in docs/promises.json, so a page shows the last run of each system. Exit code: 0 when all that was
-asked for was judged, whatever it came to; 2 when --budget left some, 64 for wrong usage, 70 when a run failed.
+came to is kept in docs/promises.json, so a page shows the last run of each system by each seed. Exit code: 0 when all
+that was asked for was judged, whatever it came to; 2 when --budget left some, 64 for wrong usage, 70 when a run failed.
 """
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,14 +37,14 @@ CODE = ("specs", "conformance", "drivers", "inorder/evidence/systems")
 CELL_FILES = ".cells"
 
 
-def cell_of(name: str, how: GridOptions, examples: int | None) -> grid.Cell:
-    """A system, and all that its column depends on."""
-    key = {"target": table.systems()[name], "seed": how.seed, "examples": examples}
-    return grid.Cell("systems", name, {**key, **grid.code_key(*CODE)})
+def cell_of(name: str, seed: int, examples: int | None) -> grid.Cell:
+    """A run of a system, and all that it depends on."""
+    key = {"system": name, "target": table.systems()[name], "seed": seed, "examples": examples}
+    return grid.Cell("systems", f"{name}, seed {seed}", {**key, **grid.code_key(*CODE)})
 
 
 def judge(cell: grid.Cell, folder: Path) -> dict[str, Any]:
-    """Run the suite against a system; its column."""
+    """Run the suite against a system; what it came to."""
     began_s, key = now_s(), cell.key
     ready = seam.prepare(key["target"], None)
     try:
@@ -55,7 +56,7 @@ def judge(cell: grid.Cell, folder: Path) -> dict[str, Any]:
         ready.system.release()
     clauses = {each.id: (each.verdict.value, each.opportunities) for each in verdict.clauses}
     return Column(
-        name=cell.name,
+        name=key["system"],
         target=key["target"],
         profile=ready.profile.name,
         verdict=verdict.verdict.value,
@@ -66,19 +67,29 @@ def judge(cell: grid.Cell, folder: Path) -> dict[str, Any]:
     ).to_json()
 
 
-def read(data: Path) -> dict[str, Column]:
-    """What is kept of each system that the table still has; none where nothing is."""
+def read(data: Path) -> list[Column]:
+    """What is kept of the runs of systems that the table still has; none where nothing is."""
     if not data.exists():
-        return {}
+        return []
     kept = map(Column.from_json, json.loads(data.read_text(encoding="utf-8")))
-    return {each.name: each for each in kept if each.target == table.systems().get(each.name)}
+    return [each for each in kept if each.target == table.systems().get(each.name)]
 
 
-def write(page: Path, kept: Mapping[str, Column]) -> None:
-    """The page, its data and its picture, with the columns in the order of the table."""
-    columns = [kept[name] for name in table.systems() if name in kept]
-    told = [column.to_json() for column in columns]
-    (page.parent / DATA).write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
+def columns_of(kept: Sequence[Column]) -> list[Column]:
+    """A column for each system that was run, in the order of the table."""
+    runs = {name: [run for run in kept if run.name == name] for name in table.systems()}
+    return [table.joined(each) for each in runs.values() if each]
+
+
+def write(page: Path, new: Column) -> None:
+    """The page, its data and its picture, with a run that takes the place of that of the same system and seed."""
+    data = page.parent / DATA
+    kept = [run for run in read(data) if (run.name, run.seed) != (new.name, new.seed)]
+    order = list(table.systems())
+    kept = sorted([*kept, new], key=lambda run: (order.index(run.name), run.seed))
+    told = [run.to_json() for run in kept]
+    data.write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
+    columns = columns_of(kept)
     page.write_text(table.written(page.read_text(encoding="utf-8"), columns), encoding="utf-8")
     tables.draw(page.parent / PICTURE, table.picture(columns))
 
@@ -87,6 +98,14 @@ def write(page: Path, kept: Mapping[str, Column]) -> None:
 @click.argument("names", nargs=-1, metavar="[NAME]...")
 @click.option("--examples", type=click.IntRange(1), metavar="N", help="Rounds, as `conform`.")
 @click.option(
+    "--seeds",
+    type=click.IntRange(1),
+    default=1,
+    show_default=True,
+    metavar="N",
+    help="Runs of each system, by so many seeds from --seed on.",
+)
+@click.option(
     "--page",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
     default=PAGE,
@@ -94,11 +113,17 @@ def write(page: Path, kept: Mapping[str, Column]) -> None:
 )
 @grid_options(out="Where to keep the runs: runs/systems-SEED if not given.")
 @in_a_sentence
-def main(names: Sequence[str], examples: int | None, page: Path, how: GridOptions) -> None:
+def main(
+    names: Sequence[str], examples: int | None, seeds: int, page: Path, how: GridOptions
+) -> None:
     """See the module."""
     exit_on_sigterm()
     root = how.folder("systems")
-    cells = [cell_of(name, how, examples) for name in chosen(names)]
+    cells = [
+        cell_of(name, seed, examples)
+        for seed in range(how.seed, how.seed + seeds)
+        for name in chosen(names)
+    ]
     made: list[grid.Done] = []
     for done in how.make(
         cells,
@@ -111,8 +136,8 @@ def main(names: Sequence[str], examples: int | None, page: Path, how: GridOption
             tell(f"{done.cell.name} could not be judged: {done.error}")
             continue
         column = Column.from_json(done.value)
-        tell(f"{column.name}: {column.verdict} ({column.seconds} s)")
-        write(page, {**read(page.parent / DATA), column.name: column})
+        tell(f"{done.cell.name}: {column.verdict} ({column.seconds} s)")
+        write(page, column)
     code = close(made, len(cells))
     sys.exit(EXIT_SUITE if any(done.error is not None for done in made) else code)
 

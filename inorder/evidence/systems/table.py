@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import tomllib
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from importlib import resources
 from typing import Any
@@ -33,7 +34,7 @@ class Promise:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """What a system came to. clauses: by id the verdict and how often it was at stake."""
+    """What a run of a system came to. clauses: by id the verdict and how often it was at stake."""
 
     name: str
     target: str
@@ -51,6 +52,30 @@ class Column:
     def from_json(cls, data: Mapping[str, Any]) -> Column:
         told = {id: (str(verdict), int(often)) for id, (verdict, often) in data["clauses"].items()}
         return cls(**{**data, "clauses": told})
+
+
+def joined(runs: Sequence[Column]) -> Column:
+    """A system's runs as one column: of each clause the worst that a run says, and what upheld it outweighs silence.
+
+    Its verdict says how many of the runs came to what; its seconds are the longest run's, its date the last one's.
+    """
+    often = Counter(run.verdict for run in runs)
+    by_id: dict[str, list[tuple[str, int]]] = {}
+    for run in runs:
+        for id, each in run.clauses.items():
+            by_id.setdefault(id, []).append(each)
+    return replace(
+        max(runs, key=lambda run: run.date),
+        verdict=", ".join(f"{verdict} {n} of {len(runs)}" for verdict, n in often.most_common()),
+        seconds=max(run.seconds for run in runs),
+        clauses={
+            id: (
+                min((verdict for verdict, _ in said), key=_by_weight),
+                sum(opportunities for _, opportunities in said),
+            )
+            for id, said in by_id.items()
+        },
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +106,10 @@ _WORST_FIRST = (
     ClauseVerdict.UPHELD,
     *_SILENT,
 )
+
+
+def _by_weight(verdict: str) -> int:
+    return _WORST_FIRST.index(ClauseVerdict(verdict))
 
 
 @cache
@@ -128,7 +157,7 @@ def written(page: str, columns: Sequence[Column]) -> str:
         )
         for number, column in enumerate(columns, start=1)
     ]
-    of = ("", "system", "target", "profile", "verdict", "clauses upheld", "seconds", "run")
+    of = ("", "system", "target", "profile", "verdict", "clauses upheld", "seconds", "last run")
     lines = [
         *tables.markdown(of, names, right=("", "clauses upheld", "seconds")),
         "",

@@ -53,7 +53,7 @@ GRIDS = {{
         for name in chaos_grid.scenario_names()[:{MOST}]
     ],
     "systems": [
-        systems.cell_of(name, GridOptions(), None) for name in [*names_of_systems()][:{MOST}]
+        systems.cell_of(name, 1, None) for name in [*names_of_systems()][:{MOST}]
     ],
     "scenarios": list(
         scenario_matrix.cells_of(chaos_grid.scenario_names()[:{MOST}], (1,), every=False)

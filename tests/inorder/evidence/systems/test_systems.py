@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -61,31 +62,40 @@ def test_a_cell_says_the_worst(clauses: dict[str, Any], shown: str) -> None:
 def test_the_page_shows_its_data() -> None:
     """Nobody wrote into its table by hand; and the picture is of the same runs."""
     page = ROOT / "docs" / "promises.md"
-    kept = command.read(ROOT / "docs" / command.DATA)
-    columns = [kept[name] for name in table.systems() if name in kept]
+    columns = command.columns_of(command.read(ROOT / "docs" / command.DATA))
     text = page.read_text(encoding="utf-8")
     assert table.written(text, columns) == text
-    assert set(kept) == set(table.systems())
+    assert [each.name for each in columns] == list(table.systems())
+
+
+def test_runs_of_a_system_are_one_column() -> None:
+    """What one run broke is broken; what one run put at stake was at stake."""
+    first = column("x", SND_1=UPHELD, SND_2=("not_exercised", 0), SND_10=UPHELD)
+    second = column("x", SND_1=("not_exercised", 1), SND_2=UPHELD, SND_10=("refuted", 3))
+    told = table.joined([first, replace(second, verdict="refuted", seconds=70)])
+    assert told.clauses == {"SND-1": ("upheld", 13), "SND-2": UPHELD, "SND-10": ("refuted", 15)}
+    assert (told.verdict, told.seconds) == ("upheld 1 of 2, refuted 1 of 2", 70)
 
 
 def test_what_was_not_run_stays(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A system is judged again alone; the same again judges nothing."""
     first, second = list(table.systems())[:2]
-    asked: list[str] = []
+    asked: list[tuple[str, int]] = []
 
     def judge(cell: Cell, folder: Path) -> dict[str, Any]:
-        asked.append(cell.name)
+        name, seed = cell.key["system"], cell.key["seed"]
+        asked.append((name, seed))
         folder.mkdir(parents=True)
-        return column(cell.name, ORD_2=("refuted", 5)).to_json()
+        return replace(column(name, ORD_2=("refuted", 5)), seed=seed).to_json()
 
     monkeypatch.setattr(command, "judge", judge)
     page = tmp_path / "promises.md"
     page.write_text(EMPTY, encoding="utf-8")
     words = ["--page", str(page), "--out", str(tmp_path / "runs")]
     for name in (second, first, first):
-        result = CliRunner().invoke(command.main, [name, *words])
+        result = CliRunner().invoke(command.main, [name, "--seeds", "2", *words])
         assert result.exit_code == 0, result.output
-    assert asked == [second, first]
+    assert asked == [(second, 1), (second, 2), (first, 1), (first, 2)]
     text = page.read_text(encoding="utf-8")
     assert "| A queue's messages come in their order | ✗ ORD-2 | ✗ ORD-2 |" in text
     assert (text.startswith("# A page"), text.endswith("after\n"), "STALE" in text) == (
@@ -94,8 +104,7 @@ def test_what_was_not_run_stays(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
         False,
     )
     assert [each["name"] for each in json.loads((tmp_path / command.DATA).read_text())] == [
-        first,
-        second,
+        name for name in (first, second) for _ in range(2)
     ]
     assert first in (tmp_path / command.PICTURE).read_text(encoding="utf-8")
 
