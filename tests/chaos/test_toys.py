@@ -56,9 +56,8 @@ def test_two_faults_on_a_toy(path: dict[str, str], tmp_path: Path) -> None:
         assert (found["ORD-4"], found["SND-1"]) == ("upheld", "upheld")
 
 
-@pytest.mark.parametrize(
-    "scenario", [SCENARIOS[0], pytest.param(SCENARIOS[1], marks=pytest.mark.long)]
-)
+@pytest.mark.long
+@pytest.mark.parametrize("scenario", SCENARIOS)
 def test_a_wrong_toy_is_refuted(path: dict[str, str], tmp_path: Path, scenario: str) -> None:
     """And its run can be done again, with its faults."""
     out, again = tmp_path / "runs", tmp_path / "again"

@@ -149,6 +149,7 @@ def shown(result: Result) -> str:
     return " ".join(capture.get().split())  # however long the list of clauses is
 
 
+@pytest.mark.long
 def test_the_same_seed_goes_on_to_the_same_bytes_and_the_verdict_tells() -> None:
     result, again = searched(6, 3), searched(6, 3)
     assert (result.verdict.to_json(), result.rows) == (again.verdict.to_json(), again.rows)

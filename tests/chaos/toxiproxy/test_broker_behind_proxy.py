@@ -37,6 +37,7 @@ def answers(address: str) -> bool:
         return False
 
 
+@pytest.mark.long
 def test_the_advertised_address_is_the_proxy(tmp_path: Path) -> None:
     """The broker listens on 127.0.0.1, the proxy on 127.0.0.2 and the same port, which is what clients are told."""
     with (

@@ -71,6 +71,7 @@ def test_a_refuted_clause_is_a_failed_test(tmp_path: Path, profile: str) -> None
     )
 
 
+@pytest.mark.long
 def test_a_failure_of_somebody_elses_stays_red(tmp_path: Path, profile: str) -> None:
     """A user's own failing test beside a suite that upholds everything: pytest's 1, whatever the verdict says."""
     mine = "def test_good(): assert 1 == 1\n\ndef test_bad(): assert 1 == 2\n"

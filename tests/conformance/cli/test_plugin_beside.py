@@ -148,7 +148,8 @@ def told(found: Sequence[dict[str, Any]]) -> list[tuple[str, ...]]:
 LONG = pytest.mark.long
 
 
-@pytest.mark.parametrize("workers", ["2", *(pytest.param(each, marks=LONG) for each in "013")])
+@pytest.mark.long
+@pytest.mark.parametrize("workers", [*"0123"])
 def test_one_worker_runs_the_suite_and_the_others_the_user_s(tmp_path: Path, workers: str) -> None:
     """One run, each test once, the verdict's exit code; and Allure is told what `inorder conform` tells it.
 

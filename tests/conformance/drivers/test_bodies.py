@@ -24,6 +24,7 @@ DEADLINE_S = 60.0
 CONFIG = Config(rebalance_ms=500, lock_interval_ms=500, consume_from="first")
 
 
+@pytest.mark.long
 @pytest.mark.apache
 def test_each_reads_what_the_other_has_compressed(tmp_path: Path) -> None:
     for part in ("java", "maven"):

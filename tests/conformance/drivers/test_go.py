@@ -85,6 +85,7 @@ def test_a_version_that_looks_otherwise_is_refused(
         rocketmq_go.changes(module(tmp_path, timers, table))
 
 
+@pytest.mark.long
 def test_without_go_it_is_one_sentence(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Neither the machine has one, nor can one be borrowed."""
     monkeypatch.setenv("INORDER_TOOLS", str(tmp_path))

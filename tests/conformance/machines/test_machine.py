@@ -298,7 +298,8 @@ def test_a_saved_run_replays_to_the_byte_and_says_how_a_changed_one_differs(tmp_
     assert (correct.compared, correct.info.target) == (False, "reference")
 
 
-@pytest.mark.parametrize("flush", ["sync", pytest.param("async", marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("flush", ["sync", "async"])
 def test_brokers_on_disks_that_lose_what_was_not_synced_keep_every_clause(
     flush: str, tmp_path: Path
 ) -> None:

@@ -46,6 +46,7 @@ def listens(address: str) -> bool:
     return True
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("version", PAIR)
 def test_it_starts_restarts_and_leaves_nothing(version: str, tmp_path: Path) -> None:
     """Ready means registered; a killed broker comes back with its store; at the end no process, port or store.

@@ -46,7 +46,6 @@ from tests.conformance.targets.asked import (
     parties,
     refuted,
     sabotaged,
-    searched,
     shows_no_credential,
     tells_before_anything_starts,
 )
@@ -55,7 +54,6 @@ SABOTAGED = Path(__file__).with_name("kafka_sabotage.py")
 APART = ("rejects", "returns", "overtakes")
 """Wrong clients that show in work of their own."""
 BUGS = {bug: clause for bug, clause in bugs_of(SABOTAGED).items() if bug not in APART}
-AT_ONCE = ("early",)
 """In every run of the tests, the others in the long one."""
 FLOORS = [
     "ORD-2",
@@ -313,7 +311,8 @@ def test_sends_in_flight_keep_their_order(
 
 
 @needs_parts
-@pytest.mark.parametrize("bug", searched(BUGS, AT_ONCE))
+@pytest.mark.long
+@pytest.mark.parametrize("bug", BUGS)
 def test_a_wrong_client_is_refuted_by_its_clause(
     target: KafkaTarget, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bug: str
 ) -> None:

@@ -36,7 +36,6 @@ from tests.conformance.targets.asked import (
     parties,
     refuted,
     sabotaged,
-    searched,
     shows_no_credential,
     tells_before_anything_starts,
 )
@@ -44,7 +43,6 @@ from tests.conformance.targets.asked import (
 SABOTAGED = Path(__file__).with_name("nats_sabotage.py")
 KEYS, TURNS = 8, 10
 BUGS = bugs_of(SABOTAGED)
-AT_ONCE = ("early",)
 """In every run of the tests, the others in the long one."""
 CLAIMED = claimed("nats-queue")
 STATES = "{},app.rollups=true,app.filters=state"
@@ -193,7 +191,8 @@ def test_a_release_is_judged_by_the_same_clauses(
 
 
 @needs_parts
-@pytest.mark.parametrize("bug", searched(BUGS, AT_ONCE))
+@pytest.mark.long
+@pytest.mark.parametrize("bug", BUGS)
 def test_a_wrong_client_is_refuted_by_its_clause(
     target: NatsTarget, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bug: str
 ) -> None:

@@ -95,9 +95,8 @@ def one_go(program: Path, stores: Path, ended: tuple[float, signal.Signals] | No
         return it.stdout.read().splitlines()
 
 
-@pytest.mark.parametrize(
-    ("seed", "ended"), [(1, 2), pytest.param(2, 4, marks=pytest.mark.long)], ids=["short", "whole"]
-)
+@pytest.mark.long
+@pytest.mark.parametrize(("seed", "ended"), [(1, 2), (2, 4)], ids=["short", "whole"])
 def test_no_grid_loses_a_finished_cell(tmp_path: Path, seed: int, ended: int) -> None:
     """ended: so many times, by Ctrl-C or SIGKILL, before they come to their end."""
     draw = Random(seed)

@@ -31,6 +31,7 @@ def test_some_plans_and_nothing_against_any_of_them() -> None:
     assert heard.counts["LSE-1"].plans > 2
 
 
+@pytest.mark.long
 def test_the_other_modes_are_driven_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
     """One share after the other is of the next mode; each is held against what it claims."""
     monkeypatch.setattr(false_alarms, "SHARE", 6)
@@ -42,9 +43,8 @@ def test_the_other_modes_are_driven_as_well(monkeypatch: pytest.MonkeyPatch) -> 
     assert heard.counts["RTY-10"].plans > 0
 
 
-@pytest.mark.parametrize(
-    "profile", ["reference", pytest.param("reference-concurrent", marks=pytest.mark.long)]
-)
+@pytest.mark.long
+@pytest.mark.parametrize("profile", ["reference", "reference-concurrent"])
 def test_where_brokers_remove_what_is_old_nothing_is_called_lost(
     monkeypatch: pytest.MonkeyPatch, profile: str
 ) -> None:

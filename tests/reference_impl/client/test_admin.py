@@ -276,6 +276,7 @@ def test_a_reset_ahead_skips_what_a_member_is_stuck_at(dialect: str) -> None:
     assert set(got) == {"0", "after"}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("version", VERSIONS)
 def test_the_same_calls_work_on_apaches_brokers(version: str, tmp_path: Path) -> None:
     async def go(cluster: ApacheCluster) -> None:

@@ -840,6 +840,7 @@ def test_what_clients_did_can_be_written_down_as_a_history(tmp_path: Path) -> No
 # ---------------------------------------------------------------- the same against Apache
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("version", VERSIONS)
 def test_the_same_calls_drive_a_cluster_of_apaches(version: str, tmp_path: Path) -> None:
     with ApacheCluster(version, workdir=tmp_path / "cluster") as cluster:

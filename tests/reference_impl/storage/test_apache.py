@@ -69,6 +69,7 @@ def shown_by(store: DiskStore, queue_id: int) -> list[StoredMessage]:
     return list(store.queue("orders", queue_id).messages)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_killed_broker_of_apache_left_a_store_that_we_read(version: str, tmp_path: Path) -> None:
     """The same messages that it showed, byte for byte, its topics, and the offsets that it had written."""

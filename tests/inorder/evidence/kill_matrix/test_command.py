@@ -151,6 +151,7 @@ def test_an_unknown_mutant_is_wrong_usage(run: Run, tmp_path: Path) -> None:
     assert (result.exit_code, (tmp_path / "out").exists()) == (64, False)
 
 
+@pytest.mark.long
 def test_ctrl_c_ends_the_workers_too(tmp_path: Path) -> None:
     """Interrupted in the middle: exit 130, one sentence, no process left."""
     # One that is found at once, and two that keep both workers busy.
@@ -178,6 +179,7 @@ def test_ctrl_c_ends_the_workers_too(tmp_path: Path) -> None:
     assert alive == []
 
 
+@pytest.mark.long
 def test_the_same_seed_gives_the_same_matrix_in_another_process(
     start: Start, tmp_path: Path
 ) -> None:

@@ -11,8 +11,9 @@ from inorder.evidence.track_record.on_the_wire import ask_over_the_wire
 from specs.verdicts.verdict import ClauseVerdict
 
 
+@pytest.mark.long
 @pytest.mark.apache
-@pytest.mark.parametrize("version", ["4.9.7", pytest.param("5.4.0", marks=pytest.mark.long)])
+@pytest.mark.parametrize("version", ["4.9.7", "5.4.0"])
 def test_the_dead_letter_delay(version: str, tmp_path: Path) -> None:
     """That the mended release keeps the clause, every run of the tests sees in test_conform_wire.py."""
     for part in ("java", f"rocketmq-{version}"):

@@ -13,6 +13,7 @@ from specs.errors import UsageError
 from specs.verdicts.verdict import ClauseVerdict
 
 
+@pytest.mark.long
 @pytest.mark.apache
 def test_what_is_given_up_reaches_our_dead_letters(tmp_path: Path) -> None:
     for part in ("java", "maven"):
