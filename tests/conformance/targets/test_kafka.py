@@ -166,7 +166,7 @@ def test_an_offset_that_is_stored_too_late_goes_back_with_an_old_library(
     tmp_path: Path, version: str, verdict: ClauseVerdict
 ) -> None:
     """A second consumer comes and goes while calls run."""
-    if golang.go() is None and not kafka_go.present(version):
+    if golang.go() is None and not kafka_go.DRIVER.present(version):
         pytest.skip("needs Go, or the driver that it has built")
     name = f"kafka-local:{kafka.DEFAULT}+go:{version}"
     results = ComesAndGoes()(name, "kafka-go", "CMT-6", (1,), tmp_path, lambda _: None)
@@ -177,7 +177,7 @@ def test_an_offset_that_is_stored_too_late_goes_back_with_an_old_library(
 @pytest.mark.long
 def test_the_driver_in_go_keeps_the_protocol() -> None:
     """What each driver has to do, by `smoke`."""
-    if golang.go() is None and not kafka_go.present(kafka_go.DEFAULT):
+    if golang.go() is None and not kafka_go.DRIVER.present(kafka_go.DEFAULT):
         pytest.skip("needs Go, or the driver that it has built")
     target = f"kafka-local:{kafka.DEFAULT}+go:{kafka_go.DEFAULT}"
     done = CliRunner().invoke(root, ["smoke", "--target", target, "--format", "json"])
@@ -187,7 +187,7 @@ def test_the_driver_in_go_keeps_the_protocol() -> None:
 
 def test_an_older_client_does_the_plan_of_a_newer_one() -> None:
     """Of each seed one, whatever the version."""
-    old, new = (local(f"{kafka.DEFAULT}+go:{version}") for version in kafka_go.VERSIONS)
+    old, new = (local(f"{kafka.DEFAULT}+go:{version}") for version in kafka_go.DRIVER.versions)
     plans = [ComesAndGoes().plan(old, seed) for seed in (1, 2, 3)]
     assert plans == [ComesAndGoes().plan(new, seed) for seed in (1, 2, 3)]
     assert len({each.until_ms for each in plans}) == len(plans)
