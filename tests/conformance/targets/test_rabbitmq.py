@@ -16,7 +16,9 @@ from conformance.targets.rabbitmq import CONFIG, WORK_MS, Pika, RabbitTarget, lo
 from inorder.evidence.track_record.entries import entry
 from inorder.evidence.track_record.handed_over import HandedOver
 from inorder.evidence.track_record.planned import digest
+from specs import profiles
 from specs.plan.plan import Action, ListenerRule
+from specs.verdicts.verdict import ClauseVerdict
 from specs.vocabulary import Outcome
 from tests.conformance.targets.asked import (
     BROKEN,
@@ -76,7 +78,10 @@ WORK = Work(
 @pytest.mark.long
 @pytest.mark.parametrize("queue", ["classic", "quorum"])
 def test_it_is_upheld_and_leaves_nothing(tmp_path: Path, queue: str) -> None:
-    """All that it promises of one consumer's work is at stake and upheld; no driver, server or port mapper is left."""
+    """All that it promises of one consumer's work is at stake and upheld; no driver, server or port mapper is left.
+
+    A hand-over of a quorum queue brings what the former consumer held too late, on some runs: its profile allows it.
+    """
     before = children()
     made = local(f"{rabbitmq.DEFAULT},app.queue={queue}")
     try:
@@ -84,8 +89,12 @@ def test_it_is_upheld_and_leaves_nothing(tmp_path: Path, queue: str) -> None:
     finally:
         made.release()
     assert refuted(told) == []
-    work = set(CLAIMED) - OF_HANDOVERS
-    assert {name: told[name] for name in work} == dict.fromkeys(work, KEPT)
+    claims = profiles.load(made.profile).claims
+    allowed = {id for id, claim in claims.items() if claim.status == "allowed"}
+    missed = {name for name in set(CLAIMED) - OF_HANDOVERS if told[name] is not KEPT}
+    assert {name: told[name] for name in missed} == dict.fromkeys(
+        missed & allowed, ClauseVerdict.ALLOWED
+    )
     assert left_since(before) == []
 
 
