@@ -39,6 +39,7 @@ class DriverProcess:
         self.faults: list[str] = []
         self._on_event = on_event
         self._is_greeted = False
+        self._is_killed = False
         self.version = VERSIONS[0]
         """Of the protocol that it speaks."""
         self._answers: queue.SimpleQueue[Mapping[str, Any] | None] = queue.SimpleQueue()
@@ -112,9 +113,12 @@ class DriverProcess:
         return code
 
     def kill(self) -> None:
-        """SIGKILL; what it had written is still read."""
-        self._process.kill()
+        """SIGKILL; what it had written is still read, to the last line that it had ended."""
+        self._is_killed = True
+        self._process.end()
         self._reader.join(STOP_S)
+        if not self._reader.is_alive():  # whoever closes what is being read waits for its reader
+            self._process.close_pipes()
 
     def __enter__(self) -> Self:
         return self
@@ -137,12 +141,15 @@ class DriverProcess:
             ) from error
 
     def _read(self) -> None:
-        """Until the end of its stdout. A wrong line is remembered in `faults`; the next one is read all the same."""
+        """Until the end of its stdout. A wrong line is remembered in `faults`; the next one is read all the same.
+
+        A line that a killed process had begun to write is none.
+        """
         try:
             while raw := self._process.stdout.readline(ANSWER_BYTES_MAX + 1):
                 if len(raw) > ANSWER_BYTES_MAX:
                     self._skip(raw)
-                else:
+                elif raw.endswith(b"\n") or not self._is_killed:
                     self._line(raw)
         finally:
             self._answers.put(None)

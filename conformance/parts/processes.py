@@ -262,18 +262,29 @@ class Process:
         return self.kill()
 
     def kill(self) -> int:
-        """SIGKILL to the process and its group, and waits until it is gone. Its exit code."""
+        """SIGKILL to the process and its group, and waits until it is gone. Its exit code. What lies in its pipes is
+        lost: who reads them calls `end`, reads on, and then `close_pipes`.
+        """
+        code = self.end()
+        self.close_pipes()
+        return code
+
+    def end(self) -> int:
+        """As `kill`, and what it had written can still be read."""
         if self._popen.returncode is None:
             self._kill_group()
             self._popen.wait()
             self._buried()
+        assert self._popen.returncode is not None
+        return self._popen.returncode
+
+    def close_pipes(self) -> None:
+        """Nobody reads or writes any more."""
         for pipe in (self._popen.stdin, self._popen.stdout):
             if pipe is not None:
                 # Closing flushes what the dead reader no longer wants.
                 with contextlib.suppress(BrokenPipeError):
                     pipe.close()
-        assert self._popen.returncode is not None
-        return self._popen.returncode
 
     def _kill_group(self) -> None:
         try:

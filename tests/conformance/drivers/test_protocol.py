@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +22,13 @@ from conformance.drivers.protocol import (
     read_said,
     schema_text,
 )
+from conformance.parts.processes import wait_until
 from specs.errors import TargetMisbehaved
 
 FILE = Path(specs.__file__).parent / "schemas" / "driver.v2.json"
 
+LINES = 800
+"""So many fit into a pipe."""
 MESSAGE = {
     "topic": "orders",
     "broker": "b0",
@@ -230,7 +234,9 @@ def test_a_driver_is_greeted_in_the_newest_version_that_it_speaks(
         running.stop()
 
 
-def driver(tmp_path: Path, program: str, seen: list[Any]) -> DriverProcess:
+def driver(
+    tmp_path: Path, program: str, seen: list[Any], on_event: Callable[[Any], Any] | None = None
+) -> DriverProcess:
     """A driver that is a few lines of Python; `line` is the request, `say` writes an answer."""
     script = tmp_path / "driver.py"
     head = "import json, sys\ndef say(**line):\n    print(json.dumps({'at_us': 1, **line}), flush=True)\n"
@@ -238,7 +244,8 @@ def driver(tmp_path: Path, program: str, seen: list[Any]) -> DriverProcess:
         "\n", "\n    "
     )
     script.write_text(head + body, encoding="utf-8")
-    return DriverProcess("a driver", [sys.executable, script], tmp_path / "driver.log", seen.append)
+    log = tmp_path / "driver.log"
+    return DriverProcess("a driver", [sys.executable, script], log, on_event or seen.append)
 
 
 def test_an_answer_a_refusal_and_an_event(tmp_path: Path) -> None:
@@ -264,6 +271,29 @@ def test_a_line_that_is_none_is_remembered(tmp_path: Path) -> None:
         running.hello()
         assert len(running.faults) == 1
         assert "hello?" in running.faults[0]
+
+
+def test_all_lines_that_a_killed_driver_had_ended_are_read(tmp_path: Path) -> None:
+    """Whoever takes them may be slower than the kill; what it had begun to write is no line, and no fault."""
+    program = (
+        f"for number in range({LINES}): say(event='sent', id=number + 1, outcome='ok')\n"
+        'sys.stdout.write(\'{"event": "sent", "id"\')\n'
+        "sys.stdout.flush()\n"
+        "open(sys.argv[0] + '.written', 'w').close()"
+    )
+    seen: list[Any] = []
+
+    def take(event: Any) -> None:
+        assert wait_until(lambda: not running.process.alive, deadline_s=30)
+        seen.append(event["id"])
+
+    with driver(tmp_path, program, [], take) as running:
+        running.send(1, topic="t", message="m1", body="m1", key="k")
+        written = tmp_path / "driver.py.written"
+        assert wait_until(written.exists, deadline_s=30)
+        running.kill()
+        assert seen == list(range(1, LINES + 1))
+        assert running.faults == []
 
 
 def test_a_driver_that_dies_is_said_to(tmp_path: Path) -> None:
