@@ -7,6 +7,7 @@ a drawing, the events, and how to see it again.
 from __future__ import annotations
 
 import textwrap
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -23,7 +24,7 @@ from specs.history.row import Row
 from specs.history.text import render_rows
 from specs.links import clause_page, link
 from specs.model.rules import RULES
-from specs.verdicts.verdict import OURS, ClauseVerdict, Ended, Further, RunVerdict
+from specs.verdicts.verdict import OURS, ClauseVerdict, Ended, Further, NotJudged, RunVerdict
 
 WORDS: dict[ClauseVerdict, str] = {
     ClauseVerdict.UPHELD: "upheld",
@@ -44,6 +45,15 @@ COLOURS: dict[ClauseVerdict, str] = {
     ClauseVerdict.ALLOWED: "cyan",
 }
 KNOWN_WORDS = {"seen": "known", "not_seen": "no longer", "not_told": "known", "expired": "expired"}
+NOT_JUDGED_WORDS: dict[NotJudged, str] = {
+    NotJudged.NOT_PROMISED: "not promised by {profile}",
+    NotJudged.PREMISE: "with a premise that such a run does not meet",
+    NotJudged.NO_SETTING: "resting on a setting that nobody has told",
+    NotJudged.OUT_OF_REACH: "out of reach of such a run",
+    NotJudged.OWN_CODE: "kept by our own code only",
+    NotJudged.NOT_RECORDED: "in need of rows that nobody tells",
+}
+"""Of how many clauses nothing came, why."""
 _RUN_COLOURS: dict[RunVerdict, str] = {
     RunVerdict.UPHELD: "bold green",
     RunVerdict.REFUTED: "bold red",
@@ -97,6 +107,26 @@ def set_aside(verdict: VerdictView, width: int) -> list[Text]:
             Text(f"{word if n == 0 else '':<14} {line}", style="dim") for n, line in enumerate(told)
         ]
     return lines
+
+
+def not_judged_lines(verdict: VerdictView, width: int) -> list[Text]:
+    """Of how many clauses nothing came, for each reason: the numbers of the closing sentence, taken apart."""
+    why = Counter(clause.not_judged for clause in verdict.clauses)
+    told = [
+        f"{why[each]} {words.format(profile=verdict.profile)}"
+        for each, words in NOT_JUDGED_WORDS.items()
+        if why[each]
+    ]
+    idle = sum(
+        clause.verdict is ClauseVerdict.NOT_EXERCISED and not clause.opportunities
+        for clause in verdict.clauses
+    )
+    told += [f"{idle} never at stake"] if idle else []
+    lines = textwrap.wrap("; ".join(told), width - 15, break_on_hyphens=False)
+    return [
+        Text(f"{'not judged' if n == 0 else '':<14} {line}", style="dim")
+        for n, line in enumerate(lines)
+    ]
 
 
 def parties_line(verdict: VerdictView) -> Text:
@@ -253,6 +283,7 @@ def report(
     parts += [line for line in known_lines(verdict) if whole or line.style != "dim"]
     if whole:
         parts += [*coverage_lines(verdict), *search_lines(verdict)]
+        parts += not_judged_lines(verdict, width)
     parts.append(closing_line(verdict))
     return Group(*parts)
 

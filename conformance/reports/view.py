@@ -30,6 +30,7 @@ from specs.verdicts.verdict import (
     Coverage,
     Ended,
     Further,
+    NotJudged,
     RunVerdict,
     Search,
     Verdict,
@@ -59,6 +60,7 @@ class ClauseView:
     findings: tuple[
         str, ...
     ] = ()  # public names of what was found; a verdict of an older version names none
+    not_judged: NotJudged | None = None  # an older verdict does not say it
 
     @property
     def family(self) -> str:
@@ -302,6 +304,7 @@ def _clause(data: Mapping[str, Any]) -> ClauseView:
         explanation=data.get("explanation", ""),
         reason=data.get("reason", ""),
         findings=tuple(data.get("findings", ())),
+        not_judged=NotJudged(data["not_judged"]) if "not_judged" in data else None,
     )
 
 

@@ -115,10 +115,14 @@ class Clause(Promise):
         told = (premise.told_by for premise in self.premise)
         return self.kinds.difference(self.needs, self.named_by).union(self.excused_by, *told)
 
+    def untold(self, info: RunInfo) -> tuple[str, ...]:
+        """What it rests on of the system's settings, and that nobody has told."""
+        asked = self.settings.union(*(premise.settings for premise in self.premise))
+        return tuple(sorted(asked & info.config.untold))
+
     def unmet(self, info: RunInfo) -> Premise | None:
         """As any promise's; and nothing of what it rests on is guessed that another system was not seen to be told."""
-        asked = self.settings.union(*(premise.settings for premise in self.premise))
-        untold = sorted(asked & info.config.untold)
+        untold = self.untold(info)
         if untold:
             known = f"{info.config.system}'s {', '.join(untold)} told"
             return Premise(known, "what the system was told is known (run.json, config)")

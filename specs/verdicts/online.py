@@ -20,7 +20,7 @@ from specs.history.runinfo import RunInfo
 from specs.model.rules import RULES, WireRule
 from specs.profiles import WIRE_ANSWERS, Profile
 from specs.reading import an_object, document_schema, read, told, version_of
-from specs.verdicts.verdict import ClauseVerdict, Judged
+from specs.verdicts.verdict import ClauseVerdict, Judged, NotJudged
 
 ONLINE_SCHEMA = "inorder/online/v1"
 ONLINE_FILE = "online.json"
@@ -118,6 +118,7 @@ class OnlineFindings:
             violations=tally.violations,
             explanation=tally.explanation,
             reason=reason,
+            not_judged=NotJudged.NOT_PROMISED if verdict is ClauseVerdict.NOT_CLAIMED else None,
         )
 
     def _not_asked(self, rule: WireRule, profile: Profile) -> str:

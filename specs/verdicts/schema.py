@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from specs.history.columns import COLUMNS
-from specs.verdicts.verdict import VERDICT_SCHEMA, ClauseVerdict, Ended, RunVerdict
+from specs.verdicts.verdict import VERDICT_SCHEMA, ClauseVerdict, Ended, NotJudged, RunVerdict
 from specs.vocabulary import Kind, Level, Outcome, Party
 
 _TEXT = {"type": "string"}
@@ -54,7 +54,12 @@ def verdict_schema() -> dict[str, Any]:
             "witness": {"type": "array", "items": {"$ref": "#/$defs/row"}, "maxItems": 10},
             "explanation": _TEXT,
             "reason": _TEXT,
-        }
+            "not_judged": {
+                "enum": [word.value for word in NotJudged],
+                "description": "Why nothing came of it; only where that is so.",
+            },
+        },
+        ("not_judged",),
     )
     further = _object({"runs": _COUNT, "most": _COUNT, "sought": _TEXTS})
     growth = {

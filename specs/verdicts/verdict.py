@@ -18,7 +18,7 @@ from specs.errors import EXIT_INCONCLUSIVE, EXIT_REFUTED, EXIT_SUITE, EXIT_UPHEL
 from specs.fingerprint import of_this_tool
 from specs.history.row import Row
 from specs.history.runinfo import RunInfo
-from specs.profiles import Profile
+from specs.profiles import Claim, Profile
 from specs.verdicts.tally import Check, Examination, FaultTold, Tally
 from specs.vocabulary import Party
 
@@ -39,6 +39,28 @@ class ClauseVerdict(StrEnum):
     NOT_RECORDED = "not_recorded"
     NOT_CLAIMED = "not_claimed"
     ALLOWED = "allowed"
+
+
+class NotJudged(StrEnum):
+    """Why nothing came of a clause. The first five are ways of being not claimed.
+
+    own_code: those who are to keep it are ours, on a system that is not. no_setting: it rests on a number of the
+    system's configuration that nobody has told. not_recorded: nobody tells the rows that it needs.
+    """
+
+    NOT_PROMISED = "not_promised"
+    PREMISE = "premise"
+    NO_SETTING = "no_setting"
+    OUT_OF_REACH = "out_of_reach"
+    OWN_CODE = "own_code"
+    NOT_RECORDED = "not_recorded"
+
+
+NOT_JUDGED = {
+    why: ClauseVerdict.NOT_RECORDED if why is NotJudged.NOT_RECORDED else ClauseVerdict.NOT_CLAIMED
+    for why in NotJudged
+}
+"""What a clause then comes to."""
 
 
 class RunVerdict(StrEnum):
@@ -76,6 +98,7 @@ class Judged:
     findings: tuple[
         str, ...
     ] = ()  # the public names of what was found and counts; the witness shows the first
+    not_judged: NotJudged | None = None
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -92,6 +115,7 @@ class Judged:
             "witness": [row_to_json(row) for row in self.witness],
             "explanation": self.explanation,
             "reason": self.reason,
+            **({} if self.not_judged is None else {"not_judged": self.not_judged.value}),
         }
 
 
@@ -290,25 +314,16 @@ def judge_clause(
     allowed = (claim.findings or tuple(tally.found)) if claim.status == "allowed" else ()
     left = tally.total(without=allowed)
     reason = ""
-    if claim.status == "not_applicable":
-        verdict, reason = ClauseVerdict.NOT_CLAIMED, claim.reason
-    elif (
-        tally == Tally() and (premise := clause.unmet(info)) is not None
-    ):  # of many runs some may have met it
-        verdict, reason = ClauseVerdict.NOT_CLAIMED, f"its premise is not met: {premise.name}"
-    elif (
-        out_of_reach is not None
-        and not (tally.violations or tally.possible)
-        and tally.opportunities < floor
-    ):
-        verdict, reason = ClauseVerdict.NOT_CLAIMED, out_of_reach
-    elif not ours_too and is_own_code_on_foreign_target(names, info):
-        verdict, reason = ClauseVerdict.NOT_CLAIMED, "its only party is our own code"
-    elif tally.missing:
-        verdict, reason = (
-            ClauseVerdict.NOT_RECORDED,
-            f"the history does not tell {_kinds(tally.missing)}",
-        )
+    seldom = tally.opportunities < floor and not (tally.violations or tally.possible)
+    aside = (
+        _not_promised(clause, tally, info, claim)
+        or ((NotJudged.OUT_OF_REACH, out_of_reach) if seldom and out_of_reach else None)
+        or (None if ours_too else _own_code(names, info))
+        or _not_recorded(tally)
+    )
+    if aside:
+        not_judged, reason = aside
+        verdict = NOT_JUDGED[not_judged]
     elif left.violations:
         verdict = ClauseVerdict.REFUTED
         reason = f"{ASSUMING} {_kinds(tally.assumed)}" if tally.assumed else ""
@@ -336,7 +351,36 @@ def judge_clause(
         explanation=left.explanation,
         reason=reason,
         findings=tally.names(without=allowed),
+        not_judged=aside[0] if aside else None,
     )
+
+
+_Aside = tuple[NotJudged, str]
+"""Why nothing came of a clause, and that in words."""
+
+
+def _not_promised(clause: Clause, tally: Tally, info: RunInfo, claim: Claim) -> _Aside | None:
+    """Neither the profile nor the clause itself promises it of such a run."""
+    if claim.status == "not_applicable":
+        return NotJudged.NOT_PROMISED, claim.reason
+    premise = clause.unmet(info) if tally == Tally() else None  # of many runs some may have met it
+    if premise is None:
+        return None
+    untold = clause.untold(info)
+    why = NotJudged.NO_SETTING if untold else NotJudged.PREMISE
+    return why, f"its premise is not met: {premise.name}"
+
+
+def _own_code(names: Sequence[str], info: RunInfo) -> _Aside | None:
+    if not is_own_code_on_foreign_target(names, info):
+        return None
+    return NotJudged.OWN_CODE, "its only party is our own code"
+
+
+def _not_recorded(tally: Tally) -> _Aside | None:
+    if not tally.missing:
+        return None
+    return NotJudged.NOT_RECORDED, f"the history does not tell {_kinds(tally.missing)}"
 
 
 def _kinds(kinds: Sequence[str]) -> str:

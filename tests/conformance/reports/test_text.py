@@ -77,6 +77,16 @@ def test_the_closing_sentence_counts_what_is_not_recorded(assuming: VerdictView)
     )
 
 
+def test_the_numbers_of_the_closing_sentence_are_taken_apart(assuming: VerdictView) -> None:
+    """What the product does not promise is not what a driver can't tell; each has its number, before that sentence."""
+    *_, told, closing = text.render(text.report(assuming, width=160), width=160).splitlines()
+    assert closing == text.closing(assuming)
+    assert told == (
+        "not judged     1 with a premise that such a run does not meet; 18 in need of rows that nobody tells; "
+        "1 never at stake"
+    )
+
+
 def test_an_allowed_clause_shows_its_reason_and_no_story(allowed: VerdictView) -> None:
     """The profile knows the deviation: it is in the table, and nothing is red."""
     printed = text.render(text.report(allowed, width=200), width=200)

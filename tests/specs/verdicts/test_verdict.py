@@ -11,12 +11,14 @@ from specs.clauses.catalogue import get, select
 from specs.clauses.clause import Clause
 from specs.history.runinfo import RunInfo, declared
 from specs.history.text import parse_history
+from specs.plan.config import Config, config_of
 from specs.profiles import Claim, Profile, Status, load
 from specs.verdicts.examine import examine, find_violations, witness
 from specs.verdicts.tally import Examination, Found, RunFacts, Tally, merged
 from specs.verdicts.verdict import (
     ClauseVerdict,
     Judged,
+    NotJudged,
     RunVerdict,
     Verdict,
     conclude,
@@ -364,6 +366,30 @@ def test_our_own_clients_on_a_foreign_broker_when_that_is_the_question() -> None
     usually = judge_clause(CALLS, tally, info, load("reference"), 1)
     asked = judge_clause(CALLS, tally, info, load("reference"), 1, ours_too=True)
     assert (usually.verdict, asked.verdict) == (ClauseVerdict.NOT_CLAIMED, ClauseVerdict.UPHELD)
+
+
+def test_why_nothing_came_of_a_clause_is_a_word_of_its_own() -> None:
+    """Six reasons, of which five are called not claimed: a reader of the numbers has to tell them apart."""
+    orderly, broadcast = RunInfo("r"), RunInfo("r", config=Config(message_model="broadcasting"))
+    foreign = RunInfo("r", config=config_of({"system": "mine", "mode": "orderly"}))
+    told_by_nobody, claims = Tally(missing=("lock",)), profile(LSE_1="claimed", ORD_11="claimed")
+
+    def why(
+        clause: Clause, tally: Tally, info: RunInfo, lack: str | None = None
+    ) -> NotJudged | None:
+        judged = judge_clause(clause, tally, info, claims, 1, lack)
+        assert judged.to_json().get("not_judged") == judged.not_judged
+        return judged.not_judged
+
+    assert why(get("ORD-2"), Tally(), orderly) is NotJudged.NOT_PROMISED
+    assert why(get("ORD-11"), Tally(), broadcast) is NotJudged.PREMISE
+    assert why(LOCKS, Tally(), foreign) is NotJudged.NO_SETTING
+    assert why(LOCKS, Tally(), orderly, "such a run lacks it") is NotJudged.OUT_OF_REACH
+    assert why(LOCKS, told_by_nobody, orderly) is NotJudged.NOT_RECORDED
+    assert why(LOCKS, told(opportunities=1), orderly) is None
+    assert why(LOCKS, Tally(), orderly) is None  # never at stake
+    on_foreign = replace(INFO, parties={**OURS, "client": "Apache Java client 5.4.0"})
+    assert why(LOCKS, told(opportunities=1), on_foreign) is NotJudged.OWN_CODE
 
 
 def test_a_finding_whose_name_rests_on_other_rows_is_told_as_well() -> None:
