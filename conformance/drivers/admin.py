@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from conformance.drivers.process import DriverProcess, Event
+from conformance.drivers.recording import DriverRecorder
 from conformance.drivers.target import DriverTarget, columns_of
 from conformance.targets.base import Run
 from specs.errors import UsageError
@@ -29,6 +30,7 @@ class AdminTarget(DriverTarget):
         super().__init__()
         self._admin: DriverProcess | None = None
         self._read: dict[str, list[Mapping[str, Any]]] = {}
+        self._queues: set[Queue] = set()
 
     @abstractmethod
     def spawn_driver(
@@ -56,6 +58,7 @@ class AdminTarget(DriverTarget):
     async def prepare(self, run: Run) -> None:
         await super().prepare(run)
         self._read = {}
+        self._queues = {queue for queue, dead in self.queues(run) if dead is None}
         await asyncio.to_thread(self._prepare, run)
 
     def _prepare(self, run: Run) -> None:
@@ -67,6 +70,25 @@ class AdminTarget(DriverTarget):
         topology = run.plan.topology
         topics = [{"name": topic.name, "queues": topic.queues} for topic in topology.topics]
         self.ask(self._admin, "prepare", topics=topics, groups=list(topology.groups))
+
+    def takes(self, recorder: DriverRecorder, event: Event) -> None:
+        """Nobody reads a queue that `prepare` did not name: of what lies there nothing could be judged."""
+        for told in event.get("messages", (event,)):
+            self._look_at(told, event["event"])
+        super().takes(recorder, event)
+
+    def _look_at(self, told: Mapping[str, Any], where: str) -> None:
+        """A message, or an event about a queue or without one. A send names its topic in the request alone."""
+        if not told.get("broker"):
+            return
+        topics = [told["topic"]] if "topic" in told else {queue.topic for queue in self._queues}
+        place = told["broker"], told["queue_id"]
+        if not any(Queue(topic, *place) in self._queues for topic in topics):
+            there = sorted({f"{queue.broker}/{queue.queue_id}" for queue in self._queues})
+            self.refused(
+                f"{where} names the queue {'/'.join(map(str, (*topics, *place)))}, which prepare did not ask for, so "
+                f"that nobody would read it and nothing of it be judged; the queues of this run are {', '.join(there)}"
+            )
 
     async def read(self, queue: Queue) -> Sequence[Mapping[str, Any]]:
         if queue.topic not in self._read:
@@ -80,7 +102,10 @@ class AdminTarget(DriverTarget):
     def _read_topic(self, topic: str) -> list[Mapping[str, Any]]:
         more = {"group": "inorder-drain", "client": ADMIN, "namesrv": ""}
         answer = self.ask(self.admin, "read", topic=topic, **more)
-        return list(answer.get("messages", ()))
+        found = list(answer.get("messages", ()))
+        for message in found:
+            self._look_at(message, "the answer to read")
+        return found
 
     async def progress(self, group: str, queue: Queue) -> int | None:
         """What the store says that a group has reached in a queue; None for nothing. The admin is in no group."""
@@ -99,6 +124,7 @@ class AdminTarget(DriverTarget):
             self._admin.kill()
             self._admin = None
         self.refuse_faults()
+        self.check()
 
 
 def ignore(_: Event) -> None:

@@ -16,6 +16,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -74,6 +75,7 @@ class DriverTarget(Target):
         self._one_at_a_time = threading.Lock()
         self.faults: list[str] = []
         """What a driver wrote that is no line of the protocol."""
+        self._refused: list[str] = []
         self.exit_codes: list[int] = []
         """Of the drivers that were stopped in good order."""
 
@@ -115,7 +117,7 @@ class DriverTarget(Target):
     async def prepare(self, run: Run) -> None:
         self._run, self._clients, self._lives, self._paused = run, {}, {}, set()
         self._announced, self._recorders, self.faults, self._verbs = set(), {}, [], {}
-        self.exit_codes = []
+        self.exit_codes, self._refused = [], []
 
     async def start(self, party: str) -> None:
         plan = next((client for client in self.run.plan.clients if client.id == party), None)
@@ -183,9 +185,26 @@ class DriverTarget(Target):
 
     def on_hosted_event(self, event: Event) -> None:
         """An event of a process that hosts everybody: it names its client."""
-        recorder = self._recorders.get(event.get("client", ""))
+        client = event.get("client", "")
+        recorder = self._recorders.get(client)
         if recorder is not None:
-            recorder.on_event(event)
+            self.takes(recorder, event)
+        elif client not in {each.id for each in self.run.plan.clients}:
+            self.refused(f"{event['event']} names the client {client!r}, whom nobody has started")
+
+    def takes(self, recorder: DriverRecorder, event: Event) -> None:
+        """An event of a client's driver, in the reader's thread."""
+        recorder.on_event(event)
+
+    def refused(self, why: str) -> None:
+        """A driver told what can't be judged: the run ends by it, soon."""
+        self._refused.append(why)
+
+    def check(self) -> None:
+        if self._refused:
+            raise TargetMisbehaved(
+                f"a driver of {self.name} tells what it must not: {self._refused[0]}"
+            )
 
     def _start(self, plan: ClientPlan) -> None:
         run, name = self.run, plan.id
@@ -202,7 +221,7 @@ class DriverTarget(Target):
             handed_out=self.handed_out,
         )
         self._recorders[name] = recorder
-        driver = self._host or self.spawn(name, run, recorder.on_event)
+        driver = self._host or self.spawn(name, run, partial(self.takes, recorder))
         self._clients[name] = _Client(plan, driver, recorder)
         if driver is not self._host:
             self.hello(driver)

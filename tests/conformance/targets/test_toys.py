@@ -21,9 +21,11 @@ import pytest
 from click.testing import CliRunner
 
 from conformance.cli.main import root
+from conformance.drivers.plans import FAST
 from conformance.parts.places import CHECKOUT
 from conformance.run import run
 from conformance.targets.base import find
+from specs.errors import TargetMisbehaved
 from specs.plan.plan import Action, ClientPlan, Plan, TopicPlan, Topology
 from specs.vocabulary import Kind
 
@@ -152,6 +154,46 @@ def test_a_driver_is_tried_before_anything_is_judged_by_it(
     done = inorder(path, "smoke", "--target", f"exec:{sys.executable} {wrong}")
     assert done.returncode == 70
     assert "WRONG" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "told"),
+    [
+        ('range(topic["queues"])', 'range(7, topic["queues"] + 7)', "added names the queue orders/b0/7"),
+        ('"broker": "b0"', '"broker": "mine"', "added names the queue orders/mine/0"),
+        ('"queue_id": place[1], "queue_offset": n', '"queue_id": 7, "queue_offset": n',
+         "the answer to read names the queue orders/b0/7"),
+        ('told = {**message, **at,', 'told = {**message, **at, "topic": "mine",',
+         "delivered names the queue mine/b0/0"),
+        ('"client": client,', '"client": "somebody",', "names the client 'somebody'"),
+    ],
+    ids=["a queue too many", "another broker", "read elsewhere", "another topic", "nobody's client"],
+)  # fmt: skip
+def test_nothing_that_a_driver_tells_is_left_out_in_silence(
+    tmp_path: Path, right: str, wrong: str, told: str
+) -> None:
+    """Nobody reads a queue that was not asked for, and of a client whom nobody started nothing is recorded."""
+    text = (TOYS / "hosted.py").read_text()
+    assert right in text
+    (tmp_path / "hosted.py").write_text(text.replace(right, wrong))
+    target = find(f"exec:{sys.executable} {tmp_path / 'hosted.py'}")
+    plan = Plan(
+        topology=Topology(topics=(TopicPlan("orders", 1),), groups=("billing",)),
+        config=replace(FAST, max_reconsume_times=-1, suspend_ms=20),
+        clients=(
+            ClientPlan("shop", "producer"),
+            ClientPlan("alice", "consumer", "billing", ("orders",)),
+        ),
+        actions=(
+            Action(0, "start", {"client": "shop"}),
+            Action(0, "start", {"client": "alice"}),
+            Action(1, "send", {"client": "shop", "topic": "orders", "key": "k", "count": 1}),
+        ),
+        until_ms=200,
+    )
+    (tmp_path / "run").mkdir()
+    with pytest.raises(TargetMisbehaved, match=told):
+        run(plan, target, tmp_path / "run")
 
 
 @pytest.mark.long
