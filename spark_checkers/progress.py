@@ -148,6 +148,7 @@ class Progress(Machine):
         "unknown",
         "untold",
         "was_reset",
+        "worked",
     )
 
     def __init__(self, lane: LaneItems, findings: Findings) -> None:
@@ -164,6 +165,9 @@ class Progress(Machine):
         self.unknown: set[int] = (
             set()
         )  # of the unfinished: what may have been given up without a word
+        self.worked: set[int] = (
+            set()
+        )  # of them: whose last call ended well, after its lane was dropped
         self.claims: list[Claim] = []
         self.shared = False  # does another group read the queue?
         self.seen_at = NEVER
@@ -250,6 +254,7 @@ class Progress(Machine):
         if op.offset in self.finished:
             return
         self.unknown.discard(op.offset)
+        self.worked.discard(op.offset)
         before = self.unfinished.get(op.offset, ())
         self.unfinished[op.offset] = [
             *(each for each in before if each.incarnation != op.incarnation),
@@ -260,6 +265,7 @@ class Progress(Machine):
         self.was_reset = True
         self.unfinished.clear()
         self.unknown.clear()
+        self.worked.clear()
         for each in self.incarnations.values():
             each.void = True
             each.start = each.start_row = each.lowest = None
@@ -291,6 +297,8 @@ class Progress(Machine):
         if op.offset in self.unfinished and self.may_be_given_up(op):
             self.unknown.add(op.offset)
         if mine.dropped is not None:
+            if acknowledges(op) and op.offset in self.unfinished:
+                self.worked.add(op.offset)
             return
         if op.offset in self.unfinished and self.used_up(op):
             if op.manual:

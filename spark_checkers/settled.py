@@ -134,12 +134,16 @@ class Settled(Progress):
         if not self.is_at_stake(last) or (self.running and not self.has_died(last)):
             return
         self.stakes += 1
-        if self.owing < 0 and offset not in self.finished:
+        if self.owing < 0 and not self.is_done(offset):
             self.owing = place
 
     def counts_from(self, last: Incarnation) -> int:
         """The first offset whose message the group has to finish."""
         return last.start or 0
+
+    def is_done(self, offset: int) -> bool:
+        """Does the group owe nothing of the message any more?"""
+        return offset in self.finished
 
     def taken_over(self, last: Incarnation, add: Op) -> None:
         """The lane is added anew, after this incarnation of it."""

@@ -90,6 +90,7 @@ class GroupProgress:
         "unknown",
         "was_added",
         "was_reset",
+        "worked",
     )
 
     def __init__(self, queue: QueueProgress) -> None:
@@ -103,6 +104,9 @@ class GroupProgress:
         self.was_added = False  # has anybody ever begun to work on the lane?
         self.letters = UntoldLetters(queue.context)
         self.unknown: set[int] = set()  # of the unfinished: what may have been given up unseen
+        self.worked: set[int] = (
+            set()
+        )  # of them: whose last call ended well, after its lane was dropped
 
     def incarnation(self, name: str) -> Incarnation:
         found = self.incarnations.get(name)
@@ -131,6 +135,7 @@ class GroupProgress:
         self.was_reset = True
         self.unfinished.clear()
         self.unknown.clear()
+        self.worked.clear()
         for each in self.incarnations.values():
             each.void = True
             each.start = each.start_row = each.lowest = None
@@ -151,6 +156,7 @@ class GroupProgress:
         if offset in self.finished:
             return
         self.unknown.discard(offset)
+        self.worked.discard(offset)
         rows = self.unfinished.get(offset)
         if rows is None:
             self.unfinished[offset] = [row]
@@ -169,6 +175,8 @@ class GroupProgress:
         if may_take and not is_manual(row):
             self.unknown.add(offset)
         if mine.dropped is not None:
+            if acknowledges(row) and offset in self.unfinished:
+                self.worked.add(offset)
             return
         if may_take:
             self._may_take(mine, row, offset)
@@ -229,6 +237,7 @@ class GroupProgress:
         self.finished.add(offset)
         self.unfinished.pop(offset, None)
         self.unknown.discard(offset)
+        self.worked.discard(offset)
         self.queue.finished(offset)
 
     # ------------------------------------------------------------ questions

@@ -117,12 +117,16 @@ class SettledJudge(Judge):
             if progress.may_be_given_up(offset):
                 continue
             self.opportunities += 1
-            if group.owed is None and offset not in progress.finished:
+            if group.owed is None and not self.is_done(progress, offset):
                 group.owed = row
 
     def counts_from(self, progress: GroupProgress, last: Incarnation) -> int:
         """The first offset whose message the group has to finish."""
         return last.start or 0
+
+    def is_done(self, progress: GroupProgress, offset: int) -> bool:
+        """Does the group owe nothing of the message any more?"""
+        return offset in progress.finished
 
     def taken_over(self, last: Incarnation, worked_us: int, add: Row) -> Iterable[Finding]:
         """The lane is added anew, after this incarnation of it. worked_us: when its last call had ended."""

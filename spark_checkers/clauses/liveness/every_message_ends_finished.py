@@ -19,6 +19,9 @@ class Lane(Settled):
     def is_at_stake(self, last: Incarnation) -> bool:
         return self.lives(last)
 
+    def is_done(self, offset: int) -> bool:
+        return offset in self.finished or offset in self.worked
+
     def counts_from(self, last: Incarnation) -> int:
         return min(last.start or 0, self._first(last).start or 0)
 

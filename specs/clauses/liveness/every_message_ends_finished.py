@@ -4,7 +4,9 @@ Judged at a settled drain, of lanes that somebody has: the last incarnation was 
 crash. Each message that the drain finds at or after that incarnation's start has been finished by somebody of the
 group, or given up. Where everybody is recorded, and the group consumes from the first message on, the messages count
 from the lowest start that any incarnation of the lane had: what lies between and nobody finished was skipped for ever.
-What *settled* means, and what else is left out, is said in `specs.clauses.settled`. Nothing is said about how long it
+A message whose last call ended well although its lane had been dropped meanwhile was worked on to its end, whatever
+became of the result: that a client lets go of a lane in the midst of a call, or commits what it did on it, is for other
+clauses. What *settled* means, and what else is left out, is said in `specs.clauses.settled`. Nothing is said about how long it
 took.
 """
 
@@ -60,6 +62,9 @@ class QueueJudge(SettledJudge):
 
     def is_at_stake(self, group: str, last: Incarnation, handed_over: bool) -> bool:
         return self.lives(last)
+
+    def is_done(self, progress: GroupProgress, offset: int) -> bool:
+        return offset in progress.finished or offset in progress.worked
 
     def counts_from(self, progress: GroupProgress, last: Incarnation) -> int:
         first = self._first(progress, last)
