@@ -119,12 +119,12 @@ def run_scenario(
         raise UsageError(
             f"scenario {scenario.name} needs a target that can {missing[0].value}; {target.name} can't"
         )
+    config = target.config_for(profile)
     replace_run_folder(out)
     if target.clock is ClockKind.VIRTUAL:
         return _simulated(scenario, target, profile, seed, out)
     prefix = fresh_names(seed, 0)
     gives_up = Ability.GIVE_UP in target.abilities
-    config = target.config
     if target.takes_config:
         config = Config.from_json({**config.to_json(), **scenario.config})
     plan = plan_of(scenario, config, seed, prefix, gives_up=gives_up)

@@ -27,6 +27,7 @@ from specs.clauses.premises import SETTLED
 from specs.history.runinfo import RunInfo
 from specs.history.store import History, write_history
 from specs.plan.ability import Ability
+from specs.plan.config import Config
 from specs.plan.plan import Plan
 from specs.profiles import Profile
 from specs.verdicts.engine import examined, of_a_search
@@ -74,6 +75,7 @@ def conform_rounds(
     first round was done.
     """
     stop = Stop() if stop is None else stop
+    config = target.config_for(profile)
     replace_run_folder(out)
     draw = Random(seed)
     done: list[Round] = []
@@ -83,7 +85,8 @@ def conform_rounds(
             number = len(done) + 1
             say(f"round {number}{'' if rounds is None else f' of {rounds}'} on {target.name}")
             names = fresh_names(seed, number)
-            plan = plan_for(target, names, seed, draw, plain=number == 1, changes=changes)
+            plain = number == 1
+            plan = plan_for(target, names, seed, draw, plain=plain, changes=changes, config=config)
             info = {"profile": profile.name, "run": f"{_word(target.name)}-{seed}-{number}"}
             folder = out / "rounds" / f"{number}"
             folder.mkdir(parents=True)
@@ -117,16 +120,17 @@ def plan_for(
     plain: bool,
     changes: int = CHANGES,
     messages: int = MESSAGES,
+    config: Config | None = None,
 ) -> Plan:
     """A drawn plan of what the target can do (`conformance.drivers.plans`).
 
-    names: what everything in it begins with.
+    names: what everything in it begins with. config: what it is drawn from, if not the target's own.
     """
     own = target.own_plan(names, seed, draw)
     if own is not None:
         return own
     return drawn_plan(
-        target.config,
+        target.config if config is None else config,
         names,
         seed,
         draw,

@@ -156,6 +156,8 @@ def prepare(
     chosen = load_profile(profile or system.profile)
     if baseline is not None:
         chosen = baseline.under(chosen)
+    if not system.any_way:
+        system.config_for(chosen)
     return Conformance(target, chosen, system, baseline)
 
 

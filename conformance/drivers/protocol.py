@@ -66,7 +66,7 @@ from typing import Any, ClassVar, TypeVar
 
 from specs.errors import InorderError
 from specs.faults import crash
-from specs.plan.config import Config
+from specs.plan.config import MODES, Config
 from specs.plan.plan import ListenerRule
 from specs.reading import DRAFT, an_object, near, read, schema_of, told
 
@@ -334,6 +334,10 @@ class Answer(Line, ok=True):
     broker: str = field(default="", metadata=told("Who implements the queues, with a version."))
     hosts: bool = field(default=False, metadata=told("This one process is all clients."))
     verbs: tuple[str, ...] = field(default=(), metadata=told("The optional verbs that it knows."))
+    modes: tuple[str, ...] = field(
+        default=MODES[:1],
+        metadata=told("How its groups can be told to consume.", choices=MODES),
+    )
     lease_ms: int = field(
         default=0, metadata=told("How long a lease certainly lasts; 0: nobody knows.", least=0)
     )

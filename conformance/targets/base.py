@@ -15,7 +15,7 @@ import difflib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -30,7 +30,7 @@ from specs.history.clock import RecorderClock
 from specs.history.journal import Journal
 from specs.history.row import Row
 from specs.plan.ability import Ability
-from specs.plan.config import Config
+from specs.plan.config import MESSAGE_MODELS, MODES, Config
 from specs.plan.listener import Listener
 from specs.plan.messages import Numbering
 from specs.plan.plan import Action, ClientPlan, Plan
@@ -189,7 +189,8 @@ class Target(ABC):
     so that nothing comes after what was found; otherwise they are stopped in good order before. remembers: its queues
     may hold what earlier runs left. sleeps: its brokers promise something of a consumer that stands still for too long
     and goes on, so that drawn plans have one. lease_known: `config` holds the lease time that its brokers really have,
-    not one that is taken for it.
+    not one that is taken for it. modes: how its groups can be told to consume, the first one where nobody says.
+    any_way: its search works in whatever way a profile says.
 
     `JOIN`, `LEAVE`, `CRASH` and `READ` are written by who makes the run, unless the target says that it does.
     """
@@ -206,7 +207,23 @@ class Target(ABC):
     reads_at_work: bool = False
     remembers: bool = False
     sleeps: bool = False
+    modes: tuple[str, ...] = MODES[:1]
+    any_way: ClassVar[bool] = False
     lease_known: bool = True
+
+    def config_for(self, profile: Profile) -> Config:
+        """Its configuration in the way in which the groups consume that the profile speaks about.
+
+        Raises UsageError where they can't: what they did would be judged by promises of another way.
+        """
+        config = replace(self.config, mode=profile.mode, message_model=profile.message_model)
+        if profile.mode not in self.modes or config.message_model != self.config.message_model:
+            raise UsageError(
+                f"the profile {profile.name} speaks of groups that consume {_way(config)}, and those of {self.name} "
+                f"consume {_way(replace(self.config, mode=self.modes[0]))}: name another --profile (a driver's hello "
+                "says by `modes` what its queue can)"
+            )
+        return config
 
     def own_plan(self, prefix: str, seed: int, draw: Random) -> Plan | None:
         """A plan that is drawn for this target alone; None for one that is drawn for all (`conformance.rounds`).
@@ -357,6 +374,11 @@ def find(text: str) -> Target:
                 )
             return made
     raise UsageError(f"there is no target {name!r}; {known_names(name, names())}")
+
+
+def _way(config: Config) -> str:
+    alike = config.message_model == MESSAGE_MODELS[0]
+    return config.mode if alike else f"{config.mode}, {config.message_model}"
 
 
 def known_names(asked: str, known: tuple[str, ...]) -> str:

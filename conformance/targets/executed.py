@@ -25,7 +25,8 @@ from specs.plan.ability import Ability
 from specs.plan.config import OF_BROKERS, Config, without_the_brokers
 from specs.plan.plan import Plan
 
-PROFILE = "ordered-queue"
+PROFILES = {"orderly": "ordered-queue", "key_ordered": "key-ordered-queue"}
+"""What is promised, by how its groups consume, where nobody names another profile."""
 NEEDED = ("prepare", "read")
 
 
@@ -33,7 +34,7 @@ class ExecutedTarget(AdminTarget):
     """argv: the driver's command. said: its answer to hello."""
 
     config = STEADY
-    profile = PROFILE
+    profile = PROFILES["orderly"]
     reads_at_work = True
 
     def __init__(self, command: str, argv: Sequence[str], said: Mapping[str, Any]) -> None:
@@ -44,6 +45,10 @@ class ExecutedTarget(AdminTarget):
         broker = said.get("broker", client)
         self.parties = {"broker": broker, "client": client, "producer": client}
         self.hosts = bool(said.get("hosts"))
+        if said.get("modes"):
+            self.modes = tuple(said["modes"])
+        self.profile = PROFILES.get(self.modes[0], self.profile)
+        self.config = replace(self.config, mode=self.modes[0])
         self._lease_ms = int(said.get("lease_ms", 0))
         verbs = set(said.get("verbs", ()))
         self.abilities = frozenset({Ability.READ})

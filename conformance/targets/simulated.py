@@ -45,6 +45,7 @@ class SimulatedTarget(Target):
     clock = ClockKind.VIRTUAL
     abilities = frozenset(Ability) - {Ability.WIRE, Ability.PROGRESS}
     profile = PROFILE
+    any_way = True
     records = RECORDED
     config = Config()
 

@@ -56,6 +56,8 @@ class WireTarget(Target):
     brokers whose power can be cut, how they sync what they acknowledge (`flush`) where a plan does not say it.
     """
 
+    any_way = True
+
     name: str
     parties: Mapping[str, str]
     profile: str

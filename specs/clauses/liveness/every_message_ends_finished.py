@@ -6,8 +6,8 @@ group, or given up. Where everybody is recorded, and the group consumes from the
 from the lowest start that any incarnation of the lane had: what lies between and nobody finished was skipped for ever.
 A message whose last call ended well although its lane had been dropped meanwhile was worked on to its end, whatever
 became of the result: that a client lets go of a lane in the midst of a call, or commits what it did on it, is for other
-clauses. What *settled* means, and what else is left out, is said in `specs.clauses.settled`. Nothing is said about how long it
-took.
+clauses. What *settled* means, and what else is left out, is said in `specs.clauses.settled`. Nothing is said about how
+long it took.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from dataclasses import dataclass
 from specs.clauses.judging import Finding
 from specs.clauses.premises import (
     AUTO_MODE,
+    IN_PLACE,
     NO_FILTER,
     NO_RESET,
     NOTHING_TAKEN_BACK,
-    ORDERLY,
     SETTLED,
 )
 from specs.clauses.progress import GroupProgress, Incarnation, start_of
@@ -35,7 +35,7 @@ TITLE = "every message ends finished"
 STATEMENT = "When faults are healed, every message of a lane that somebody has ends finished."
 PARTY = Party.PAIR
 KEY = Key.QUEUE
-PREMISE = (ORDERLY, SETTLED, NO_RESET, NO_FILTER, AUTO_MODE, NOTHING_TAKEN_BACK)
+PREMISE = (IN_PLACE, SETTLED, NO_RESET, NO_FILTER, AUTO_MODE, NOTHING_TAKEN_BACK)
 SOURCES = ("docs/sources.md#orderly-loop", "docs/sources.md#pull")
 KINDS = SETTLED_KINDS
 SETTINGS = ("consume_from", "max_reconsume_times")

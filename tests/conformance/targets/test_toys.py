@@ -23,11 +23,13 @@ from click.testing import CliRunner
 from conformance.cli.main import root
 from conformance.drivers.plans import FAST
 from conformance.parts.places import CHECKOUT
-from conformance.run import run
+from conformance.run import judge, run
 from conformance.targets.base import find
 from specs.errors import TargetMisbehaved
-from specs.plan.plan import Action, ClientPlan, Plan, TopicPlan, Topology
-from specs.vocabulary import Kind
+from specs.plan.plan import Action, ClientPlan, ListenerRule, Plan, TopicPlan, Topology
+from specs.profiles import Profile, load
+from specs.verdicts.verdict import ClauseVerdict
+from specs.vocabulary import Kind, Outcome
 
 TOYS = CHECKOUT / "drivers" / "examples"
 WRONG_ONES = Path(__file__).parent / "toys"
@@ -76,7 +78,7 @@ def clauses(out: Path) -> dict[str, str]:
 
 
 def test_they_are_small_and_know_no_reference() -> None:
-    lines = {"toy.py": 60, "hosted.py": 150, "networked.py": 150}
+    lines = {"toy.py": 60, "hosted.py": 150, "by_key.py": 180, "networked.py": 150}
     for name, most in lines.items():
         text = (TOYS / name).read_text()
         assert len(text.splitlines()) <= most
@@ -196,6 +198,55 @@ def test_nothing_that_a_driver_tells_is_left_out_in_silence(
         run(plan, target, tmp_path / "run")
 
 
+@pytest.mark.parametrize(
+    ("bug", "clause"),
+    [("", None), ("shares", "KEY-1"), ("overtakes", "ORD-12"), ("forgets", "LIV-1")],
+)
+def test_a_queue_that_keeps_the_order_of_each_key(
+    tmp_path: Path, bug: str, clause: str | None
+) -> None:
+    """Its members work side by side on one queue: it is held to what is promised of a key, and to nothing else."""
+    target = find(f"exec:{sys.executable} {TOYS / 'by_key.py'} {bug}")
+    profile = load(target.profile)
+    keys = [{"client": "shop", "topic": "orders", "key": f"k{n}", "count": 2} for n in range(6)]
+    consumers = [ClientPlan(name, "consumer", "billing", ("orders",)) for name in ("alice", "bob")]
+    fails = ListenerRule(Outcome.SUSPEND, duration_ms=20, number=5, delivery_max=2)
+    plan = Plan(
+        topology=Topology(topics=(TopicPlan("orders", 1),), groups=("billing",)),
+        config=replace(
+            FAST, mode=target.config_for(profile).mode, max_reconsume_times=-1, suspend_ms=20
+        ),
+        clients=(ClientPlan("shop", "producer"), *consumers),
+        actions=(
+            *(Action(0, "start", {"client": name}) for name in ("shop", "alice", "bob")),
+            *(Action(at_ms, "send", send) for at_ms in (1, 200) for send in keys),
+        ),
+        listener=(ListenerRule(duration_ms=20), fails),
+        until_ms=600,
+    )
+    verdict = judge(run(plan, target, tmp_path, info={"profile": profile.name}), profile)
+    refuted = [judged.id for judged in verdict.of(ClauseVerdict.REFUTED)]
+    assert ("ORD-2" in claimed_by(profile), profile.name) == (False, "key-ordered-queue")
+    assert (clause in refuted) if clause else refuted == []
+    upheld = {judged.id for judged in verdict.of(ClauseVerdict.UPHELD)}
+    assert bug or {"ORD-11", "ORD-12", "KEY-1", "LIV-1", "SND-1"} <= upheld
+
+
+@pytest.mark.parametrize("command", ["conform", "chaos"])
+def test_promises_of_another_way_of_consuming_are_refused(tmp_path: Path, command: str) -> None:
+    """What is done one way is not judged by what is promised of another; nothing is started, nothing removed."""
+    (tmp_path / "mine.toml").write_text('extends = "ordered-queue"\nmode = "key_ordered"\n')
+    words = ["consumer-killed"] if command == "chaos" else []
+    asked = ["--profile", str(tmp_path / "mine.toml"), "--out", str(tmp_path / "run")]
+    target = ["--target", f"exec:{sys.executable} {TOYS / 'hosted.py'}"]
+    done = CliRunner().invoke(root, [command, *words, *target, *asked])
+    assert done.exit_code == 64, done.output
+    said = " ".join(done.stderr.split())
+    assert "speaks of groups that consume key_ordered, and those of exec:" in said
+    assert "name another --profile" in said
+    assert not (tmp_path / "run").exists()
+
+
 @pytest.mark.long
 def test_the_pytest_suite_takes_it(path: dict[str, str], tmp_path: Path) -> None:
     asked = ["--inorder-target", "toy", "--inorder-seed", "1", "--inorder-out", tmp_path / "run"]
@@ -211,6 +262,10 @@ def test_the_pytest_suite_takes_it(path: dict[str, str], tmp_path: Path) -> None
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "UPHELD  toy under ordered-queue" in done.stdout
+
+
+def claimed_by(profile: Profile) -> set[str]:
+    return {name for name, claim in profile.claims.items() if claim.status == "claimed"}
 
 
 def _judge_driver(path: dict[str, str], tmp_path: Path, command: str, bug: str) -> None:
