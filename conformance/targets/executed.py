@@ -23,10 +23,14 @@ from specs.errors import TargetMisbehaved, UsageError
 from specs.faults import crash
 from specs.plan.ability import Ability
 from specs.plan.config import OF_BROKERS, Config, without_the_brokers
-from specs.plan.plan import Plan
+from specs.plan.plan import ListenerRule, Plan
 
 PROFILES = {"orderly": "ordered-queue", "key_ordered": "key-ordered-queue"}
 """What is promised, by how its groups consume, where nobody names another profile."""
+FENCES = frozenset({"received", "acked"})
+"""What a driver tells that can show whether a lease that has passed on is refused."""
+SLOW = range(20, 220, 25)
+"""Numbers of messages of which a call takes longer than the lease."""
 NEEDED = ("prepare", "read")
 
 
@@ -50,6 +54,7 @@ class ExecutedTarget(AdminTarget):
         self.profile = PROFILES.get(self.modes[0], self.profile)
         self.config = replace(self.config, mode=self.modes[0])
         self._lease_ms = int(said.get("lease_ms", 0))
+        self._told = frozenset(said.get("events", ()))
         verbs = set(said.get("verbs", ()))
         self.abilities = frozenset({Ability.READ})
         if not self.hosts:
@@ -58,6 +63,18 @@ class ExecutedTarget(AdminTarget):
             self.abilities |= {Ability.CRASH_CLIENT}
         if "progress" in verbs:
             self.abilities |= {Ability.PROGRESS}
+
+    def suited(self, plan: Plan) -> Plan:
+        """Where messages are leased for a while that a plan has, some calls take longer, in which others are given the
+        message: so the first member's acknowledgement comes under a lease that has passed on.
+        """
+        short = 0 < self._lease_ms <= plan.config.broker_lease_ms
+        if not (short and self._told >= FENCES):
+            return plan
+        slow_ms = self._lease_ms * 13 // 10
+        slow = [ListenerRule(duration_ms=slow_ms, number=each, delivery_max=1) for each in SLOW]
+        more = tuple(rule for rule in slow if rule not in plan.listener)
+        return replace(plan, listener=(*plan.listener, *more))
 
     def settings(self, plan: Plan) -> Config:
         """Its leases last as long as it says; where it says nothing nobody knows."""

@@ -8,14 +8,13 @@ import json
 import sys
 import time
 
-BUG = sys.argv[1] if len(sys.argv) > 1 else ""  # shares, overtakes or forgets
-DEAD_S = 0.3  # so long what a dead member held waits for the next
-LEASE_S = 30  # longer than anybody works on a message
+BUG = sys.argv[1] if len(sys.argv) > 1 else ""  # shares, overtakes, forgets or unfenced
+LEASE_S = 1.0  # so long a member has a message; then it is anybody's who asks
 EVENTS = ["delivered", "finished", "sent", "added", "dropped", "gave_up", "looked_up"]
 HELLO = {"version": 2, "driver": "toy by key", "client": "1", "hosts": True}
 HELLO |= {"events": [*EVENTS, "received", "acked", "released"], "modes": ["key_ordered"]}
-HELLO["verbs"] = ["prepare", "read", "crash"]
-queues, held, done = {}, {}, {}  # by (topic, number); what a group holds, and has done, in it
+HELLO |= {"verbs": ["prepare", "read", "crash"], "lease_ms": round(LEASE_S * 1000)}
+queues, held, done = {}, {}, {}  # by (topic, number); a group's leases in it, and what it has done
 listener, wanted, tasks, tries = {}, {}, {}, {}  # by client
 numbers = iter(range(1, 1 << 60))
 
@@ -37,12 +36,14 @@ def decide(client, message, nth):
 
 def first_free(lane):
     """The first message that is not done whose key nobody holds, or None."""
-    messages = queues[lane[1:]]
+    messages, leases = queues[lane[1:]], held[lane]
+    for offset in [each for each in leases if leases[each][1] <= time.monotonic()]:
+        del leases[offset]
     left = [offset for offset in range(len(messages)) if offset not in done[lane]]
-    taken = {messages[offset]["key"] for offset in held[lane] if BUG != "shares"}
+    taken = {messages[offset]["key"] for offset in leases if BUG != "shares"}
     for offset in left:
         key = messages[offset]["key"]
-        if offset not in held[lane] and key not in taken:
+        if offset not in leases and key not in taken:
             behind = [each for each in left if each > offset and messages[each]["key"] == key]
             return behind[0] if BUG == "overtakes" and behind and offset % 5 == 2 else offset
     return None
@@ -65,26 +66,24 @@ async def consume(client, lane):
 
 
 async def hold(client, lane, at, mine, number, offset):
-    """A message from its hand-out on until it is done, or its member leaves."""
-    held[lane].add(offset)
-    lease, key = str(number), queues[lane[1:]][offset]["key"]
-    until_us = time.monotonic_ns() // 1000 + LEASE_S * 1_000_000
+    """A message from its hand-out on until it is done, its member leaves, or its lease is another's."""
+    lease, key, leases = str(number), queues[lane[1:]][offset]["key"], held[lane]
+    leases[offset] = lease, time.monotonic() + LEASE_S
+    until_us = round(leases[offset][1] * 1_000_000)
     told = {"queue_offset": offset, "lease_id": lease}
     tell(client, "received", receive=number, key=key, lease_until_us=until_us, **told)
-    try:
-        while client in wanted:
-            if (BUG == "forgets" and offset % 7 == 3) or await call(client, mine, lane, offset):
-                tell(client, "acking", ack=number, **at, **told)
+    while client in wanted and leases.get(offset, ("",))[0] == lease:
+        if (BUG == "forgets" and offset % 7 == 3) or await call(client, mine, lane, offset):
+            tell(client, "acking", ack=number, **at, **told)
+            if is_ours := BUG == "unfenced" or leases.get(offset, ("",))[0] == lease:
                 done[lane].add(offset)
-                held[lane].discard(offset)
-                tell(client, "acked", ack=number, outcome="ok")
-                return
-            await asyncio.sleep(0.02)  # and then the same message again
+                leases.pop(offset, None)
+            tell(client, "acked", ack=number, outcome="ok" if is_ours else "refused")
+            return
+        await asyncio.sleep(0.02)  # and then the same message again
+    if leases.get(offset, ("",))[0] == lease:
         tell(client, "released", **at, **told)
-        held[lane].discard(offset)
-    except asyncio.CancelledError:
-        asyncio.get_running_loop().call_later(DEAD_S, held[lane].discard, offset)
-        raise
+        del leases[offset]
 
 
 async def call(client, mine, lane, offset):
@@ -114,7 +113,7 @@ def start(ask):
     places = [place for place in queues if place[0] in ask.get("topics", ())]
     lanes = [(ask["group"], *place) for place in places]
     for lane in lanes:
-        held.setdefault(lane, set()), done.setdefault(lane, set())
+        held.setdefault(lane, {}), done.setdefault(lane, set())
     tasks[client] = [asyncio.create_task(consume(client, lane)) for lane in lanes]
 
 
