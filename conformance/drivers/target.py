@@ -148,12 +148,12 @@ class DriverTarget(Target):
         await asyncio.to_thread(self._stop, self._clients[party])
 
     async def close(self) -> None:
-        for client in list(self._clients.values()):
-            self._let_go(client)
-        if self._host is not None:
+        if self._host is not None:  # what it tells to its end is of clients that are at work
             self._host.kill()
             self.faults.extend(self._host.faults)
-            self._host = None
+        for client in list(self._clients.values()):
+            self._let_go(client)
+        self._host = None
 
     def refuse_faults(self) -> None:
         """Whoever wrote something that is no line of the protocol may have hidden anything: TargetMisbehaved."""
@@ -186,11 +186,10 @@ class DriverTarget(Target):
     def on_hosted_event(self, event: Event) -> None:
         """An event of a process that hosts everybody: it names its client."""
         client = event.get("client", "")
-        recorder = self._recorders.get(client)
-        if recorder is not None:
-            self.takes(recorder, event)
-        elif client not in {each.id for each in self.run.plan.clients}:
-            self.refused(f"{event['event']} names the client {client!r}, whom nobody has started")
+        if client in self._clients:
+            self.takes(self._recorders[client], event)
+        else:
+            self.refused(f"{event['event']} is told of the client {client!r}, who is not at work")
 
     def takes(self, recorder: DriverRecorder, event: Event) -> None:
         """An event of a client's driver, in the reader's thread."""

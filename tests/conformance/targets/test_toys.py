@@ -167,9 +167,12 @@ def test_a_driver_is_tried_before_anything_is_judged_by_it(
          "the answer to read names the queue orders/b0/7"),
         ('told = {**message, **at,', 'told = {**message, **at, "topic": "mine",',
          "delivered names the queue mine/b0/0"),
-        ('"client": client,', '"client": "somebody",', "names the client 'somebody'"),
+        ('"client": client,', '"client": "somebody",', "added is told of the client 'somebody', who is not at work"),
+        ("call_later(DEAD_S if client in wanted else 0, lock.release)",
+         'call_later(0.03, lambda: tell(client, "dropped", **at))',
+         "dropped is told of the client 'alice', who is not at work"),
     ],
-    ids=["a queue too many", "another broker", "read elsewhere", "another topic", "nobody's client"],
+    ids=["a queue too many", "another broker", "read elsewhere", "another topic", "nobody's", "a dead one's"],
 )  # fmt: skip
 def test_nothing_that_a_driver_tells_is_left_out_in_silence(
     tmp_path: Path, right: str, wrong: str, told: str
@@ -190,6 +193,7 @@ def test_nothing_that_a_driver_tells_is_left_out_in_silence(
             Action(0, "start", {"client": "shop"}),
             Action(0, "start", {"client": "alice"}),
             Action(1, "send", {"client": "shop", "topic": "orders", "key": "k", "count": 1}),
+            Action(100, "crash", {"client": "alice"}),
         ),
         until_ms=200,
     )
