@@ -100,20 +100,26 @@ def hunt(
     stop: Stop,
     keep_going: bool,
     first: Sequence[Scenario] = (),
+    anew: float = ANEW,
 ) -> None:
-    """Make examples until the time is over, there are `most`, or one is refuted. first: what is tried first of all."""
+    """Make examples until the time is over, there are `most`, or one is refuted.
+
+    first: what is tried first of all. anew: how many of the others are drawn anew; 1 for a search that learns nothing.
+    """
     dice = Random(f"hunt {seed}")
     waiting = list(first)
     while stop.why is None and (most is None or search.examples < most):
         number = search.examples + 1
-        scenario = waiting.pop(0) if waiting else _next(dice, choice, search.corpus, number)
+        scenario = waiting.pop(0) if waiting else _next(dice, choice, search.corpus, number, anew)
         search.take(make(number, scenario, dice.randrange(2**31)))
         if search.found and not keep_going:
             return
 
 
-def _next(dice: Random, choice: Choice, corpus: Sequence[Scenario], number: int) -> Scenario:
+def _next(
+    dice: Random, choice: Choice, corpus: Sequence[Scenario], number: int, anew: float
+) -> Scenario:
     name = f"drawn-{number}"
-    if not corpus or dice.random() < ANEW:
+    if not corpus or dice.random() < anew:
         return drawn(dice, choice, name)
     return varied(dice, choice, dice.choice(corpus), dice.choice(corpus), name)

@@ -25,7 +25,7 @@ PROGRAM = f"""
 import sys, time
 from pathlib import Path
 
-from inorder.evidence import chaos_grid, false_alarms, planted, scenario_matrix
+from inorder.evidence import chaos_grid, false_alarms, hunts, planted, scenario_matrix
 from inorder.evidence.grid import run
 from inorder.evidence.interop import __main__ as interop
 from inorder.evidence.kill_matrix import matrix
@@ -58,6 +58,7 @@ GRIDS = {{
     "scenarios": list(
         scenario_matrix.cells_of(chaos_grid.scenario_names()[:{MOST}], (1,), every=False)
     )[:{MOST}],
+    "hunts": list(hunts.cells_of(hunts.bugs(), (1,), 1))[:{MOST}],
     "load": [load.turn_of(4, 1, load.WARM, turn, ("ours",)) for turn in range({MOST})],
 }}
 
@@ -70,7 +71,7 @@ for name, cells in GRIDS.items():
     for done in run(cells, stand_in, Path(sys.argv[1]) / name):
         assert done.value == done.cell.name
         print(f"{{'resumed' if done.resumed else 'made'}} {{name}}: {{done.cell.name}}", flush=True)
-print("over")
+print(f"over {{len(GRIDS)}}")
 """
 
 
@@ -112,11 +113,10 @@ def test_no_grid_loses_a_finished_cell(tmp_path: Path, seed: int, ended: int) ->
         before = after
     told += one_go(program, stores, None)
     after = finished(stores)
-    assert told[-1] == "over"
     assert {name: after.get(name) for name in before} == before
     made = [line for line in told if line.startswith("made ")]
     # Who is killed between a cell's last byte and its word says nothing of that cell: it is resumed.
     assert len(made) == len(set(made)) <= len(after)
     kinds = {Path(name).parent.name for name in after}
-    assert len(kinds) == 12
+    assert told[-1] == f"over {len(kinds)}"
     assert min(sum(Path(n).parent.name == kind for n in after) for kind in kinds) >= 2
