@@ -71,6 +71,7 @@ class WireTarget(Target):
     sought: str = ""
     told_us: frozenset[str] = frozenset()
     syncs: str = ""
+    hindered: Mapping[Ability, str] = field(default_factory=dict)
     reads_at_work = True
     records = declared(
         client=records.OF_CLIENTS, wire=(BY_WIRE_CLIENTS - {Kind.READ}) | records.OF_PROBERS
@@ -80,7 +81,7 @@ class WireTarget(Target):
         own = () if self.remembers else (Ability.OWN_SYSTEM,)
         self.abilities = OF_OUR_CLIENTS | self.of_system | {*own}
         if self.syncs and (why := own_disk.why_not()) is not None:
-            self.hindered = {Ability.CUT_POWER: why}
+            self.hindered = {**self.hindered, Ability.CUT_POWER: why}
         elif self.syncs:
             self.abilities |= {Ability.CUT_POWER}
         self._brokers: Brokers | None = None
@@ -242,6 +243,9 @@ class _Rig(PartialRig):
 
     def cut_power(self, broker: str, *, synced: bool = False) -> None:
         self._target.brokers.cut_power(broker, synced=synced)
+
+    def exchange(self, broker: str, *, newer: bool) -> None:
+        self._target.brokers.exchange(broker, newer=newer)
 
     def fill_disk(self, broker: str) -> None:
         self._target.brokers.fill(broker, full=True)
