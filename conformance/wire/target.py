@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from conformance.parts import own_disk
+from conformance.parts.processes import kill_all
 from conformance.records import BY_WIRE_CLIENTS
 from conformance.targets.base import Asked, Run, Searched, Target
 from conformance.targets.systems import System
@@ -146,8 +147,8 @@ class WireTarget(Target):
         return self._nodes
 
     async def prepare(self, run: Run) -> None:
-        """In the loop's own thread: nobody is at work yet, and what is interrupted leaves nothing open."""
-        self._brokers = Brokers(run, self.opens(run.plan.config, False))
+        """In a thread, so that a Ctrl-C need not wait until a server is up; what is interrupted leaves nothing open."""
+        self._brokers = await _opened(run, self.opens(run.plan.config, False))
         self._nodes = nodes = ClientNodes(run, self._brokers.system.namesrv, self.cores)
         self._stalls = asyncio.create_task(Stalls(run.folder, lambda: nodes).watch())
 
@@ -217,6 +218,19 @@ class WireTarget(Target):
         if self._brokers is not None:
             self._brokers.close()
         self._nodes = self._stalls = self._brokers = None
+
+
+async def _opened(run: Run, system: AbstractContextManager[System]) -> Brokers:
+    """Enter the system. Cancelled, its servers are killed, and what was open by then is left again."""
+    opening = asyncio.ensure_future(asyncio.to_thread(Brokers, run, system))
+    try:
+        return await asyncio.shield(opening)
+    except asyncio.CancelledError:
+        kill_all()
+        await asyncio.wait([opening])
+        if opening.exception() is None:
+            opening.result().close()
+        raise
 
 
 class _Rig(PartialRig):
