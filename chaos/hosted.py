@@ -46,7 +46,9 @@ MakeParty = Callable[[str, list[str], Path], Party]
 READY_S = 30.0
 LOOK_S = 0.05
 _OF_CLIENTS = frozenset({Ability.READ, Ability.GIVE_UP, Ability.CRASH_CLIENT, Ability.PAUSE_CLIENT})
-_OF_SYSTEMS = frozenset({Ability.CRASH_BROKER, Ability.FILL_DISK, Ability.CUT_POWER})
+_OF_SYSTEMS = frozenset(
+    {Ability.CRASH_BROKER, Ability.FILL_DISK, Ability.CUT_POWER, Ability.UPGRADE_BROKER}
+)
 _WRITTEN_HERE = frozenset({Kind.CRASH, Kind.PAUSE, Kind.READ})
 """What the harness writes down, which orders it."""
 

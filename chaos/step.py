@@ -32,7 +32,7 @@ _LASTS_MS = 3_000
 _MS = 150
 _PERCENT = 50
 _NUMBERS = ("after_messages", "for_ms", "ms", "percent", "deadline_s")
-_FLAGS = ("restart", "at_work", "beside", "alone", "silent", "answer", "synced")
+_FLAGS = ("restart", "at_work", "beside", "alone", "silent", "answer", "synced", "same")
 _CODES = {"request": ("code", RequestCode), "error": ("error", ResponseCode)}
 """By word the argument that is a number of the protocol, and its names."""
 
@@ -108,12 +108,14 @@ def _words_of(fault: Fault | None) -> set[str]:
         return known | {"restart", "while"}
     if fault.subject is not Subject.CLIENT:
         known |= {"broker"}
-    if fault.subject is Subject.CLIENT:
+    if fault.subject in (Subject.CLIENT, Subject.BROKER):
         known |= {"restart"}
     if fault.subject is Subject.LINK:
         known |= {"alone"}
     takes = {
-        name for name in fault.arguments if name in ("ms", "percent", "silent", "answer", "synced")
+        name
+        for name in fault.arguments
+        if name in ("ms", "percent", "silent", "answer", "synced", "same")
     }
     return known | takes | {word for word, (name, _) in _CODES.items() if name in fault.arguments}
 
@@ -188,5 +190,5 @@ def _arguments(
     for word, (name, _) in _CODES.items():
         if name in fault.arguments and word in table:
             found[name] = _code(word, table[word], "the scenario")
-    flags = (name for name in ("silent", "answer", "synced") if name in table)
+    flags = (name for name in ("silent", "answer", "synced", "same") if name in table)
     return found | {name: table[name] for name in flags}

@@ -8,9 +8,22 @@ from collections.abc import Sequence
 
 from inorder.shadows import EXIT_SHADOWED, find_shadows, sentence
 
+EXIT_INTERRUPTED = 130
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line. Returns the exit code: 0 upheld, 1 refuted, 2 inconclusive, 64 usage, 70 suite."""
+    """Run the command line. Returns the exit code: 0 upheld, 1 refuted, 2 inconclusive, 64 usage, 70 suite.
+
+    The command line answers a Ctrl-C itself; one that comes while it is being imported is answered here.
+    """
+    try:
+        return _run(arguments)
+    except KeyboardInterrupt:
+        print("inorder: stopped by Ctrl-C", file=sys.stderr)  # noqa: T201 - the import was stopped
+        return EXIT_INTERRUPTED
+
+
+def _run(arguments: Sequence[str] | None) -> int:
     shadows = find_shadows()
     if shadows:
         print(sentence(shadows), file=sys.stderr)  # noqa: T201 - nothing of ours can be imported yet

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -14,7 +14,7 @@ import click
 
 from chaos.cli import PROCESS, find_target
 from chaos.hunting.draw import Choice, as_toml, choice_of
-from chaos.hunting.find import SAY, Find, Twin, real, simulated
+from chaos.hunting.find import SAY, Find, Twin, as_found, real, simulated
 from chaos.hunting.reached import states_of
 from chaos.hunting.search import Example, Search, hunt
 from chaos.runner import run_scenario
@@ -220,6 +220,7 @@ def command(  # noqa: PLR0913 - each is an option of the command
             finds += _finds(search, quarry, out, times, watch.say, stop)
     finally:
         quarry.target.release()
+        finds += _as_found(search, finds, quarry, out)
         _write(out, search, finds, seed, target)
     return _tell(search, finds, stop, reporting, out)
 
@@ -299,6 +300,15 @@ def _finds(
             yield real(
                 example, clause, quarry.target, quarry.twin, quarry.profile, folder, number, say
             )
+
+
+def _as_found(search: Search, finds: Sequence[Find], quarry: Quarry, out: Path) -> Iterator[Find]:
+    """What is left where the hunt was ended (SIGTERM, a second Ctrl-C) before a find was small and tried again."""
+    done = {find.example for find in finds}
+    for clause, example in search.found.items():
+        if example.number not in done:
+            done.add(example.number)
+            yield as_found(example, clause, quarry.twin, quarry.profile, out / FINDS / clause)
 
 
 def _write(out: Path, search: Search, finds: list[Find], seed: int, target: str) -> None:

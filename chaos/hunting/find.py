@@ -7,6 +7,7 @@ smaller still, action by action. How often it comes again is tried with other se
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -164,6 +165,23 @@ def real(
     scenario = example.scenario if shown is None else scenario
     folder, seen = shown or example.kept
     return _kept(Find(clause, scenario, folder, seen, tried, example.number))
+
+
+def as_found(example: Example, clause: str, twin: Twin | None, profile: Profile, out: Path) -> Find:
+    """The find as its example was, tried no more. out: for the run of a simulated target, which keeps none."""
+    if example.kept is None:
+        assert twin is not None, "a run on real parts is kept"
+        found = twin.run(example.scenario, example.seed)
+        told = replace(
+            found.info, seed=example.seed, profile=profile.name, replay=again.command("replay", out)
+        )
+        shutil.rmtree(out, ignore_errors=True)  # what the making small may have begun
+        out.mkdir(parents=True)
+        write_history(out, told, found.rows)
+        folder, seen = out, save(of_one_run(examine(found.rows, told), told, profile), out)
+    else:
+        folder, seen = example.kept
+    return _kept(Find(clause, example.scenario, folder, seen, Rate((clause,)), example.number))
 
 
 def _kept(find: Find) -> Find:

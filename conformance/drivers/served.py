@@ -20,11 +20,13 @@ from conformance.drivers.witness import Witness
 from conformance.parts.link import Link
 from conformance.parts.local_cluster import LocalCluster
 from conformance.parts.local_server import LocalServer
+from conformance.targets import upgrades
 from conformance.targets.base import Run
 from conformance.targets.options import Argument, near, parse
 from reference_impl.shell.errors import split_address
 from specs.errors import Unavailable, UsageError
-from specs.faults import broker_crash, cut, delay, hold, perform
+from specs.faults import broker_crash, cut, delay, hold, perform, upgrade
+from specs.history.evidence import change_of
 from specs.plan.ability import Ability
 from specs.plan.plan import Action
 from specs.plan.rig import PartialRig, Trouble
@@ -67,7 +69,10 @@ class ServedTarget(AdminTarget):
         """Raises UsageError for what an option can't be."""
         super().__init__()
         self.name = argument.named(self.system if version is None else f"{self.system}-local")
-        where = f"at {argument.head}" if version is None else version
+        self._newer = argument.options.get(upgrades.OPTION)
+        if self._newer is not None:
+            self.server.check_version(self._newer)
+        where = f"at {argument.head}" if version is None else upgrades.named(version, self._newer)
         client = f"{library.name} {library.version}"
         self.parties = {
             "broker": f"{self.server.product} {where}",
@@ -91,7 +96,11 @@ class ServedTarget(AdminTarget):
         self._witness: Witness | None = None
         self._link: Link | None = None
         if version is not None:
-            self.abilities |= {Ability.CRASH_BROKER}
+            self.abilities |= {Ability.CRASH_BROKER} | upgrades.abilities(self._newer)
+            if upgrades.OPTION in self.knows:
+                self.hindered = upgrades.hindered(
+                    self._newer, f"{self.name},{upgrades.OPTION}={self.server.default}"
+                )
             if self.behind_link and self._nodes == 1:
                 self.abilities |= Links.abilities
 
@@ -115,7 +124,11 @@ class ServedTarget(AdminTarget):
     @classmethod
     def remote(cls, text: str | None) -> Self:
         """On a server that runs already, by its address. Raises UsageError for what is none."""
-        ours = {NODES, *cls.of_servers}  # how somebody else's nodes are is not ours to say
+        ours = {
+            NODES,
+            upgrades.OPTION,
+            *cls.of_servers,
+        }  # how somebody else's nodes are is not ours to say
         argument = parse(cls.system, text, clients=cls.clients, options=set(cls.knows) - ours)
         host, _, port = (argument.head or "").rpartition(":")
         if not host or not port.isdecimal():
@@ -144,7 +157,9 @@ class ServedTarget(AdminTarget):
     async def prepare(self, run: Run) -> None:
         """Raises Unavailable where no server is that somebody has named."""
         await asyncio.to_thread(self._open)
-        user = {**self._argument.options, **self._argument.credentials}
+        told = self._argument.options.items()
+        user = {key: value for key, value in told if key != upgrades.OPTION}
+        user |= self._argument.credentials
         way = self.address if self._link is None else self._link.address
         self._settings = {**self.own_settings(run, way), **user}
         self.keepers_settings = {**self.own_settings(run, self.address), **user}
@@ -158,10 +173,13 @@ class ServedTarget(AdminTarget):
         self.keeper.ensure()
         if self._version is None:
             return
+        if self._newer is not None:
+            self.made_server(self._newer, Path()).fetch()
         if (
             self._server is not None
         ):  # a run before this one may have ended in the midst of its faults
             self._heal(self._server)
+            self._take_back(self._server)
             return
         self._temporary = tempfile.TemporaryDirectory(prefix="inorder-server-")
         folder = Path(self._temporary.name)
@@ -208,6 +226,14 @@ class ServedTarget(AdminTarget):
             server.start_again()
             self._is_down = False
 
+    def _take_back(self, server: LocalServer | LocalCluster) -> None:
+        """Every node is of its own version again."""
+        for node in _nodes(server):
+            if node.version != self._version:
+                node.end()
+                node.version = str(self._version)
+                node.start_again()
+
     def spawn_driver(
         self, name: str, folder: Path, on_event: Callable[[Event], Any]
     ) -> DriverProcess:
@@ -228,6 +254,10 @@ class ServedTarget(AdminTarget):
             links = Links(self._link, self.run.plan.topology.brokers)
             await asyncio.to_thread(perform, links, action.do, action.args)
             return
+        if self._server is not None and action.do in (upgrade.VERB, upgrade.HEALED_BY):
+            newer = action.do == upgrade.VERB and not action.args.get("same", False)
+            await asyncio.to_thread(self._exchange, self._server, action.args["broker"], newer)
+            return
         if self._server is None or action.do != broker_crash.VERB:
             await super().act(action)
             return
@@ -246,6 +276,26 @@ class ServedTarget(AdminTarget):
         leader = int(self.ask(self.admin, "leader", topic=topic)["node"])
         left = server.kill(leader)
         return {"value": left, "detail": f"node {leader}, which led queue 0, killed by the harness"}
+
+    def _exchange(self, server: LocalServer | LocalCluster, broker: str, newer: bool) -> None:
+        """End it in good order and start the other version on its data, or its own; of several one after the other.
+
+        A row lasts from when a node is gone until the next one has said its version.
+        """
+        if newer and self._newer is None:
+            raise UsageError(f"nobody has said which version {self.name} is upgraded to")
+        nodes = _nodes(server)
+        for node in nodes:
+            before = node.said_version()
+            node.end()
+            columns = {"broker": broker, "detail": "ended in good order by the harness"}
+            lived_on = {"value": len(nodes) - 1} if len(nodes) > 1 else {}
+            with self.run.journal("server") as journal:
+                journal.begin(node.number, Kind.CRASH, {**columns, **lived_on})
+                node.version = str(self._newer if newer else self._version)
+                node.start_again()
+                told = change_of(str(before), str(node.said_version()))
+                journal.end(node.number, Outcome.OK, {"view": told})
 
     async def settle(self, run: Run) -> bool:
         """A server that was killed lives again before anything can come to rest.
@@ -273,6 +323,10 @@ class ServedTarget(AdminTarget):
         if self._temporary is not None:
             self._temporary.cleanup()
             self._temporary = None
+
+
+def _nodes(server: LocalServer | LocalCluster) -> Sequence[LocalServer]:
+    return (server,) if isinstance(server, LocalServer) else server.nodes
 
 
 class Links(PartialRig):

@@ -24,7 +24,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 from conformance.machines.abstraction import LaneState, lane_states
 from reference_impl.mutants import Mutant
 from reference_impl.protocol.codes import RequestCode, ResponseCode
-from reference_impl.sim.cluster import Cluster
+from reference_impl.sim.cluster import EXCHANGE_MS, Cluster
 from reference_impl.sim.simulate import cluster_of, runinfo_of
 from specs.faults import (
     FAULTS,
@@ -39,6 +39,7 @@ from specs.faults import (
     lose,
     pause,
     request_error,
+    upgrade,
 )
 from specs.history.row import Row
 from specs.history.runinfo import RunInfo
@@ -144,6 +145,8 @@ CODES = (
 )
 
 
+AND_UPGRADED_MS = 300
+"""A broker that was away for so long is upgraded besides, and back."""
 FATES: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "request lost": (drop_next.VERB, {"answer": False}),
     "answer lost": (drop_next.VERB, {"answer": True}),
@@ -712,13 +715,22 @@ class ClusterMachine(RuleBasedStateMachine):
 
     # ------------------------------------------------------------ brokers and links
 
-    @rule(number=st.integers(0, 1), down_ms=st.sampled_from((10, 300, 2_500)))
+    @rule(number=st.integers(0, 1), down_ms=st.sampled_from((10, AND_UPGRADED_MS, 2_500)))
     def restart_broker(self, number: int, down_ms: int) -> None:
         broker = self.pick(self.plan.topology.brokers, number)
         self.do(broker_crash.VERB, broker=broker)
         self.wait(down_ms)
         self.do(broker_crash.HEALED_BY, broker=broker)
         self.wait(20)
+        self.ask_where_to_go_on()
+        if down_ms == AND_UPGRADED_MS:
+            for verb in (upgrade.VERB, upgrade.HEALED_BY):
+                self.do(verb, broker=broker)
+                self.wait(EXCHANGE_MS + 20)
+                self.ask_where_to_go_on()
+
+    def ask_where_to_go_on(self) -> None:
+        """Before anybody has reported anew."""
         self.probe("probe_offset", PROBERS[0], GROUPS[0], 0, wide=True)
         if self.is_moved:
             self.probe("probe_offset", PROBERS[0], MOVED, 0, wide=True)

@@ -118,9 +118,9 @@ class ApacheCluster:
         self.broker_ip1 = broker_ip1 or HOST
         self.broker_jvm = broker_jvm
         self.keep_store = keep_store
+        self.broker_version = version
         self.disk: OwnDisk | None = None
-        self._modern = not version.startswith("4.")
-        if self.broker_ip1 != HOST and not self._modern:
+        if self.broker_ip1 != HOST and not _is_modern(version):
             raise UsageError(
                 f"RocketMQ {version} listens on every address of the machine, so it can't be "
                 f"advertised through {self.broker_ip1}; use a 5.x version behind a proxy."
@@ -164,9 +164,9 @@ class ApacheCluster:
 
     # ------------------------------------------------------------------------------------------ life
 
-    def lib(self) -> Path:
-        """The folder of its jars, fetched now if missing."""
-        return jars.ensure(self.version)
+    def lib(self, version: str) -> Path:
+        """The folder of a version's jars, fetched now if missing."""
+        return jars.ensure(version)
 
     def main(self) -> tuple[str, ...]:
         """What runs the broker: the class, and its arguments up to the one that names its configuration."""
@@ -174,12 +174,12 @@ class ApacheCluster:
 
     def start(self) -> Addresses:
         """Starts both servers and waits until the name server's route shows the broker."""
-        lib = self.lib()
+        self.lib(self.version)
         java()
         self._prepare()
         try:
-            self._namesrv = self._start_namesrv(lib)
-            self._broker = self._start_broker(lib)
+            self._namesrv = self._start_namesrv()
+            self._broker = self._start_broker()
             self._wait_ready()
         except BaseException:
             self.close()
@@ -207,17 +207,23 @@ class ApacheCluster:
         self._broker = None
         return lost
 
-    def start_broker(self) -> None:
-        """Starts the broker again after `stop_broker`, and waits until it is registered."""
+    def start_broker(self, version: str | None = None) -> None:
+        """Starts the broker again after `stop_broker`, and waits until it is registered.
+
+        version: the one that it is of from now on, if another than before; the name server stays what it is.
+        """
         if self._broker is not None:
             _end(self._broker, kill=True)
-        self._broker = self._start_broker(self.lib())
+        if version is not None:
+            self.broker_version = version
+            _write_properties(self.workdir / "broker.conf", self._broker_conf())
+        self._broker = self._start_broker()
         self._wait_ready()
 
     def restart_namesrv(self) -> None:
         """Kills the name server and starts it again on its port; waits until the broker is registered."""
         _end(self.namesrv_process, kill=True)
-        self._namesrv = self._start_namesrv(self.lib())
+        self._namesrv = self._start_namesrv()
         self._wait_ready()
 
     def stop(self) -> None:
@@ -312,7 +318,7 @@ class ApacheCluster:
         for name in ("broker", "namesrv"):
             (self.workdir / f"home/conf/logback_{name}.xml").write_text(_LOGBACK.format(name=name))
         namesrv_conf = {"listenPort": str(self._namesrv_port)}
-        if self._modern:
+        if _is_modern(self.version):
             namesrv_conf["bindAddress"] = HOST
         _write_properties(self.workdir / "namesrv.conf", namesrv_conf)
         _write_properties(self.workdir / "broker.conf", self._broker_conf())
@@ -340,7 +346,7 @@ class ApacheCluster:
             "autoCreateSubscriptionGroup": "true",
             "messageDelayLevel": self.delay_levels,
         }
-        if self._modern:
+        if _is_modern(self.broker_version):
             conf |= {
                 "bindAddress": HOST,
                 "mappedFileSizeTimerLog": str(2 * 1024 * 1024),
@@ -349,43 +355,43 @@ class ApacheCluster:
         return conf | self.extra_broker_conf
 
     def _java(
-        self, lib: Path, jvm: tuple[str, ...], main: tuple[str, ...], conf: str, *properties: str
+        self, version: str, jvm: tuple[str, ...], main: tuple[str, ...], conf: str, *properties: str
     ) -> list[str]:
         home = self.workdir / "home"
         return [
             str(java()),
             *jvm,
-            *(() if self._modern else _OPENINGS_4),
+            *(() if _is_modern(version) else _OPENINGS_4),
             *properties,
             f"-Drocketmq.home.dir={home}",
             f"-Duser.home={home}",
             f"-Djava.io.tmpdir={self.workdir / 'tmp'}",
             "-cp",
-            f"{lib}/*",
+            f"{self.lib(version)}/*",
             *main,
             str(self.workdir / conf),
         ]
 
-    def _start_namesrv(self, lib: Path) -> Process:
+    def _start_namesrv(self) -> Process:
         main = ("org.apache.rocketmq.namesrv.NamesrvStartup", "-c")
-        argv = self._java(lib, ("-Xms32m", "-Xmx128m", *_JVM), main, "namesrv.conf")
+        argv = self._java(self.version, ("-Xms32m", "-Xmx128m", *_JVM), main, "namesrv.conf")
         name = f"The name server of RocketMQ {self.version}"
         return Process(name, argv, log=self.workdir / "namesrv.out", cwd=self.workdir)
 
-    def _start_broker(self, lib: Path) -> Process:
+    def _start_broker(self) -> Process:
+        version = self.broker_version
         # 4.x keeps a direct buffer of 4 MiB per busy thread: with 128 MiB its pulls fail after some hundred
         # requests.
         memory = (
             "-Xms128m",
             "-Xmx384m",
-            f"-XX:MaxDirectMemorySize={128 if self._modern else 512}m",
+            f"-XX:MaxDirectMemorySize={128 if _is_modern(version) else 512}m",
         )
         lease = f"-Drocketmq.broker.rebalance.lockMaxLiveTime={self.broker_lease_ms}"
-        java = self._java(
-            lib, self.broker_jvm or (*memory, *_JVM), self.main(), "broker.conf", lease
-        )
+        jvm = self.broker_jvm or (*memory, *_JVM)
+        java = self._java(version, jvm, self.main(), "broker.conf", lease)
         argv = java if self.disk is None else self.disk.command(java)
-        name = f"The broker of RocketMQ {self.version}"
+        name = f"The broker of RocketMQ {version}"
         return Process(name, argv, log=self.workdir / "broker.out", cwd=self.workdir)
 
     def is_ready(self) -> bool:
@@ -412,6 +418,10 @@ class ApacheCluster:
             deadline_s=START_DEADLINE_S,
             every_s=0.2,
         )
+
+
+def _is_modern(version: str) -> bool:
+    return not version.startswith("4.")
 
 
 def _end(process: Process, kill: bool) -> None:

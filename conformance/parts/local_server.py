@@ -24,6 +24,7 @@ from specs.errors import TargetMisbehaved, UsageError
 HOST = "127.0.0.1"
 START_DEADLINE_S = 60.0
 ANSWER_S = 5.0
+CLEAN_END_S = 30.0
 
 
 class LocalServer(ABC):
@@ -123,8 +124,17 @@ class LocalServer(ABC):
         self._reservations = [ports.reserve() for _ in range(self.port_count)]
         self.workdir.mkdir(parents=True, exist_ok=True)
 
+    def said_version(self) -> str | None:
+        """What it answers itself to who asks for its version; None for a product that is not asked."""
+        return None
+
+    def end(self) -> None:
+        """SIGTERM, and a clean end; its data stay."""
+        self.process.stop(CLEAN_END_S)
+        self._process = None
+
     def start_again(self) -> None:
-        """After `kill`, on the same data and ports."""
+        """After `kill` or `end`, on the same data and ports."""
         self.launch()
         self.wait_until_ready()
 

@@ -19,6 +19,7 @@ import socket
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from conformance.parts import golang
 from conformance.parts.local_server import HOST, LocalServer
@@ -112,20 +113,27 @@ class NatsServer(LocalServer):
     def is_ready(self) -> bool:
         return answers(HOST, self.port())
 
+    def said_version(self) -> str | None:
+        return str(greeting(HOST, self.port()).get("version"))
+
 
 def answers(host: str, port: int) -> bool:
     """Does a NATS server with JetStream greet there?"""
+    return bool(greeting(host, port).get("jetstream"))
+
+
+def greeting(host: str, port: int) -> dict[str, Any]:
+    """What a NATS server says of itself to who connects; nothing where none does."""
     try:
         with socket.create_connection((host, port), ANSWER_S) as connection:
             line = connection.makefile("rb").readline()
     except OSError:
-        return False
-    if not line.startswith(GREETING):
-        return False
+        return {}
     try:
-        return bool(json.loads(line.removeprefix(GREETING)).get("jetstream"))
+        told = json.loads(line.removeprefix(GREETING)) if line.startswith(GREETING) else None
     except ValueError:
-        return False
+        return {}
+    return told if isinstance(told, dict) else {}
 
 
 def parts(versions: Sequence[str]) -> Iterator[str]:

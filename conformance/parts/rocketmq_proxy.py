@@ -100,8 +100,8 @@ class ProxiedCluster(ApacheCluster):
         """Where clients speak gRPC, "127.0.0.1:PORT"; valid after `start`."""
         return f"{HOST}:{self._grpc}"
 
-    def lib(self) -> Path:
-        return server_jars(self.version).ensure()
+    def lib(self, version: str) -> Path:
+        return server_jars(version).ensure()
 
     def _prepare(self) -> None:
         super()._prepare()

@@ -27,6 +27,7 @@ from conformance.drivers.target import DriverTarget
 from conformance.drivers.targets import GO_MARK, MARK, MARKS
 from conformance.drivers.watching import ANSWER_WAY_MS, WATCHED, Watch, complete
 from conformance.parts import jars, rocketmq_go
+from conformance.targets import upgrades
 from conformance.targets.base import Run, find
 from conformance.targets.systems import ApacheOnThisMachine, ReferenceOnSockets, Remote, System
 from conformance.wire.brokers import Brokers
@@ -42,7 +43,7 @@ from specs.plan.config import Config, without_the_brokers
 from specs.plan.plan import Action, ClientPlan, Plan
 from specs.vocabulary import Kind, Level, Queue
 
-REFERENCE = "reference"
+REFERENCE, LOCAL = "reference", "rocketmq-local"
 CLIENT_IP = "127.0.0.1"
 GO_PROFILE = "rocketmq-go-orderly"
 _OF_DRIVERS = frozenset({Ability.READ, Ability.CRASH_CLIENT, Ability.PAUSE_CLIENT, Ability.GIVE_UP})
@@ -108,6 +109,7 @@ class DrivenTarget(DriverTarget):
             return self.made_brokers(run, pair.open_system(config, watch))
         if self._system is None:
             self._system = self._kept.enter_context(pair.open_system(config, None))
+        self._system.take_back()
         return self.made_brokers(run, nullcontext(self._system))
 
     def made_brokers(self, run: Run, system: AbstractContextManager[System]) -> Brokers:
@@ -280,31 +282,41 @@ def _on_the_reference(client: str | None, mark: str, example: str) -> Paired:
     return pair(None, client, mark)
 
 
-def pair(broker: str | None, client: str | None, mark: str = MARK) -> Paired:
+def dialect_of(version: str | None) -> str:
+    """Of a release, or (None) of ours."""
+    return "4.9" if (version or "").startswith("4.") else "5.x"
+
+
+def pair(
+    broker: str | None, client: str | None, mark: str = MARK, *, newer: str | None = None
+) -> Paired:
     """A broker and a client: each Apache's of a version, or (None) our own. mark: which of Apache's clients.
 
-    Raises UsageError for unknown versions.
+    newer: what the broker may be upgraded to. Raises UsageError for unknown versions.
     """
     of = CLIENTS[mark]
     if broker is not None:
         jars.check_version(broker)
     if client is not None:
         of.check(client)
-    system = REFERENCE if broker is None else f"rocketmq-local:{broker}"
+    system = REFERENCE if broker is None else f"{LOCAL}:{broker}"
+    weaker = None if broker is None else upgrades.older(broker, newer)
     theirs = ours() if client is None else f"Apache {of.called} client {client}"
     profiles = [
-        REFERENCE if broker is None else profile_of(broker),
+        REFERENCE if weaker is None else profile_of(weaker),
         REFERENCE if client is None else of.profile(client),
     ]
     name, profile = _name(system, client, mark), " + ".join(dict.fromkeys(profiles))
+    name = name if newer is None else f"{name},{upgrades.OPTION}={newer}"
     parties = {
-        "broker": ours() if broker is None else f"Apache RocketMQ {broker}",
+        "broker": ours() if broker is None else f"Apache RocketMQ {upgrades.named(broker, newer)}",
         "client": theirs,
         "producer": theirs,
     }
-    config = replace(DRIVEN, dialect="4.9" if (broker or "").startswith("4.") else "5.x")
-    opens: OpenSystem = _on_sockets if broker is None else partial(_on_this_machine, broker)
+    config = replace(DRIVEN, dialect=dialect_of(weaker))
+    opens: OpenSystem = _on_sockets if broker is None else partial(_on_this_machine, broker, newer)
     of_system = (ReferenceOnSockets if broker is None else ApacheOnThisMachine).abilities
+    of_system |= upgrades.abilities(newer)
     if client is None:
         return WireTarget(
             name=name,
@@ -323,7 +335,11 @@ def pair(broker: str | None, client: str | None, mark: str = MARK) -> Paired:
         open_system=opens,
         abilities=of_system | {Ability.OWN_SYSTEM},
     )
-    return of.target(found, client)
+    target = of.target(found, client)
+    if broker is not None:
+        example = f"{LOCAL}:{broker}{mark}{client},{upgrades.OPTION}={jars.VERSIONS[-1]}"
+        target.hindered = upgrades.hindered(newer, example)
+    return target
 
 
 def abroad(address: str, client: str, mark: str = MARK) -> DrivenTarget:
@@ -370,8 +386,10 @@ def _name(system: str, client: str | None, mark: str) -> str:
     return "reference+tcp" if system == REFERENCE else system
 
 
-def _on_this_machine(version: str, config: Config, _watch: Watch | None) -> ApacheOnThisMachine:
-    return ApacheOnThisMachine(version, config)
+def _on_this_machine(
+    version: str, newer: str | None, config: Config, _watch: Watch | None
+) -> ApacheOnThisMachine:
+    return ApacheOnThisMachine(version, config, newer=newer)
 
 
 def _on_sockets(config: Config, watch: Watch | None) -> ReferenceOnSockets:

@@ -27,6 +27,7 @@ from conformance.drivers.witness import WITNESS, Witness
 from conformance.parts import nats
 from conformance.parts.nats import NatsServer
 from conformance.parts.places import beside
+from conformance.targets import upgrades
 from conformance.targets.base import Run
 from conformance.targets.options import Argument
 from specs.history.row import Row
@@ -50,7 +51,16 @@ CHOICES: Mapping[str, tuple[str, ...]] = {
 }
 """What the application does (drivers/nats-py); the first is the default."""
 OPTIONS = frozenset(
-    {*CHOICES, "nkeys_seed_str", "password", "tls_ca", "token", "user", "user_credentials"}
+    {
+        *CHOICES,
+        upgrades.OPTION,
+        "nkeys_seed_str",
+        "password",
+        "tls_ca",
+        "token",
+        "user",
+        "user_credentials",
+    }
 )
 """What a target takes; the last six are nats-py's own (`tls_ca`: a file of certificates)."""
 CONFIG = replace(

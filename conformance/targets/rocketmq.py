@@ -8,8 +8,8 @@ from typing import Any
 
 from conformance.drivers.targets import GRPC_MARK
 from conformance.parts import jars
-from conformance.targets import rocketmq_grpc
-from conformance.targets.driven import Paired, abroad, pair, profile_of, split
+from conformance.targets import rocketmq_grpc, upgrades
+from conformance.targets.driven import LOCAL, Paired, abroad, dialect_of, pair, profile_of, split
 from conformance.targets.options import parse
 from conformance.targets.systems import ApacheOnThisMachine, Remote
 from conformance.wire.runner import SHORT_LEASES, ours
@@ -23,26 +23,47 @@ def _parties(broker: str) -> dict[str, str]:
     return {"broker": broker, "client": ours(), "producer": ours()}
 
 
-def local(version: str | None) -> WireTarget | Paired:
-    """An Apache release on this machine; with `+java:VERSION`, `+go:` or `+grpc:` a client of Apache's on it."""
+def local(text: str | None) -> WireTarget | Paired:
+    """An Apache release on this machine; with `+java:VERSION`, `+go:` or `+grpc:` a client of Apache's on it.
+
+    `,upgrade=VERSION` behind it names the version that its broker may be upgraded to.
+    """
+    if text and GRPC_MARK in text:
+        return rocketmq_grpc.local(text)
+    version, newer = _with_newer(text or "")
     if not version:
         raise UsageError("the target rocketmq-local needs a version, as in rocketmq-local:5.4.0")
-    if GRPC_MARK in version:
-        return rocketmq_grpc.local(version)
     broker, mark, client = split(version)
     if mark is not None:
-        return pair(broker, client, mark)
+        return pair(broker, client, mark, newer=newer)
     jars.check_version(version)
-    config = replace(SHORT_LEASES, dialect="4.9" if version.startswith("4.") else "5.x")
+    weaker = upgrades.older(version, newer)
     return WireTarget(
-        name=f"rocketmq-local:{version}",
-        parties=_parties(f"Apache RocketMQ {version}"),
-        profile=profile_of(version),
-        config=config,
-        opens=lambda config, proxied: ApacheOnThisMachine(version, config, proxied=proxied),
-        of_system=ApacheOnThisMachine.abilities,
+        name=f"{LOCAL}:{text}",
+        parties=_parties(f"Apache RocketMQ {upgrades.named(version, newer)}"),
+        profile=profile_of(weaker),
+        config=replace(SHORT_LEASES, dialect=dialect_of(weaker)),
+        opens=lambda config, proxied: ApacheOnThisMachine(
+            version, config, proxied=proxied, newer=newer
+        ),
+        of_system=ApacheOnThisMachine.abilities | upgrades.abilities(newer),
+        hindered=upgrades.hindered(
+            newer, f"{LOCAL}:{version},{upgrades.OPTION}={jars.VERSIONS[-1]}"
+        ),
         syncs="async",
     )
+
+
+def _with_newer(text: str) -> tuple[str, str | None]:
+    """What stands before the options, and the version that the broker may be upgraded to. Raises UsageError."""
+    before, options, _ = text.partition(",")
+    if not options:
+        return before, None
+    asked = parse(LOCAL, text, clients=("java", "go"), options=[upgrades.OPTION])
+    newer = asked.options.get(upgrades.OPTION)
+    if newer is not None:
+        jars.check_version(newer)
+    return before, newer
 
 
 def remote(address: str | None) -> WireTarget | Paired:

@@ -19,6 +19,7 @@ from conformance.parts.own_disk import OwnDisk
 from conformance.parts.processes import Process
 from conformance.waiting import wait_until
 from reference_impl.core.broker import Broker, BrokerConfig
+from reference_impl.core.broker.config import FIRST, NEXT
 from reference_impl.protocol.bodies import ClusterInfo, TopicRoute
 from reference_impl.protocol.codes import RequestCode, ResponseCode
 from reference_impl.protocol.command import Command
@@ -69,6 +70,17 @@ class System(ABC):
         """Start a killed broker again on its store."""
         raise UsageError("this target's brokers are not ours to start")
 
+    def end_broker(self, name: str) -> None:
+        """End a broker in good order; its store stays."""
+        raise UsageError(f"this target can't {Ability.UPGRADE_BROKER}")
+
+    def begin_broker(self, name: str, *, newer: bool) -> None:
+        """Start a broker that is gone on its store. newer: of the other version, else of its own."""
+        raise UsageError(f"this target can't {Ability.UPGRADE_BROKER}")
+
+    def take_back(self) -> None:  # noqa: B027 - most are opened anew for each run
+        """Every broker is of its own version: a run before may have ended after an upgrade."""
+
     def fill_disk(self, name: str, *, full: bool) -> None:
         """A broker's disk has no more room, or has room again."""
         raise UsageError("this target's disks are not ours to fill")
@@ -96,7 +108,7 @@ class ReferenceOnSockets(System):
     is deleted at the end; none keeps them in memory.
     """
 
-    abilities = frozenset({Ability.CRASH_BROKER, Ability.FILL_DISK})
+    abilities = frozenset({Ability.CRASH_BROKER, Ability.FILL_DISK, Ability.UPGRADE_BROKER})
 
     def __init__(
         self,
@@ -142,6 +154,12 @@ class ReferenceOnSockets(System):
 
     def restart_broker(self, name: str) -> None:
         self._cluster.restart(name)
+
+    def end_broker(self, name: str) -> None:
+        self._cluster.end(name)
+
+    def begin_broker(self, name: str, *, newer: bool) -> None:
+        self._cluster.restart(name, NEXT if newer else FIRST)
 
     def fill_disk(self, name: str, *, full: bool) -> None:
         self._cluster.fill(name, full=full)
@@ -250,7 +268,10 @@ class ServedReference(System):
 
 
 class ApacheOnThisMachine(System):
-    """An Apache release, started from its jars in a temporary folder. more: keys of the broker's configuration."""
+    """An Apache release, started from its jars in a temporary folder. more: keys of the broker's configuration.
+
+    newer: the version that its broker may be upgraded to, if any.
+    """
 
     abilities = frozenset({Ability.CRASH_BROKER})
     started: ClassVar[type[ApacheCluster]] = ApacheCluster
@@ -263,13 +284,12 @@ class ApacheOnThisMachine(System):
         *,
         proxied: bool = False,
         more: Mapping[str, str] | None = None,
+        newer: str | None = None,
     ) -> None:
+        self._newer = newer
         self._temporary = tempfile.TemporaryDirectory(prefix="inorder-rocketmq-")
-        extra = (
-            {}
-            if version.startswith("4.")
-            else {"channelExpiredTimeout": str(config.channel_expiry_ms)}
-        ) | _flushes(config)
+        # 4.x does not know the first, and passes over what it does not know (MixAll.properties2Object).
+        extra = {"channelExpiredTimeout": str(config.channel_expiry_ms), **_flushes(config)}
         self._cluster = self.started(
             version,
             workdir=Path(self._temporary.name),
@@ -281,6 +301,8 @@ class ApacheOnThisMachine(System):
 
     def __enter__(self) -> Self:
         try:
+            if self._newer is not None:
+                self._cluster.lib(self._newer)  # else it is fetched while clients wait
             addresses = self._cluster.start()
         except BaseException:
             self._temporary.cleanup()
@@ -310,6 +332,22 @@ class ApacheOnThisMachine(System):
 
     def restart_broker(self, name: str) -> None:
         self._cluster.start_broker()
+
+    def end_broker(self, name: str) -> None:
+        self._cluster.stop_broker(kill=False)
+
+    def begin_broker(self, name: str, *, newer: bool) -> None:
+        if newer and self._newer is None:
+            raise UsageError(
+                f"nobody has said which version {self._cluster.version} is followed by"
+            )
+        self._cluster.start_broker(self._newer if newer else self._cluster.version)
+
+    def take_back(self) -> None:
+        if self._cluster.broker_version != self._cluster.version:
+            for name in self.brokers:
+                self.end_broker(name)
+                self.begin_broker(name, newer=False)
 
     def on_own_disk(self) -> None:
         self._cluster.on_own_disk(Path(self._temporary.name) / "disk")

@@ -11,13 +11,21 @@ from typing import Any
 
 from conformance.targets.base import CutShort, Run
 from conformance.targets.systems import System, has_topic, wait_for_route
+from conformance.waiting import wait_until
 from conformance.wire.client import DRAIN_GROUP, Shown, WireClient
-from reference_impl.protocol.codes import ResponseCode
+from reference_impl.protocol.bodies import decode_table
+from reference_impl.protocol.codes import RequestCode, ResponseCode
+from reference_impl.protocol.command import Command
+from reference_impl.shell.client import SyncClient
+from reference_impl.shell.errors import RequestFailed
 from specs.errors import TargetMisbehaved, UsageError
-from specs.faults import broker_crash, disk_full, power_cut
+from specs.faults import broker_crash, disk_full, power_cut, upgrade
+from specs.history.evidence import change_of
 from specs.plan.ability import Ability
 from specs.plan.plan import Action, Plan
 from specs.vocabulary import Kind, Lane, Level, Outcome, Queue, dead_letter_topic, retry_topic
+
+VERSION_DEADLINE_S = 30.0
 
 
 class Brokers:
@@ -130,6 +138,10 @@ class Brokers:
         """Where it listens."""
         return self.system.brokers[self.name(planned)]
 
+    def upstream(self, planned: str) -> str:
+        """Where it listens itself, past any proxy."""
+        return self.system.upstreams[self.name(planned)]
+
     # ------------------------------------------------------------ what they hold
 
     def queues(self) -> Sequence[tuple[Queue, str | None]]:
@@ -204,6 +216,9 @@ class Brokers:
                 self.start(name)
             case power_cut.VERB:
                 self.cut_power(name, synced=action.args.get("synced", False))
+            case upgrade.VERB | upgrade.HEALED_BY:
+                newer = action.do == upgrade.VERB and not action.args.get("same", False)
+                self.exchange(name, newer=newer)
             case disk_full.VERB | disk_full.HEALED_BY:
                 self.fill(name, full=action.do == disk_full.VERB)
             case _:
@@ -228,6 +243,43 @@ class Brokers:
         columns = {"broker": name, "detail": "power cut by the harness", "view": told}
         with self._run.journal(name) as journal:
             journal.note(Kind.CRASH, Outcome.OK, {k: v for k, v in columns.items() if v})
+
+    def exchange(self, planned: str, *, newer: bool) -> None:
+        """End a broker in good order, and start another version on its store, or its own.
+
+        The row lasts from when the one is gone until the other has said its version. UsageError for an unknown broker.
+        """
+        name = self.name(planned)
+        before = self.version(name)
+        self.system.end_broker(name)
+        with self._run.journal(name) as journal:
+            columns = {"broker": name, "detail": "ended in good order by the harness"}
+            journal.begin(name, Kind.CRASH, columns)
+            self.system.begin_broker(name, newer=newer)
+            journal.end(name, Outcome.OK, {"view": change_of(before, self.version(name))})
+
+    def version(self, planned: str) -> str:
+        """What a broker answers to the question for its version: one that has just begun may have to be asked again.
+
+        TargetMisbehaved where it does not say it within `VERSION_DEADLINE_S`.
+        """
+        address, command = self.upstream(planned), Command(RequestCode.GET_BROKER_RUNTIME_INFO)
+        said = ""
+
+        def says_it() -> bool:
+            nonlocal said
+            try:
+                answer = client.call(address, command)
+            except RequestFailed:
+                return False
+            if answer.code == ResponseCode.SUCCESS:
+                said = decode_table(answer.body).get("brokerVersionDesc", "")
+            return bool(said)
+
+        with SyncClient() as client:
+            if not wait_until(says_it, VERSION_DEADLINE_S):
+                raise TargetMisbehaved(f"the broker {planned} does not say its version")
+        return said
 
     def start(self, planned: str) -> None:
         """Start a broker that was killed. UsageError for an unknown one."""

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from conformance.parts import own_disk
+from conformance.parts.processes import kill_all
 from conformance.records import BY_WIRE_CLIENTS
 from conformance.targets.base import Asked, Run, Searched, Target
 from conformance.targets.systems import System
@@ -73,6 +74,7 @@ class WireTarget(Target):
     sought: str = ""
     told_us: frozenset[str] = frozenset()
     syncs: str = ""
+    hindered: Mapping[Ability, str] = field(default_factory=dict)
     reads_at_work = True
     records = declared(
         client=records.OF_CLIENTS, wire=(BY_WIRE_CLIENTS - {Kind.READ}) | records.OF_PROBERS
@@ -82,7 +84,7 @@ class WireTarget(Target):
         own = () if self.remembers else (Ability.OWN_SYSTEM,)
         self.abilities = OF_OUR_CLIENTS | self.of_system | {*own}
         if self.syncs and (why := own_disk.why_not()) is not None:
-            self.hindered = {Ability.CUT_POWER: why}
+            self.hindered = {**self.hindered, Ability.CUT_POWER: why}
         elif self.syncs:
             self.abilities |= {Ability.CUT_POWER}
         self._brokers: Brokers | None = None
@@ -147,8 +149,8 @@ class WireTarget(Target):
         return self._nodes
 
     async def prepare(self, run: Run) -> None:
-        """In the loop's own thread: nobody is at work yet, and what is interrupted leaves nothing open."""
-        self._brokers = Brokers(run, self.opens(run.plan.config, False))
+        """In a thread, so that a Ctrl-C need not wait until a server is up; what is interrupted leaves nothing open."""
+        self._brokers = await _opened(run, self.opens(run.plan.config, False))
         self._nodes = nodes = ClientNodes(run, self._brokers.system.namesrv, self.cores)
         self._stalls = asyncio.create_task(Stalls(run.folder, lambda: nodes).watch())
 
@@ -220,6 +222,19 @@ class WireTarget(Target):
         self._nodes = self._stalls = self._brokers = None
 
 
+async def _opened(run: Run, system: AbstractContextManager[System]) -> Brokers:
+    """Enter the system. Cancelled, its servers are killed, and what was open by then is left again."""
+    opening = asyncio.ensure_future(asyncio.to_thread(Brokers, run, system))
+    try:
+        return await asyncio.shield(opening)
+    except asyncio.CancelledError:
+        kill_all()
+        await asyncio.wait([opening])
+        if opening.exception() is None:
+            opening.result().close()
+        raise
+
+
 class _Rig(PartialRig):
     """What can be done to our own clients, which live in the run's loop, and to the system's brokers."""
 
@@ -244,6 +259,9 @@ class _Rig(PartialRig):
 
     def cut_power(self, broker: str, *, synced: bool = False) -> None:
         self._target.brokers.cut_power(broker, synced=synced)
+
+    def exchange(self, broker: str, *, newer: bool) -> None:
+        self._target.brokers.exchange(broker, newer=newer)
 
     def fill_disk(self, broker: str) -> None:
         self._target.brokers.fill(broker, full=True)

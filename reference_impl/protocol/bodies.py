@@ -450,6 +450,12 @@ def encode_table(values: Mapping[str, str]) -> bytes:
     return dumps({"table": dict(values)})
 
 
+def decode_table(data: bytes) -> dict[str, str]:
+    """Its names and texts."""
+    table = _object(_object(loads(data), "A table").get("table"), "A table's content")
+    return {name: str(value) for name, value in table.items()}
+
+
 def decode_consumer_ids(data: bytes) -> list[str]:
     return _strings(_object(loads(data), "A consumer id list"), "consumerIdList")
 

@@ -19,6 +19,7 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from reference_impl.core.broker import Broker, BrokerConfig, BrokerStore
+from reference_impl.core.broker.config import FIRST
 from reference_impl.core.nameserver import NameServer, NameServerConfig
 from reference_impl.protocol.codes import RequestCode, ResponseCode
 from reference_impl.protocol.command import Command
@@ -92,6 +93,7 @@ class LocalCluster:
         self._name_server_config = name_server_config
         self._name_servers: list[ServerBody | None] = [None] * name_servers  # None: not running
         self._recorder = recorder
+        self._releases: dict[str, int] = {}  # brokers that were exchanged
 
     async def start(self) -> Self:
         """All listen, all brokers are registered, the topics exist. UsageError for a port that can't be had."""
@@ -129,8 +131,20 @@ class LocalCluster:
         if isinstance(store, DiskStore):
             store.abandon()
 
-    async def restart(self, name: str) -> None:
-        """Start a crashed broker again, on its store and its port. Returns when it is in the route again."""
+    async def end(self, name: str) -> None:
+        """The broker leaves in good order: what it knows is written, and the name servers are told."""
+        await self.bodies.pop(name).stop()
+        store = self.stores[name]
+        if isinstance(store, DiskStore):
+            store.close()
+
+    async def restart(self, name: str, release: int | None = None) -> None:
+        """Start a broker that is gone again, on its store and its port. Returns when it is in the route again.
+
+        release: the one that it is of from now on, if another than before.
+        """
+        if release is not None:
+            self._releases[name] = release
         await self._start_broker(name, int(self.brokers[name].rpartition(":")[2]))
         await self._make_ready()
 
@@ -182,6 +196,7 @@ class LocalCluster:
             name=name,
             address=self._advertise or address_of(taken),
             name_servers=self.addresses,
+            release=self._releases.get(name, FIRST),
         )
         if self._store_dir is not None:
             try:
@@ -287,8 +302,11 @@ class ThreadedCluster:
     def crash(self, name: str) -> None:
         self._do(self._cluster.crash(name))
 
-    def restart(self, name: str) -> None:
-        self._do(self._cluster.restart(name))
+    def end(self, name: str) -> None:
+        self._do(self._cluster.end(name))
+
+    def restart(self, name: str, release: int | None = None) -> None:
+        self._do(self._cluster.restart(name, release))
 
     def fill(self, name: str, *, full: bool) -> None:
         self._do(self._cluster.fill(name, full=full))

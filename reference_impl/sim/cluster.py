@@ -25,7 +25,7 @@ from typing import Any
 
 from reference_impl.core import io
 from reference_impl.core.broker.broker import Broker
-from reference_impl.core.broker.config import BrokerConfig
+from reference_impl.core.broker.config import FIRST, NEXT, BrokerConfig, version_name
 from reference_impl.core.broker.log import BrokerStore
 from reference_impl.core.consumer import BroadcastConsumer, ConsumerConfig, consumer_class
 from reference_impl.core.consumer.broadcast import OffsetFile
@@ -41,6 +41,7 @@ from reference_impl.sim.node import Node
 from reference_impl.sim.prober import Ask, Prober
 from reference_impl.sim.time import Timeline
 from specs.faults import perform
+from specs.history.evidence import change_of
 from specs.history.journal import MemoryRecorder
 from specs.history.row import Row
 from specs.plan.ability import Ability
@@ -57,6 +58,8 @@ _PROBES = {"probe_lock": Kind.LOCK, "probe_unlock": Kind.UNLOCK, "probe_offset":
 RETRIES_MS = 10_000
 """What the short pauses before requests that are tried again may add up to."""
 _ABILITIES = frozenset(Ability) - {Ability.WIRE}
+EXCHANGE_MS = 500
+"""How long a broker is away that another release is started for."""
 CALM_MS = 1_500
 """Nothing is called quiet sooner than this after the last event."""
 
@@ -121,6 +124,7 @@ class Cluster:
         )  # a listener may leave messages open
         self._settled = False
         self._set_back_ms = 0
+        self._releases: dict[str, int] = {}  # brokers that were exchanged
         self._full: dict[str, object] = {}  # brokers with a full disk, by the fault's operation
         self._pauses: dict[str, tuple[object, object]] = {}
         self._build()
@@ -174,6 +178,7 @@ class Cluster:
             name=name,
             address=self._addresses[name],
             name_servers=(self._address(0),),
+            release=self._releases.get(name, FIRST),
         )
         store = self._stores[name]
         joined = {client.group for client in self.plan.clients}
@@ -469,6 +474,24 @@ class Cluster:
         node.halt()
         store = self._stores[broker]
         self._stores[broker] = self._disks.after_crash(broker, store, synced=synced)
+
+    def exchange(self, broker: str, *, newer: bool) -> None:
+        """It writes down what it knows and leaves; the next one comes once a process would have."""
+        node = self._nodes[broker]
+        if not node.alive:
+            return
+        self.resume(broker)
+        before, after = self._releases.get(broker, FIRST), NEXT if newer else FIRST
+        store = self._stores[broker]
+        said = (version_name(self.plan.config.dialect, release) for release in (before, after))
+        node.post(io.Shutdown())
+        fields = {**self._party(broker), "view": change_of(*said)}
+        self._recorder.note(Kind.CRASH, Outcome.OK, fields)
+        self._fault_note(broker, Outcome.REFUSED if before == after else Outcome.OK)
+        node.halt()
+        self._releases[broker] = after
+        self._stores[broker] = self._disks.after_crash(broker, store, synced=True)
+        self._timeline.after(EXCHANGE_MS, self.revive, broker)
 
     def fill_disk(self, broker: str) -> None:
         store = self._stores.get(broker)

@@ -91,7 +91,8 @@ CONVENTIONS: Mapping[Kind, str] = {
     "than anybody waits in a healthy system. Rows of a dead-letter or retry topic name its `group`, and as `view` the "
     "topic that the copy says it came from; a dead-letter topic that does not exist gets a marker with `value=0`.",
     Kind.CRASH: "An instant: a process died; `client_id` or `broker` says which. Where the broker is several nodes, of "
-    "which one died, `value` says how many lived on.",
+    "which one died, `value` says how many lived on. A broker that another version follows on its store ends in good "
+    "order; then the row lasts until that one answers, and `view` is what both said of their versions.",
     Kind.PAUSE: "A process was stopped from begin to end; `client_id` or `broker` says which.",
     Kind.CLOCK_STEP: "An instant: a wall clock jumped by `value` ms. Lease clauses stop judging there.",
     Kind.FAULT: "The harness injected a fault (`detail`) at the begin and healed it at the end; `ok` when its effect "

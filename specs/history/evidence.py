@@ -27,6 +27,21 @@ ASKED = QUICK | {Kind.PULL, Kind.DEAD_LETTER}
 IN_VAIN = frozenset({Outcome.UNKNOWN, Outcome.REFUSED})
 
 
+CHANGED = " → "
+"""Between two versions, in the `view` of the row of a broker's end in good order."""
+
+
+def change_of(before: str, after: str) -> str:
+    """What a broker said of its version before its end, and what the next one on its store says."""
+    return f"{before}{CHANGED}{after}"
+
+
+def has_changed(view: str | None) -> bool:
+    """Does the view tell of two versions that differ?"""
+    before, found, after = (view or "").partition(CHANGED)
+    return bool(found) and before != after
+
+
 def names_of(fault: Row) -> tuple[str, ...]:
     """Whom the fault concerns, as its row's detail says after the verb: nobody named means everybody."""
     return tuple(word for word in (fault.detail or "").split()[1:] if not _is_number(word))

@@ -21,6 +21,7 @@ class Ability(StrEnum):
     PAUSE_CLIENT = "stop a client between two instructions, and let it go on"
     CRASH_BROKER = "kill a broker and start it again"
     CUT_POWER = "cut the power of a broker's machine"
+    UPGRADE_BROKER = "end a broker in good order and start another version on its store"
     MORE_BROKERS = "run several brokers at once"
     PAUSE_BROKER = "stop a broker between two instructions, and let it go on"
     FILL_DISK = "fill a broker's disk, and make room again"

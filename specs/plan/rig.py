@@ -54,6 +54,12 @@ class Rig(Protocol):
     def cut_power(self, broker: str, *, synced: bool = False) -> None:
         """Its machine is gone, and what its disk was not told to keep. synced: everything is on the disk first."""
 
+    def exchange(self, broker: str, *, newer: bool) -> None:
+        """Its process ends in good order, and a new one finds its store: of the other version, or of its own.
+
+        newer: of the version that its target names for it; otherwise of the one that it began with.
+        """
+
     def pause(self, node: str) -> None:
         """Its process stops between two instructions."""
 
@@ -105,6 +111,9 @@ class PartialRig:
         self._cant()
 
     def cut_power(self, broker: str, *, synced: bool = False) -> None:
+        self._cant()
+
+    def exchange(self, broker: str, *, newer: bool) -> None:
         self._cant()
 
     def pause(self, node: str) -> None:

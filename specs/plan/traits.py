@@ -11,13 +11,14 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from specs.faults import broker_crash, crash, disk_full, pause, power_cut
+from specs.faults import broker_crash, crash, disk_full, pause, power_cut, upgrade
 from specs.plan.plan import Action, ListenerRule, Plan
 from specs.vocabulary import Outcome
 
 COMES = frozenset({"start", "restart"})
 GOES = frozenset({"stop", crash.VERB})
-KILLS_OF_BROKERS = frozenset({broker_crash.VERB, power_cut.VERB})
+KILLS_OF_BROKERS = frozenset({broker_crash.VERB, power_cut.VERB, upgrade.VERB, upgrade.HEALED_BY})
+"""What ends a broker's life, however orderly: its leases are gone."""
 UNSURE_OF_SENDS = KILLS_OF_BROKERS | {disk_full.VERB}
 
 

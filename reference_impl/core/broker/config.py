@@ -8,6 +8,8 @@ from reference_impl.core.broker.dialect import Dialect, dialect
 from specs.errors import UsageError
 from specs.plan.config import Config
 
+FIRST, NEXT = 1, 2
+"""The releases of ours between which a broker is upgraded: one code, so that whatever changes with them is a bug."""
 DELAY_LEVELS = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h"
 _UNIT_MS = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
@@ -29,7 +31,7 @@ class BrokerConfig:
     the hours of the day (UTC) in which what is too old is removed, none of them for all. clean_ms: how often is looked.
     disk_max, disk_force, disk_refuse: shares of the disk in use above which what is too old goes at any hour, the
     oldest goes whatever its age, and no client's message is taken (until it is disk_force or less again).
-    clean_segments: how many segments of the log go at once.
+    clean_segments: how many segments of the log go at once. release: `FIRST` or `NEXT`, which it says of itself.
     """
 
     name: str = "b0"
@@ -69,6 +71,7 @@ class BrokerConfig:
     disk_force: float = 0.85
     disk_refuse: float = 0.90
     clean_segments: int = 10
+    release: int = FIRST
     rules: Dialect = field(init=False)
     delay_ms: tuple[int, ...] = field(init=False)
 
@@ -84,12 +87,14 @@ class BrokerConfig:
         name: str = "b0",
         address: str = "127.0.0.1:10911",
         name_servers: tuple[str, ...] = (),
+        release: int = FIRST,
     ) -> BrokerConfig:
         """A broker for a planned run: leases, persistence, expiry, delays, retention and dialect are the plan's."""
         return cls(
             name=name,
             address=address,
             name_servers=name_servers,
+            release=release,
             dialect=plan.dialect,
             lease_ms=plan.broker_lease_ms,
             persist_first_ms=plan.persist_first_ms,
@@ -103,6 +108,11 @@ class BrokerConfig:
             keep_ms=plan.keep_ms or None,
             clean_ms=min(10_000, max(1, plan.keep_ms // 4)),
         )
+
+
+def version_name(dialect: str, release: int) -> str:
+    """What a broker of ours says of its version."""
+    return f"inorder ({dialect}{'' if release == FIRST else ', next release'})"
 
 
 def parse_delay_levels(text: str) -> tuple[int, ...]:

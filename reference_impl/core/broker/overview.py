@@ -7,6 +7,7 @@ Source: docs/sources.md#inquiry (AdminBrokerProcessor).
 
 from __future__ import annotations
 
+from reference_impl.core.broker.config import version_name
 from reference_impl.core.broker.parts import Parts, Refused
 from reference_impl.core.io import ConnId, Effect
 from reference_impl.protocol.bodies import encode_group_list, encode_table
@@ -40,7 +41,7 @@ class Overview:
         firsts = (queue.get(queue.min_offset) for queue in store.queues().values())
         stored_ms = [message.store_ms for message in firsts if message is not None]
         table = {
-            "brokerVersionDesc": f"inorder ({config.dialect})",
+            "brokerVersionDesc": version_name(config.dialect, config.release),
             "brokerVersion": str(request.reply(ResponseCode.SUCCESS).version),
             "brokerActive": "true",
             "bootTimestamp": str(now_ms if self._booted_ms is None else self._booted_ms),

@@ -121,6 +121,26 @@ def test_a_hunt_finds_a_bug_and_keeps_a_run_that_repeats_to_the_byte(tmp_path: P
     assert repeat(Path(found["folder"])).difference is None
 
 
+def test_a_hunt_that_is_ended_while_it_confirms_keeps_its_find(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """As it was found: not made smaller, and tried no more."""
+
+    def is_ended(*_: object) -> None:
+        raise SystemExit(143)
+
+    monkeypatch.setattr(cli, "simulated", is_ended)
+    bug = "mutant:commit-covers-running-call"
+    words = ["--target", bug, "--examples", "6", "--seed", "1", "--quiet"]
+    result = CliRunner().invoke(cli.command, [*words, "--out", str(tmp_path / "hunt")])
+    data = json.loads((tmp_path / "hunt" / "hunt.json").read_text())
+    jsonschema.validate(data, schema(HUNT_SCHEMA))
+    (found,) = data["finds"]
+    assert result.exit_code == 143
+    assert (found["clause"], found["rate"]["of"]) == ("CMT-1", 0)
+    assert repeat(Path(found["folder"])).difference is None
+
+
 def test_a_hunt_on_the_correct_cluster_finds_nothing(tmp_path: Path) -> None:
     words = [
         "--target",

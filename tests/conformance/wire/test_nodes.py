@@ -6,14 +6,16 @@ import asyncio
 import threading
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import pytest
 
 from conformance.run import run
-from conformance.targets.base import find
+from conformance.targets.base import Run, find
+from conformance.targets.systems import ReferenceOnSockets
 from conformance.wire.runner import SHORT_LEASES
 from conformance.wire.stalls import Stalls
+from conformance.wire.target import WireTarget
 from specs.errors import UsageError
 from specs.history.row import Row
 from specs.history.runinfo import RunInfo, write_runinfo
@@ -42,6 +44,42 @@ def test_a_consumer_that_is_killed_is_told_as_dead(tmp_path: Path) -> None:
         (Kind.CRASH, "c1", "billing"),
         (Kind.JOIN, "c1", "billing"),
     ]
+
+
+class _Slow(ReferenceOnSockets):
+    """It is up only when somebody says so. begun, left: whether it was entered, and left."""
+
+    def __init__(self) -> None:
+        super().__init__(SHORT_LEASES)
+        self.begun, self.may_be_up, self.left = (threading.Event() for _ in range(3))
+
+    def __enter__(self) -> Self:
+        self.begun.set()
+        assert self.may_be_up.wait(30)
+        return super().__enter__()
+
+    def __exit__(self, *why: Any) -> None:
+        super().__exit__(*why)
+        self.left.set()
+
+
+def test_who_ends_a_run_while_its_system_starts_leaves_nothing_open(tmp_path: Path) -> None:
+    """The loop hears of it at once, and the system that is up after all is left again."""
+    system, found = _Slow(), find("reference+tcp")
+    assert isinstance(found, WireTarget)
+    target = replace(found, opens=lambda _config, _proxied: system)
+
+    async def ended_early() -> None:
+        preparing = asyncio.create_task(target.prepare(Run(short_plan((), 1), tmp_path)))
+        while not system.begun.is_set():
+            await asyncio.sleep(0.01)
+        preparing.cancel()
+        system.may_be_up.set()
+        with pytest.raises(asyncio.CancelledError):
+            await preparing
+
+    asyncio.run(asyncio.wait_for(ended_early(), 60))
+    assert system.left.is_set()
 
 
 def history_of(plan: Plan, folder: Path) -> list[Row]:

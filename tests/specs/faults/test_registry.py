@@ -38,6 +38,9 @@ class Heard:
     def cut_power(self, broker: str, *, synced: bool = False) -> None:
         self.asked.append((self.verb, "cut_power", broker, synced))
 
+    def exchange(self, broker: str, *, newer: bool) -> None:
+        self.asked.append((self.verb, "exchange", broker, newer))
+
     def pause(self, node: str) -> None:
         self.asked.append((self.verb, "pause", node))
 

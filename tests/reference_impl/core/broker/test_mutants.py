@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from reference_impl import mutants
 from reference_impl.core.broker import Broker
+from reference_impl.core.broker.config import NEXT
 from reference_impl.core.broker.log import FlushMode
 from reference_impl.protocol.bodies import Heartbeat
 from reference_impl.protocol.codes import RequestCode
@@ -177,6 +179,16 @@ def fetch_after_a_crash(wire: Any) -> Any:
     wire.pass_ms(12_000)
     wire.commit(1)
     wire.pass_ms(6_000)
+    wire.boot()
+    return wire.fetch()
+
+
+def fetch_after_an_upgrade(wire: Any) -> Any:
+    wire.join("alice", "c1")
+    wire.send()
+    wire.commit(1)
+    wire.pass_ms(12_000)
+    wire.config = replace(wire.config, release=NEXT)
     wire.boot()
     return wire.fetch()
 
@@ -424,6 +436,7 @@ SHOWN_BY: dict[str, Callable[[Any], Any]] = {
     "batch-answers-what-was-asked": a_batch_is_free_in_part,
     "fetch-reads-the-disk": fetch_right_after_a_commit,
     "young-topic-not-found": fetch_of_a_young_queue,
+    "offsets-left-behind": fetch_after_an_upgrade,
     "offsets-written-once": fetch_after_a_crash,
     "reset-only-in-memory": fetch_of_a_reset_group_after_a_crash,
     "reset-written-with-the-next-commit": fetch_of_a_reset_group_after_a_crash,
