@@ -14,6 +14,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
+from chaos.attach.cli import Attaching, attach, attach_options
 from chaos.hosted import hosted, lends_its_system
 from chaos.rounds import Bounds, Tried, Try, in_rounds, sentence
 from chaos.runner import lacks, run_scenario
@@ -205,6 +206,7 @@ def bounds_options(command: F) -> F:
     type=click.Choice([PROCESS, DOCKER]),
     help="Consumers of ours are processes, or containers.",
 )
+@attach_options
 @bounds_options
 @profile_option("What it promises. Default: the target's own.")
 @baseline_option
@@ -220,6 +222,7 @@ def command(
     scenarios: tuple[str, ...],
     target: str,
     backend: str,
+    attaching: Attaching | None,
     bounds: Bounds,
     profile: str | None,
     baseline: Baseline | None,
@@ -237,6 +240,8 @@ def command(
     scenario did not reach what it must, or none could be tried), 64 wrong usage, 69 a server
     or a part that is not there, 70 the suite failed.
     """
+    if attaching is not None:
+        return attach(attaching, bounds, profile, baseline, seed, out, reporting)
     asked, left_out = prepare(scenarios, target, profile, backend, baseline)
     asked = replace(asked, reporting=reporting)
     seed = draw_seed() if seed is None else seed

@@ -139,7 +139,7 @@ def run_scenario(
     history = run(plan, target, out, info=info, prefix=prefix, say=say)
     rows = list(history.rows())
     found = examine(rows, history.info, why_cut=history.why_cut)
-    told = [_told(rows, row) for row in rows if row.kind is Kind.FAULT]
+    told = [fault_told(rows, row) for row in rows if row.kind is Kind.FAULT]
     made = Made(history.info, rows, found, told)
     return judged(scenario, made, profile, target.abilities), history
 
@@ -185,12 +185,14 @@ def of_twin(twin: Twin, info: RunInfo) -> Made:
         row = make_row(kind=Kind.FAULT, started_us=fault.from_us, ended_us=fault.to_us)
         outcome = Outcome.REFUSED if fault.shown is None else Outcome.OK
         told.append(
-            _told(twin.rows, row._replace(detail=fault.name, outcome=outcome, view=fault.shown))
+            fault_told(
+                twin.rows, row._replace(detail=fault.name, outcome=outcome, view=fault.shown)
+            )
         )
     return Made(info, twin.rows, found, told)
 
 
-def _told(rows: Sequence[Row], fault: Row) -> FaultTold:
+def fault_told(rows: Sequence[Row], fault: Row) -> FaultTold:
     """fault: its row, whose `view` is what shows its effect."""
     first_us = min(row.started_us for row in rows)
     ends_us = fault.ended_us

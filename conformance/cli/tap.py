@@ -88,7 +88,7 @@ def command(
         clock_bounds_us={"host": 0},
         closed_world=False,
         records=RECORDS,
-        config=_config(config),
+        config=Config() if config is None else read_config(config),
     )
     out.mkdir(parents=True, exist_ok=True)
     write_runinfo(out, info)
@@ -105,9 +105,8 @@ def command(
     return 0
 
 
-def _config(path: Path | None) -> Config:
-    if path is None:
-        return Config()
+def read_config(path: Path) -> Config:
+    """The times that clients and broker were told. Raises UsageError for what can't be read."""
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:

@@ -160,6 +160,11 @@ def ensure_image(client: DockerClient) -> str:
     return image
 
 
+def image_of_ours(client: DockerClient) -> str:
+    """The image with our packages that INORDER_IMAGE names, else the one that `ensure_image` builds."""
+    return os.environ.get("INORDER_IMAGE") or ensure_image(client)
+
+
 def ensure_base(client: DockerClient) -> str:
     """The name of a base image with `python3`. Raises Unavailable if there is no way to one."""
     named = os.environ.get("INORDER_DOCKER_BASE")
@@ -320,14 +325,39 @@ def _tell_reaper(line: str) -> None:
         _reaper.tell(line)
 
 
+def removed_if_we_die(name: str) -> None:
+    """That container is ours: it goes with us, however we end. Said before it is made."""
+    _tell_reaper(f"+{name}")
+
+
+def is_removed(name: str) -> None:
+    """It is gone, and nothing is owed any more."""
+    _tell_reaper(f"-{name}")
+
+
+def runs_if_we_die(name: str) -> None:
+    """That container is somebody's, and ran: it runs again after us, however we end. Said before it is touched."""
+    _tell_reaper(f">{name}")
+
+
+def is_as_before(name: str) -> None:
+    """It runs as it did, and nothing is owed any more."""
+    _tell_reaper(f"<{name}")
+
+
 # ---------------------------------------------------------------------------------------------- containers
+
+
+def own_name() -> str:
+    """A name that no other container has."""
+    return f"inorder-{os.getpid()}-{next(_numbers)}"
 
 
 class Container:
     """A running container; a context manager.
 
     command: what runs in it. volumes: host folder → folder in the container, writable. env: its environment.
-    It runs as our own user on the host's network. name: default one that is ours alone.
+    It runs as our own user. name: default one that is ours alone. network: the host's own if not given.
     Raises TargetMisbehaved if the engine does not start it.
     """
 
@@ -340,17 +370,20 @@ class Container:
         name: str | None = None,
         volumes: Mapping[Path, str] | None = None,
         env: Mapping[str, str] | None = None,
+        network: str = "host",
     ) -> None:
-        self.name = name or f"inorder-{os.getpid()}-{next(_numbers)}"
-        _tell_reaper(f"+{self.name}")
+        self.name = name or own_name()
+        removed_if_we_die(self.name)
         try:
             self._container = client.containers.run(
                 image,
                 list(command),
                 name=self.name,
+                # An image of somebody else's may have a program of its own there.
+                entrypoint=[],
                 detach=True,
                 init=True,
-                network_mode="host",
+                network=network,
                 user=f"{os.getuid()}:{os.getgid()}",
                 volumes={
                     str(host.resolve()): {"bind": inside, "mode": "rw"}
@@ -369,7 +402,7 @@ class Container:
     def _remove(self, client: DockerClient) -> None:
         with contextlib.suppress(NotFound):
             client.containers.get(self.name).remove(force=True)
-        _tell_reaper(f"-{self.name}")
+        is_removed(self.name)
 
     @property
     def status(self) -> str:

@@ -66,10 +66,19 @@ class Tap:
     """Between clients and the cluster of one name server. Runs in one event loop.
 
     upstream: the name server's `host:port`. recorder, faults: told of every frame, and asked about every request.
+    host: the address of this machine at which clients find the tap, and by which it names itself in routes.
     """
 
-    def __init__(self, upstream: str, recorder: TapRecorder, faults: Faults | None = None) -> None:
+    def __init__(
+        self,
+        upstream: str,
+        recorder: TapRecorder,
+        faults: Faults | None = None,
+        *,
+        host: str = HOST,
+    ) -> None:
         split_address(upstream)
+        self._host = host
         self.namesrv = ""  # the tap's own, once started
         self.brokers: dict[
             str, str
@@ -122,13 +131,13 @@ class Tap:
                 writer.close()
 
         try:
-            server = await asyncio.start_server(passing, HOST, port)
+            server = await asyncio.start_server(passing, self._host, port)
         except (OSError, OverflowError) as error:
             raise UsageError(
-                f"Port {port} of {HOST} can't be had ({error}); choose another, or 0 for any."
+                f"Port {port} of {self._host} can't be had ({error}); choose another, or 0 for any."
             ) from error
         self._servers.append(server)
-        return f"{HOST}:{server.sockets[0].getsockname()[1]}"
+        return f"{self._host}:{server.sockets[0].getsockname()[1]}"
 
     async def _pass(
         self,

@@ -139,7 +139,8 @@ class TapRecorder:
     """Takes the frames of all connections, in the order in which they pass. One thread only.
 
     name_of: a client's id in the protocol → its name in the rows. skip: kinds that somebody else records. clock: this
-    machine's; when its wall clock is set, that is a row.
+    machine's; when its wall clock is set, that is a row. met: is told a client's id and the address from which it has
+    connected, of each connection once it is known whose it is.
     """
 
     def __init__(
@@ -149,8 +150,10 @@ class TapRecorder:
         name_of: Callable[[str], str] = lambda client_id: client_id,
         skip: frozenset[Kind] = frozenset(),
         clock: RecorderClock | None = None,
+        met: Callable[[str, str], object] | None = None,
     ) -> None:
         self._clock = clock or host_clock()
+        self._met = met
         self._ahead_us = self._clock.wall_us() - self._clock.monotonic_us()
         self.unreadable = (
             0  # frames of a known kind that could not be read: they pass, and leave no row
@@ -544,6 +547,8 @@ class TapRecorder:
     # ------------------------------------------------------------------ plumbing
 
     def _name(self, link: _Link, client_id: str) -> None:
+        if self._met is not None and not link.is_named:
+            self._met(client_id, link.who)
         link.who, link.is_named = client_id, True
         self._ids[self._name_of(client_id)] = client_id
 

@@ -119,6 +119,7 @@ HELD_ELSEWHERE: Mapping[str, str] = {
     # A driver with a process for each client needs the system that it speaks to.
     r'.*: inorder chaos .* --target "exec:python3 driver\.py"': "tests/chaos/test_toys.py",
     r"docs/spark-api\.md: inorder check s3a?://.*": "tests/spark_checkers/test_cluster.py",
+    r"docs/(?:attach|chaos|tap)\.md: inorder chaos --attach .*": "tests/chaos/attach/test_attach.py",
     r"docs/chaos\.md: inorder hunt .*": "tests/chaos/hunting/test_hunt.py",
     r"docs/chaos\.md: inorder confirm .*": "tests/conformance/reports/test_rate.py",
     r".*: python -m inorder\.evidence\.scenario_matrix.*": (

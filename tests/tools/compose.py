@@ -21,6 +21,8 @@ from docker.types import Mount
 from ruamel.yaml import YAML
 
 DEADLINE_S = 120.0
+PROJECT, SERVICE = "com.docker.compose.project", "com.docker.compose.service"
+"""The labels that compose puts on what it makes."""
 VARIABLE = re.compile(r"\$\{(?P<name>\w+):-(?P<default>[^}]*)\}")
 UNITS_NS = {"s": 1_000_000_000}
 KNOWN = {
@@ -95,7 +97,7 @@ class Project:
 
     def __init__(self, client: DockerClient, *files: Path, profiles: Sequence[str] = ()) -> None:
         self._client = client
-        self._name = f"inorder-test-{uuid.uuid4().hex[:8]}"
+        self.name = f"inorder-test-{uuid.uuid4().hex[:8]}"
         self._whole = read(*files)
         self._profiles = set(profiles)
         self._containers: dict[str, Container] = {}
@@ -111,7 +113,7 @@ class Project:
 
     def __enter__(self) -> Self:
         try:
-            self._network = self._client.networks.create(self._name)
+            self._network = self._client.networks.create(self.name)
             for name in self.in_order():
                 self._start(name)
         except BaseException:
@@ -157,20 +159,20 @@ class Project:
             assert head == "service"
             options["network_mode"] = f"container:{self[of].id}"
         else:
-            options["network"] = self._name
+            options["network"] = self.name
         container = self._client.containers.create(
             service["image"],
             service.get("command"),
-            name=f"{self._name}-{name}",
+            name=f"{self.name}-{name}",
             entrypoint=service.get("entrypoint"),
             environment=service.get("environment"),
-            labels=service.get("labels"),
+            labels={PROJECT: self.name, SERVICE: name, **(service.get("labels") or {})},
             healthcheck=_healthcheck(service.get("healthcheck")),
             stop_signal=service.get("stop_signal"),
             mounts=[
                 Mount(
                     target,
-                    source if source.startswith("/") else f"{self._name}-{source}",
+                    source if source.startswith("/") else f"{self.name}-{source}",
                     type="bind" if source.startswith("/") else "volume",
                     read_only=only_read,
                 )
@@ -217,7 +219,7 @@ class Project:
         for container in reversed(self._containers.values()):
             container.remove(force=True, v=True)
         for name in self._whole["volumes"]:
-            for volume in self._client.volumes.list(filters={"name": f"{self._name}-{name}"}):
+            for volume in self._client.volumes.list(filters={"name": f"{self.name}-{name}"}):
                 volume.remove(force=True)
         if self._network is not None:
             self._network.remove()

@@ -7,7 +7,6 @@ import io
 import os
 import shlex
 import shutil
-import signal
 import subprocess
 import sys
 import tarfile
@@ -21,10 +20,10 @@ from docker import DockerClient
 from docker.models.containers import Container
 from ruamel.yaml import YAML
 
+from chaos.attach.hers import LABEL, Role
 from conformance.parts import docker_engine
-from conformance.parts.processes import wait_until
 from tests.docs.test_taken import wrong_with
-from tests.tools import compose, releases
+from tests.tools import compose, engines, releases
 
 release: Any = releases.load()
 ROOT = releases.ROOT
@@ -32,7 +31,7 @@ DEMO = ROOT / "docker" / "demo" / "compose.yaml"
 STRANGER = ROOT / "docker" / "stranger" / "compose.yaml"
 TAPPED = ROOT / "docker" / "stranger" / "tapped.yaml"
 PROJECTS = {"demo": [DEMO], "stranger": [STRANGER], "tapped": [STRANGER, TAPPED]}
-MAY_BE_BROKEN = ("inorder.chaos", "allowed")
+MAY_BE_BROKEN = (LABEL, Role.CONSUMER)
 NOBODY = 12_345
 """A user of whom the image knows nothing."""
 
@@ -87,60 +86,11 @@ def test_a_file_with_what_the_reader_does_not_know_is_refused(tmp_path: Path) ->
 # ---------------------------------------------------------------------------------------------- in containers
 
 
-def why_no_engine() -> str | None:
-    """Why there is no engine with networks of its own, none where one answers or can be started."""
-    missing = [
-        tool
-        for tool in ("dockerd", "debootstrap", "iptables", "unshare")
-        if shutil.which(tool) is None
-    ]
-    if missing:
-        return f"{' and '.join(missing)} missing: apt-get install docker.io debootstrap iptables"
-    if os.geteuid() != 0:
-        return "starting a Docker engine needs root"
-    return None
-
-
-REASON = why_no_engine()
-in_containers = [
-    pytest.mark.long,
-    pytest.mark.docker,
-    pytest.mark.skipif(REASON is not None, reason=str(REASON)),
-    # One worker makes the engine and the image.
-    pytest.mark.xdist_group("docker"),
-]
-
-
 @pytest.fixture(scope="module")
 def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """One in a network of its own, where services find each other by name; its DOCKER_HOST."""
-    # A short path: that of a Unix socket may have 107 characters.
-    folder = Path(f"/tmp/inorder-engine-{os.getpid()}")
-    program = ROOT / "tools" / "dockerd.sh"
-    log = tmp_path_factory.mktemp("engine") / "dockerd.log"
-    host = f"unix://{folder}/docker.sock"
-    with log.open("w") as out:
-        running = subprocess.Popen([program, "run", folder, "apart"], stdout=out, stderr=out)
-    try:
-        assert wait_until(
-            lambda: (
-                ((folder / "docker.sock").exists() and answers(host)) or running.poll() is not None
-            ),
-            deadline_s=60,
-        )
-        assert running.poll() is None, log.read_text()[-3000:]
+    """One in a network of its own; its DOCKER_HOST."""
+    with engines.running("engine", tmp_path_factory.mktemp("engine") / "dockerd.log") as host:
         yield host
-    finally:
-        running.send_signal(signal.SIGTERM)
-        running.wait(60)
-        subprocess.run([program, "stop", folder], check=False)
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def answers(host: str) -> bool:
-    with contextlib.suppress(Exception), contextlib.closing(docker.DockerClient(host)) as client:
-        return bool(client.ping())
-    return False
 
 
 @pytest.fixture(scope="module")
@@ -159,7 +109,7 @@ def image(client: DockerClient, tmp_path_factory: pytest.TempPathFactory) -> str
 
 
 class TestInContainers:
-    pytestmark = in_containers
+    pytestmark = engines.in_containers
 
     def test_anybody_runs_it_where_she_is(
         self, client: DockerClient, image: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
