@@ -153,10 +153,14 @@ def in_order(
     table: pa.Table, grouping: Grouping, size: int = BATCH_ROWS
 ) -> Iterator[pa.RecordBatch]:
     """The rows key by key and by seq_begin, in batches of so many rows."""
-    table = table.unify_dictionaries().combine_chunks()
-    order = np.lexsort(
-        (table.column("seq_begin").to_numpy(), *reversed(codes_of(table, grouping.columns)))
-    )
+    table = table.combine_chunks()
+    for number, name in enumerate(table.column_names):
+        if name in grouping.columns and pa.types.is_string(table.schema.field(name).type):
+            # Texts are told apart once, for the order and for all kernels.
+            table = table.set_column(number, name, table.column(name).dictionary_encode())
+    table = table.unify_dictionaries()
+    keys = [codes for codes in codes_of(table, grouping.columns) if (codes != codes[:1]).any()]
+    order = np.lexsort((table.column("seq_begin").to_numpy(), *reversed(keys)))
     for start in range(0, len(order), size):
         yield from table.take(pa.array(order[start : start + size])).combine_chunks().to_batches()
 

@@ -866,14 +866,14 @@ def coded(column: Any) -> tuple[Ints, list[str]]:
 
 def encoded(column: Any) -> tuple[Ints, Any]:
     """A text column as (codes, texts by code): the texts as an Arrow array, of which few kernels ask."""
+    if column.null_count == len(column):
+        return np.full(len(column), NO_TEXT, np.int64), pa.array([], pa.string())
     if isinstance(column, pa.ChunkedArray):
         column = (
             column.unify_dictionaries()
             if pa.types.is_dictionary(column.type)
             else column.dictionary_encode()
         )
-        if column.num_chunks == 0:
-            return np.zeros(0, np.int64), pa.array([], pa.string())
         column = column.combine_chunks()
         if isinstance(column, pa.ChunkedArray):  # too long for one array
             column = pa.concat_arrays(column.chunks)
