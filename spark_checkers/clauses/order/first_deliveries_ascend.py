@@ -47,12 +47,13 @@ def kernel(rows: Rows, findings: Findings) -> None:
     calls, add, epoch, first = calls[watched], add[watched], epoch[watched], first[watched]
     offset, done = rows.offset[calls], _leave_nothing(rows)
     before = chosen(calls, Segments(epoch).highest_before(offset), NOWHERE)
-    above = offset > rows.offset[before]
-    known = (add != NOWHERE) | done[first] | (offset >= rows.offset[first])
-    below = ~above & is_first(epoch, offset) & known
     follows = before != NOWHERE
-    findings.at_stake(calls[follows & (above | below)])
-    broken = follows & below
+    above = follows & (offset > rows.offset[before])
+    known = (add != NOWHERE) | done[first] | (offset >= rows.offset[first])
+    broken = follows & ~above & known
+    same = positions(np.isin(offset, offset[broken]))
+    broken[same] &= is_first(epoch[same], offset[same])
+    findings.at_stake(calls[above | broken])
     root = np.where(done[before], NOWHERE, np.where(add != NOWHERE, add, first))
     findings.violated(root[broken], before[broken], calls[broken])
 
