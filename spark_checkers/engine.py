@@ -20,19 +20,27 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from spark_checkers import facts, scatter
 from spark_checkers.catalogue import all_twins, applicable, grouped
 from spark_checkers.facts import Facts
 from spark_checkers.jobs import InProcesses, Jobs, OnSpark
-from spark_checkers.keyed import in_order, judge_keys, whole_keys, with_source
+from spark_checkers.keyed import columns_of, in_order, judge_keys, whole_keys, with_source
 from spark_checkers.ordered import Group, Part, is_by_queue, part_tables, parts, plain, row_groups
-from spark_checkers.rows import Findings, Rows, Runs, keep
+from spark_checkers.rows import Findings, Rows, Runs, keep, kept
 from spark_checkers.scatter import Scatter, Spill, Together, gathered, shared_out
 from spark_checkers.session import is_local, open_session, ship
-from spark_checkers.twin import FINDINGS_ARROW, QUEUES, SOURCE, judge_rows, relevant, to_batch
+from spark_checkers.twin import (
+    FINDINGS_ARROW,
+    QUEUES,
+    SOURCE,
+    Twin,
+    judge_rows,
+    levels_of,
+    relevant,
+    to_batch,
+)
 from specs.clauses.catalogue import all_clauses
 from specs.clauses.certainty import recorded
 from specs.clauses.clause import Clause
@@ -231,16 +239,19 @@ class PassReport:
 class QueuePass:
     """The work of one task: judge whole queues, and pick what some twins need of them."""
 
-    queues: Together
+    queues: tuple[Together, ...]
     picks: tuple[Together, ...]
     runs: Runs
     scatter: Scatter
 
     @property
-    def both(self) -> Together:
-        """What is judged of queues, and what is picked of them, need the same rows together."""
-        twins = [twin for each in (self.queues, *self.picks) for twin in each.twins]
-        return Together(QUEUES, tuple(twins))
+    def twins(self) -> tuple[Twin, ...]:
+        """All that judge, and all that pick."""
+        return tuple(twin for each in (*self.queues, *self.picks) for twin in each.twins)
+
+    @property
+    def columns(self) -> list[str]:
+        return columns_of(self.twins, QUEUES)
 
     def work(self, tables: Iterable[pa.Table]) -> PassReport:
         report = PassReport()
@@ -251,32 +262,38 @@ class QueuePass:
         for wanted in self.picks:
             (twin,) = wanted.twins
             if twin.id in picked:
-                report.picked[twin.id] = self.scatter.write(
-                    wanted, pa.concat_tables(picked[twin.id])
-                )
+                rows = pa.concat_tables(picked[twin.id]).unify_dictionaries()
+                report.picked[twin.id] = self.scatter.write(wanted, rows, np.arange(rows.num_rows))
         return report
 
     def _judge(self, table: pa.Table, picked: dict[str, list[pa.Table]]) -> Iterable[Findings]:
-        table = table.filter(pa.array(relevant(table, self.both.twins)))
-        if not table.num_rows:
-            return
-        if SOURCE in self.both.columns:
+        if SOURCE in self.columns:
             table = with_source(table)
-        has_queue = table.column("queue_id").is_valid()
-        lost = table.filter(pc.invert(has_queue))
-        rows = Rows(table.filter(has_queue) if lost.num_rows else table, self.runs)
-        if rows.size:
-            yield from judge_rows(rows, self.queues.twins)
-        for wanted in self.picks:
-            (twin,) = wanted.twins
-            found = [lost.filter(pa.array(relevant(lost, (twin,))))]
-            if rows.size and twin.pick is not None:
-                found.append(rows.table.take(pa.array(twin.pick(rows))))
-            some = pa.concat_tables(found).select(wanted.columns)
-            for name in wanted.grouping.must_have:
-                some = some.filter(some.column(name).is_valid())
-            if some.num_rows:
-                picked.setdefault(twin.id, []).append(plain(some))
+        has_queue = np.asarray(table.column("queue_id").is_valid())
+        for levels in sorted({levels_of((twin,)) for twin in self.twins}, key=sorted):
+            twins = [twin for twin in self.twins if levels_of((twin,)) == levels]
+            needed = relevant(table, twins)
+            rows = Rows(kept(table, needed & has_queue), self.runs)
+            if rows.size:
+                judging = {twin.id for each in self.queues for twin in each.twins}
+                yield from judge_rows(rows, [twin for twin in twins if twin.id in judging])
+            lost = kept(table, needed & ~has_queue)
+            for wanted in self.picks:
+                if wanted.twins[0] in twins:
+                    _pick(wanted, rows, lost, picked)
+
+
+def _pick(wanted: Together, rows: Rows, lost: pa.Table, picked: dict[str, list[pa.Table]]) -> None:
+    """What the twin picks of these rows, and what it needs of those of no queue."""
+    (twin,) = wanted.twins
+    found = [kept(lost, relevant(lost, (twin,)))]
+    if rows.size and twin.pick is not None:
+        found.append(rows.table.take(pa.array(twin.pick(rows))))
+    some = pa.concat_tables(found).select(wanted.columns)
+    for name in wanted.grouping.must_have:
+        some = some.filter(some.column(name).is_valid())
+    if some.num_rows:
+        picked.setdefault(twin.id, []).append(plain(some))
 
 
 class _Examiner:
@@ -322,15 +339,16 @@ class _Examiner:
     def _judge(self, runs: Runs, chosen: set[str]) -> None:
         twins = [twin for twin in applicable(self.history.info) if twin.id in chosen]
         wanted = [Together(*each) for each in grouped(twins)]
-        queues = next((each for each in wanted if each.grouping == QUEUES), Together(QUEUES, ()))
+        queues = tuple(each for each in wanted if each.grouping == QUEUES)
         picks = tuple(each for each in wanted if each.twins[0].pick is not None)
-        others = tuple(each for each in wanted if each not in picks and each is not queues)
+        others = tuple(each for each in wanted if each not in (*picks, *queues))
         buckets = 1 + sum(self.sizes) // scatter.BUCKET_ROWS
         writing = Scatter((), buckets, str(self.folder))
         work = QueuePass(queues, picks, runs, writing)
         lie_by_queue = is_by_queue(self.paths)
-        wants_queues = bool(work.both.twins)
-        scattered = (*others, work.both) if wants_queues and not lie_by_queue else others
+        wants_queues = bool(work.twins)
+        by_queue = Together(QUEUES, work.twins)
+        scattered = (*others, by_queue) if wants_queues and not lie_by_queue else others
         spills = self._scattered(Scatter(scattered, buckets, str(self.folder)))
         done: list[PassReport] = []
         if wants_queues and lie_by_queue:
@@ -418,7 +436,7 @@ def tallies_of(
 def _judge_part(
     number: int, *, groups: Sequence[Group], cut: Sequence[Part], work: QueuePass
 ) -> PassReport:
-    names = [name for name in work.both.columns if name != SOURCE]
+    names = [name for name in work.columns if name != SOURCE]
     return work.work(part_tables(groups, cut[number], names))
 
 

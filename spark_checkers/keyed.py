@@ -15,7 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_checkers.catalogue import grouped
-from spark_checkers.rows import Findings, Rows, Runs, coded
+from spark_checkers.rows import Findings, Rows, Runs, encoded
+from spark_checkers.segments import Ints, positions
 from spark_checkers.twin import (
     FINDINGS,
     QUEUES,
@@ -123,13 +124,21 @@ def together(
     table: pa.Table, twins: Sequence[Twin], grouping: Grouping, *, whole: bool = True
 ) -> pa.Table:
     """The rows of a table that these twins need, with the columns that they need."""
-    rows = table.filter(pa.array(relevant(table, twins)))
     names = columns_of(twins, grouping)
     if SOURCE in names:
-        rows = with_source(rows)
+        table = with_source(table)
+    return table.select(names).take(pa.array(wanted_of(table, twins, grouping, whole=whole)))
+
+
+def wanted_of(
+    table: pa.Table, twins: Sequence[Twin], grouping: Grouping, *, whole: bool = True
+) -> Ints:
+    """Where in a table the rows are that these twins need."""
+    found = relevant(table, twins)
     for name in grouping.must_have if whole else ():
-        rows = rows.filter(rows.column(name).is_valid())
-    return rows.select(names)
+        if table.column(name).null_count:
+            found &= np.asarray(table.column(name).is_valid())
+    return positions(found)
 
 
 def judge_keys(
@@ -144,10 +153,14 @@ def in_order(
     table: pa.Table, grouping: Grouping, size: int = BATCH_ROWS
 ) -> Iterator[pa.RecordBatch]:
     """The rows key by key and by seq_begin, in batches of so many rows."""
-    table = table.unify_dictionaries().combine_chunks()
-    order = np.lexsort(
-        (table.column("seq_begin").to_numpy(), *reversed(codes_of(table, grouping.columns)))
-    )
+    table = table.combine_chunks()
+    for number, name in enumerate(table.column_names):
+        if name in grouping.columns and pa.types.is_string(table.schema.field(name).type):
+            # Texts are told apart once, for the order and for all kernels.
+            table = table.set_column(number, name, table.column(name).dictionary_encode())
+    table = table.unify_dictionaries()
+    keys = [codes for codes in codes_of(table, grouping.columns) if (codes != codes[:1]).any()]
+    order = np.lexsort((table.column("seq_begin").to_numpy(), *reversed(keys)))
     for start in range(0, len(order), size):
         yield from table.take(pa.array(order[start : start + size])).combine_chunks().to_batches()
 
@@ -168,7 +181,7 @@ def codes_of(table: pa.Table, columns: Sequence[str]) -> list[Any]:
     """The columns as numbers: equal values have equal numbers."""
     none = np.iinfo(np.int64).min
     return [
-        coded(table.column(name))[0]
+        encoded(table.column(name))[0]
         if name != "queue_id"
         else table.column(name).fill_null(none).to_numpy()
         for name in columns
@@ -205,7 +218,7 @@ def _codes(batch: pa.RecordBatch, name: str) -> Any:
         return (
             column.fill_null(np.iinfo(np.int64).min) if column.null_count else column
         ).to_numpy()
-    return coded(column)[0]
+    return encoded(column)[0]
 
 
 def last_key_start(batch: pa.RecordBatch, columns: Sequence[str]) -> int:

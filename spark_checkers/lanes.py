@@ -9,9 +9,9 @@ allow that, call by call. All other begins and ends it gets one by one, in their
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property, partial
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -138,6 +138,10 @@ class Stretch(NamedTuple):
     events: tuple[int, int]
 
 
+Part = tuple[Sequence[Event], Stretch | None]
+"""Some calls of a stretch one by one, and the stretch of what follows them."""
+
+
 class Digest:
     """The items of all lanes of some rows. Made once, shared by all machines."""
 
@@ -154,7 +158,7 @@ class Digest:
         self.lane: Ints = rows.lane[self.row]
         self.kind = rows.kind[self.row]
         self._expanded: dict[int, Sequence[Event]] = {}
-        self._split: dict[int, Sequence[tuple[Sequence[Event], Stretch | None]]] = {}
+        self._split: dict[int, tuple[list[Part], Iterator[Part]]] = {}
         self._room = EXPANDED_ROWS
         self._fold()
 
@@ -318,42 +322,73 @@ class Digest:
 
     def expand(self, stretch: Stretch) -> Sequence[Event]:
         """The begins and ends of a stretch, one by one."""
-        start, stop = stretch.events
-        found = self._expanded.get(start)
+        found = self._expanded.get(stretch.events[0])
         if found is None:
-            row, phase = self.row[start:stop], self.phase[start:stop].tolist()
-            begun = row[self.phase[start:stop] == BEGIN]
-            op_of = dict(zip(begun.tolist(), self.ops(begun), strict=True))
-            ops = [op_of[place] for place in row.tolist()]
-            found = [
-                (op.end if what == END else op.begin, what, op)
-                for what, op in zip(phase, ops, strict=True)
-            ]
+            found = self._events(*stretch.events)
             if self._room >= stretch.rows:  # several machines go through the same stretches
                 self._room -= stretch.rows
-                self._expanded[start] = found
+                self._expanded[stretch.events[0]] = found
         return found
 
-    def split(self, stretch: Stretch) -> Sequence[tuple[Sequence[Event], Stretch | None]]:
-        """A stretch in parts: begins and ends of its first calls (one, two, four, ...), and the stretch of the rest."""
+    def _events(self, start: int, stop: int) -> Sequence[Event]:
+        """The begins and ends of whole calls of a stretch."""
+        row, phase = self.row[start:stop], self.phase[start:stop]
+        begun = row[phase == BEGIN]
+        op_of = dict(zip(begun.tolist(), self.ops(begun), strict=True))
+        ops = [op_of[place] for place in row.tolist()]
+        return [
+            (op.end if what == END else op.begin, what, op)
+            for what, op in zip(phase.tolist(), ops, strict=True)
+        ]
+
+    def split(self, stretch: Stretch) -> Iterator[Part]:
+        """A stretch in parts: begins and ends of its first calls (one, two, four, ...), and the stretch of the rest.
+
+        A part is made when it is asked for: most machines take the rest after the first call.
+        """
         start = stretch.events[0]
-        found = self._split.get(start)
-        if found is None:
-            events = self.expand(stretch)
-            begun = [op for _at, what, op in events if what == BEGIN]
-            calls = [0]
-            calls += [at for at in range(1, len(begun)) if begun[at].op != begun[at - 1].op]
-            cuts = [0]
-            while 2 * cuts[-1] + 1 < len(calls):
-                cuts.append(2 * cuts[-1] + 1)
-            rows = [*(calls[cut] for cut in cuts), len(begun)]
-            found = []
-            for (low, high), cut in zip(pairwise(rows), [*cuts[1:], None], strict=True):
-                rest = None if cut is None else _rest(stretch, begun[high:], cut, start + 2 * high)
-                found.append((events[2 * low : 2 * high], rest))
-            if start in self._expanded:
-                self._split[start] = found
-        return found
+        if start not in self._split:
+            if self._room < stretch.rows:
+                yield from self._parts(stretch)
+                return
+            self._room -= stretch.rows
+            self._split[start] = ([], self._parts(stretch))
+        done, more = self._split[start]
+        for at in itertools.count():
+            if at == len(done):
+                part = next(more, None)
+                if part is None:
+                    return
+                done.append(part)
+            yield done[at]
+
+    def _parts(self, stretch: Stretch) -> Iterator[Part]:
+        start, stop = stretch.events
+        begun = self.row[start:stop][self.phase[start:stop] == BEGIN]
+        op = self.rows.number("op_id")[begun]
+        calls = np.flatnonzero(np.append(True, op[1:] != op[:-1]))
+        cut = low = 0
+        while low < len(begun):
+            cut = 2 * cut + 1
+            high = int(calls[cut]) if cut < len(calls) else len(begun)
+            rest = None if cut >= len(calls) else self._rest(stretch, begun[high:], cut)
+            yield self._events(start + 2 * low, start + 2 * high), rest
+            low = high
+
+    def _rest(self, stretch: Stretch, begun: Ints, cut: int) -> Stretch:
+        """What is left of a stretch without its first calls. begun: the rows of the calls that are left."""
+        (first,) = self.ops(begun[:1])
+        finished = stretch.finished_to if first.manual else stretch.stop
+        started = self.rows.started[begun]
+        return stretch._replace(
+            first=first,
+            calls=stretch.calls - cut,
+            rows=len(begun),
+            finished_to=max(first.offset, finished),
+            earliest_us=int(started.min()),
+            latest_us=int(started.max()),
+            events=(stretch.events[1] - 2 * len(begun), stretch.events[1]),
+        )
 
     @cached_property
     def _items(self) -> npt.NDArray[Any]:
@@ -399,20 +434,6 @@ class Digest:
                 )
                 found.asides = self.ops(aside[low:high])
             yield found
-
-
-def _rest(stretch: Stretch, begun: Sequence[Op], cut: int, start: int) -> Stretch:
-    """What is left of a stretch without its first calls. begun: the rows of the calls that are left; start: where."""
-    finished = stretch.finished_to if begun[0].manual else stretch.stop
-    return stretch._replace(
-        first=begun[0],
-        calls=stretch.calls - cut,
-        rows=len(begun),
-        finished_to=max(begun[0].offset, finished),
-        earliest_us=min(op.started for op in begun),
-        latest_us=max(op.started for op in begun),
-        events=(start, stretch.events[1]),
-    )
 
 
 class LaneItems:
@@ -561,7 +582,7 @@ def _run_machines(
             findings.at_stake_times(lane.place, state.stakes)
 
 
-def _call_by_call(state: Machine, parts: Sequence[tuple[Sequence[Event], Stretch | None]]) -> None:
+def _call_by_call(state: Machine, parts: Iterable[Part]) -> None:
     """Go through a stretch that the machine doesn't take whole, until it takes what is left of it."""
     begins, ends = state.begins, state.ends
     for events, rest in parts:

@@ -540,7 +540,8 @@ class Rows:
         self.runs = runs
         self.size = int(table.num_rows)
         self._numbers: dict[str, Ints] = {}
-        self._codes: dict[str, tuple[Ints, list[str]]] = {}
+        self._codes: dict[str, tuple[Ints, Any]] = {}
+        self._words: dict[str, list[str]] = {}
         self._shared: dict[Any, Any] = {}
 
     def shared(self, make: Callable[[Rows], Made]) -> Made:
@@ -567,7 +568,9 @@ class Rows:
 
     def words(self, name: str) -> list[str]:
         """The texts of a column, by code."""
-        return self._text(name)[1]
+        if name not in self._words:
+            self._words[name] = self._text(name)[1].to_pylist()
+        return self._words[name]
 
     def code(self, name: str, word: str) -> int:
         """The code of a text in a column; one that no row has when it does not occur."""
@@ -581,14 +584,14 @@ class Rows:
         code = int(self.text(name)[position])
         return self.words(name)[code] if code != NO_TEXT else ""
 
-    def _text(self, name: str) -> tuple[Ints, list[str]]:
+    def _text(self, name: str) -> tuple[Ints, Any]:
         found = self._codes.get(name)
         if found is None:
-            found = self._codes[name] = coded(self.table.column(name))
+            found = self._codes[name] = encoded(self.table.column(name))
         return found
 
     def _enumerated(self, name: str, words: Sequence[str]) -> npt.NDArray[np.int8]:
-        codes, present = self._text(name)
+        codes, present = self.text(name), self.words(name)
         numbers = [words.index(word) if word in words else len(words) for word in present]
         return np.asarray([*numbers, len(words)], np.int8)[codes]  # NO_TEXT takes the last
 
@@ -779,7 +782,7 @@ class Rows:
 
     def starts_with(self, name: str, prefix: str) -> Mask:
         """Does the text begin with the prefix?"""
-        codes, words = self._text(name)
+        codes, words = self.text(name), self.words(name)
         return np.asarray([*(word.startswith(prefix) for word in words), False], np.bool_)[codes]
 
     @cached_property
@@ -857,14 +860,20 @@ class Rows:
 
 def coded(column: Any) -> tuple[Ints, list[str]]:
     """A text column as (codes, texts by code)."""
+    codes, words = encoded(column)
+    return codes, words.to_pylist()
+
+
+def encoded(column: Any) -> tuple[Ints, Any]:
+    """A text column as (codes, texts by code): the texts as an Arrow array, of which few kernels ask."""
+    if column.null_count == len(column):
+        return np.full(len(column), NO_TEXT, np.int64), pa.array([], pa.string())
     if isinstance(column, pa.ChunkedArray):
         column = (
             column.unify_dictionaries()
             if pa.types.is_dictionary(column.type)
             else column.dictionary_encode()
         )
-        if column.num_chunks == 0:
-            return np.zeros(0, np.int64), []
         column = column.combine_chunks()
         if isinstance(column, pa.ChunkedArray):  # too long for one array
             column = pa.concat_arrays(column.chunks)
@@ -874,7 +883,7 @@ def coded(column: Any) -> tuple[Ints, list[str]]:
     codes = (indices.fill_null(NO_TEXT) if indices.null_count else indices).to_numpy(
         zero_copy_only=False
     )
-    return codes.astype(np.int64), column.dictionary.to_pylist()
+    return codes.astype(np.int64), column.dictionary
 
 
 class Findings:
@@ -1093,3 +1102,11 @@ def keep(table: pa.Table, name: str, words: Iterable[str]) -> pa.Table:
         return table
     allowed = np.asarray([*(text in wanted for text in texts), False], np.bool_)
     return table.filter(pa.array(allowed[codes]))
+
+
+def kept(table: pa.Table, wanted: Mask) -> pa.Table:
+    """The rows of which the mask is true; a part of the table itself where they lie together."""
+    where = positions(wanted)
+    if len(where) and where[-1] - where[0] + 1 == len(where):
+        return table.slice(int(where[0]), len(where))
+    return table.filter(pa.array(wanted))

@@ -17,8 +17,9 @@ import numpy as np
 import pyarrow as pa
 
 from spark_checkers import hashing
-from spark_checkers.keyed import columns_of, together
+from spark_checkers.keyed import columns_of, wanted_of, with_source
 from spark_checkers.ordered import Group, Part, plain, read_group
+from spark_checkers.segments import Ints
 from spark_checkers.twin import QUEUES, SOURCE, Grouping, Twin
 
 BUCKET_ROWS = 1 << 18
@@ -67,21 +68,26 @@ class Scatter:
             read_group(path, index, names)
             for path, index in groups[cut[number].start : cut[number].stop]
         ]
-        table = pa.concat_tables(tables).unify_dictionaries()
+        table = pa.concat_tables(tables).unify_dictionaries().combine_chunks()
         del tables
+        if any(SOURCE in each.columns for each in self.wanted):
+            table = with_source(table)
         return [
-            self.write(each, together(table, each.twins, each.grouping, whole=each.whole))
+            self.write(each, table, wanted_of(table, each.twins, each.grouping, whole=each.whole))
             for each in self.wanted
         ]
 
-    def write(self, wanted: Together, rows: pa.Table) -> Spill:
-        """Rows that these twins need, in buckets by their key."""
-        if not rows.num_rows:
+    def write(self, wanted: Together, table: pa.Table, where: Ints) -> Spill:
+        """The rows at these positions, in buckets by their key; with the columns that these twins need."""
+        if not len(where):
             return Spill("", (0,) * self.buckets)
-        bucket = key_hashes(rows, wanted.grouping.columns) % np.uint64(self.buckets)
-        order = np.argsort(bucket, kind="stable")
-        counts = np.bincount(bucket.astype(np.int64), minlength=self.buckets)
-        rows = plain(rows).take(pa.array(order)).unify_dictionaries().combine_chunks()
+        columns = wanted.grouping.columns
+        keys = table.select(columns).take(pa.array(where))
+        bucket = key_hashes(keys, columns) % np.uint64(self.buckets)
+        bucket = bucket.astype(np.min_scalar_type(self.buckets))  # small numbers sort faster
+        where = where[np.argsort(bucket, kind="stable")]
+        counts = np.bincount(bucket, minlength=self.buckets)
+        rows = plain(table.select(wanted.columns)).take(pa.array(where))
         path = Path(self.scratch) / f"{uuid.uuid4().hex}.arrow"
         options = pa.ipc.IpcWriteOptions(compression="lz4")
         with pa.ipc.new_file(str(path), rows.schema, options=options) as writer:

@@ -168,7 +168,17 @@ def judge_rows(rows: Rows, twins: Sequence[Twin]) -> Iterator[Findings]:
 
 def relevant(table: pa.Table, twins: Iterable[Twin]) -> Mask:
     """Which rows do these twins need?"""
-    twins = tuple(twins)
+    by_levels: dict[frozenset[str], list[Twin]] = {}
+    for twin in twins:
+        by_levels.setdefault(levels_of((twin,)), []).append(twin)
+    found = np.zeros(table.num_rows, np.bool_)
+    for some in by_levels.values():
+        found |= _relevant(table, some)
+    return found
+
+
+def _relevant(table: pa.Table, twins: Sequence[Twin]) -> Mask:
+    """Likewise, of twins that look at the same levels."""
     codes, words = coded(table.column("kind"))
     found = _among(codes, words, _whole(twins))
     for kind, (column, prefix) in sorted(_parts(twins)):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cluster import running
+from cluster import Cluster, awaited, end, running
 from conftest import SPARK
 from object_store import ObjectStore
 
@@ -27,6 +28,15 @@ CHECK_S = 1200
 SOME = ("CMT-4", "LSE-1", "SND-2", "RTY-6")
 """By queue, by message and by client; one of them is refuted."""
 MEMORY = "spark.executor.memory 1g\nspark.driver.memory 1g\n"
+SPECULATION = """\
+spark.speculation true
+spark.speculation.interval 100ms
+spark.speculation.quantile 0.1
+spark.speculation.multiplier 1.1
+spark.speculation.task.duration.threshold 3s
+spark.network.timeout 1200s
+"""
+"""A task that takes a little longer than others is begun a second time elsewhere; who stands still is not given up."""
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -36,7 +46,7 @@ def _needs_java() -> None:
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     with running(tmp_path_factory.mktemp("cluster")) as started:
         yield started
 
@@ -92,28 +102,63 @@ def asked() -> tuple[str, ...]:
     return tuple(word for clause in SOME for word in ("--clause", clause))
 
 
-def settings(folder: Path) -> dict[str, str]:
+def settings(folder: Path, more: str = "") -> dict[str, str]:
     """Spark's own settings, as its users have them."""
-    (folder / "spark-defaults.conf").write_text(MEMORY)
+    (folder / "spark-defaults.conf").write_text(MEMORY + more)
     return {"SPARK_CONF_DIR": str(folder)}
 
 
 @pytest.mark.parametrize("defect", [None, "commit-rewinds"])
 def test_a_cluster_gives_the_verdict_of_one_process(
-    tmp_path: Path, cluster: str, defect: str | None
+    tmp_path: Path, cluster: Cluster, defect: str | None
 ) -> None:
     history = generated(tmp_path / "h", defect)
-    found = verdict_of(check(history, "--master", cluster, environment=settings(tmp_path)))
+    found = verdict_of(check(history, "--master", cluster.url, environment=settings(tmp_path)))
     assert found == expected(history)
     refuted = [each["id"] for each in found["clauses"] if each["verdict"] == "refuted"]
     assert refuted == ([] if defect is None else ["CMT-4"])
 
 
 def test_a_history_in_an_object_store_is_judged_where_it_lies(
-    tmp_path: Path, cluster: str, store: ObjectStore
+    tmp_path: Path, cluster: Cluster, store: ObjectStore
 ) -> None:
     history = generated(tmp_path / "h", "commit-rewinds")
     place = store.put(history, "judged")
     environment = store.environment_with(MEMORY)
-    found = verdict_of(check(place, "--master", cluster, *asked(), environment=environment))
+    found = verdict_of(check(place, "--master", cluster.url, *asked(), environment=environment))
     assert found == expected(history, *asked())
+
+
+@pytest.fixture
+def own_cluster(tmp_path: Path) -> Iterator[Cluster]:
+    """One that a test may break."""
+    (tmp_path / "own").mkdir()
+    with running(tmp_path / "own") as started:
+        yield started
+
+
+def test_a_worker_that_dies_in_the_middle_of_a_task_changes_nothing(
+    tmp_path: Path, own_cluster: Cluster
+) -> None:
+    """Its executor has a task that is not over, and dies with it: another one does that task again."""
+    history = generated(tmp_path / "h", "commit-rewinds")
+    begun = check(history, "--master", own_cluster.url, *asked(), environment=settings(tmp_path))
+    worker, executor = own_cluster.stopped_at_work(begun)
+    end(worker.process)
+    os.kill(executor.pid, signal.SIGKILL)
+    assert verdict_of(begun) == expected(history, *asked())
+    assert max(own_cluster.attempts()) >= 1
+
+
+def test_a_task_that_runs_twice_at_once_changes_nothing(
+    tmp_path: Path, own_cluster: Cluster
+) -> None:
+    """An executor stands still until its task has begun elsewhere as well; then both go on."""
+    history = generated(tmp_path / "h", "commit-rewinds")
+    environment = settings(tmp_path, SPECULATION)
+    begun = check(history, "--master", own_cluster.url, *asked(), environment=environment)
+    _worker, executor = own_cluster.stopped_at_work(begun)
+    awaited("a second attempt", lambda: max(own_cluster.attempts(), default=0) >= 1)
+    assert begun.poll() is None
+    os.kill(executor.pid, signal.SIGCONT)
+    assert verdict_of(begun) == expected(history, *asked())

@@ -1,108 +1,73 @@
-"""ORD-2 over columns: a stretch above everything delivered so far is taken whole."""
+"""ORD-2 over columns: each call beside the highest before it of the same epoch.
+
+An incarnation's epoch begins when the lane is added for it; a reset after the epoch's first call ends it.
+"""
 
 from __future__ import annotations
 
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from spark_checkers import planting
-from spark_checkers.lanes import (
-    OP_COLUMNS,
-    LaneItems,
-    Machine,
-    Op,
-    Stretch,
-    machine_kernel,
-    may_put_back,
-)
+from spark_checkers.lanes import may_be_by_hand
 from spark_checkers.planting import Changes, Mutant, Planted, Trace
-from spark_checkers.rows import NO_TEXT, Findings
-from spark_checkers.twin import Twin
-from specs.clauses.intervals import Intervals
-from specs.history.row import Row
-from specs.vocabulary import Kind, Outcome
-
-
-class Delivered:
-    """What one incarnation delivered, and the row of the highest offset. first: below it nothing is known."""
-
-    __slots__ = ("first", "highest", "offsets", "root")
-
-    def __init__(self, highest: Op, add: Op | None) -> None:
-        self.highest = highest
-        self.offsets = Intervals()
-        self.root = add or highest
-        self.first = 0 if add is not None or is_done(highest) else highest.offset
-
-
-def is_done(op: Op) -> bool:
-    """Does the call leave nothing below it to come again?"""
-    if op.manual or may_put_back(op):
-        return False
-    return op.outcome in (Outcome.SUCCESS, Outcome.COMMIT, Outcome.ROLLBACK)
-
-
-class Lane(Machine):
-    """What each incarnation delivered since its ADD, or since a reset."""
-
-    __slots__ = ("delivered", "void", "watched")
-
-    def __init__(self, lane: LaneItems, findings: Findings) -> None:
-        super().__init__(lane, findings)
-        self.watched: dict[int, Op] = {}  # added, and nothing delivered since
-        self.delivered: dict[int, Delivered] = {}
-        self.void: set[int] = set()  # had delivered when the offset was reset
-
-    def takes(self, stretch: Stretch) -> bool:
-        first = stretch.first
-        if first.incarnation in self.void:
-            return True
-        mine = self.delivered.get(first.incarnation)
-        if mine is None:
-            mine = self._new(first)
-            self.stakes -= 1
-        elif first.offset <= mine.highest.offset:
-            return False
-        self.stakes += stretch.rows
-        mine.offsets.add(first.offset, stretch.stop)
-        mine.highest = stretch.last
-        return True
-
-    def begins(self, op: Op) -> None:
-        if op.kind is Kind.RESET:
-            self.void.update(self.delivered)
-            self.delivered.clear()
-        elif op.incarnation == NO_TEXT:
-            return
-        elif op.kind is Kind.ADD:
-            self.delivered.pop(op.incarnation, None)
-            self.void.discard(op.incarnation)
-            self.watched[op.incarnation] = op
-        elif op.offset >= 0 and op.incarnation not in self.void:
-            self._deliver(op)
-
-    def _new(self, op: Op) -> Delivered:
-        found = self.delivered[op.incarnation] = Delivered(
-            op, self.watched.pop(op.incarnation, None)
-        )
-        return found
-
-    def _deliver(self, op: Op) -> None:
-        mine = self.delivered.get(op.incarnation)
-        if mine is None:
-            mine = self._new(op)
-        elif op.offset > mine.highest.offset:
-            self.stakes += 1
-            mine.highest = op
-        elif op.offset not in mine.offsets and op.offset >= mine.first:
-            self.stakes += 1
-            self.found(None if is_done(mine.highest) else mine.root, mine.highest, op)
-        mine.offsets.add(op.offset)
-
-
-TWIN = Twin(
-    "ORD-2", OP_COLUMNS, machine_kernel(Lane, (Kind.DELIVER, Kind.ADD, Kind.RESET), lease=False)
+from spark_checkers.rows import NO_TEXT, NONE, Findings, Rows
+from spark_checkers.segments import (
+    NOWHERE,
+    Mask,
+    Segments,
+    Timeline,
+    chosen,
+    dense,
+    first_of_each,
+    is_first,
+    positions,
 )
+from spark_checkers.twin import Twin
+from specs.history.row import Row
+from specs.vocabulary import CommitMode, Kind, Outcome
+
+
+def kernel(rows: Rows, findings: Findings) -> None:
+    """Calls of an epoch that come for the first time, and below one that came before."""
+    named = (rows.text("incarnation") != NO_TEXT) & (rows.group != NO_TEXT)
+    adds, resets = positions(named & rows.are(Kind.ADD)), rows.of(Kind.RESET)
+    calls = positions(named & rows.are(Kind.DELIVER) & (rows.offset >= 0))
+    added = Timeline(rows.incarnation[adds], rows.begin[adds])
+    add = chosen(adds, added.last_before(rows.incarnation[calls], rows.begin[calls]), NOWHERE)
+    epoch, epochs = dense(rows.incarnation[calls], add)
+    first = calls[first_of_each(epoch, epochs)[epoch]]
+    reset = Timeline(rows.lane[resets], rows.begin[resets])
+    reset_us = chosen(
+        rows.begin[resets], reset.last_before(rows.lane[calls], rows.begin[calls]), NONE
+    )
+    watched = reset_us < rows.begin[first]
+    calls, add, epoch, first = calls[watched], add[watched], epoch[watched], first[watched]
+    offset, done = rows.offset[calls], _leave_nothing(rows)
+    before = chosen(calls, Segments(epoch).highest_before(offset), NOWHERE)
+    follows = before != NOWHERE
+    above = follows & (offset > rows.offset[before])
+    known = (add != NOWHERE) | done[first] | (offset >= rows.offset[first])
+    broken = follows & ~above & known
+    same = positions(np.isin(offset, offset[broken]))
+    broken[same] &= is_first(epoch[same], offset[same])
+    findings.at_stake(calls[above | broken])
+    root = np.where(done[before], NOWHERE, np.where(add != NOWHERE, add, first))
+    findings.violated(root[broken], before[broken], calls[broken])
+
+
+def _leave_nothing(rows: Rows) -> Mask:
+    """Of each call: does it leave nothing below it to come again?"""
+    manual = rows.text("commit_mode") == rows.code("commit_mode", CommitMode.MANUAL)
+    rolled_back = rows.ended_as(Outcome.ROLLBACK)
+    done = rows.ended_as(Outcome.SUCCESS, Outcome.COMMIT) | rolled_back
+    found: Mask = done & ~manual & ~(rolled_back & may_be_by_hand(rows))
+    return found
+
+
+TWIN = Twin("ORD-2", ("client_id", "commit_mode", "incarnation", "queue_offset"), kernel)
 find = TWIN.find
 
 

@@ -1,43 +1,30 @@
-"""ORD-13 over columns: a stretch of an incarnation that has dropped nothing is taken whole."""
+"""ORD-13 over columns: each call beside what its incarnation was told last before it, its ADD or its DROP."""
 
 from __future__ import annotations
 
 from functools import partial
 
-from spark_checkers.lanes import OP_COLUMNS, LaneItems, Machine, Op, Stretch, machine_kernel
 from spark_checkers.planting import Changes, Mutant, Trace
-from spark_checkers.rows import NO_TEXT, Findings
+from spark_checkers.rows import NO_TEXT, Findings, Rows
+from spark_checkers.segments import NOWHERE, Timeline, chosen, positions
 from spark_checkers.twin import Twin
 from specs.vocabulary import Kind, Outcome
 
 
-class Lane(Machine):
-    """The drop of each incarnation that is over."""
-
-    __slots__ = ("dropped",)
-
-    def __init__(self, lane: LaneItems, findings: Findings) -> None:
-        super().__init__(lane, findings)
-        self.dropped: dict[int, Op] = {}
-
-    def takes(self, stretch: Stretch) -> bool:
-        return stretch.first.incarnation not in self.dropped
-
-    def begins(self, op: Op) -> None:
-        if op.incarnation == NO_TEXT:
-            return
-        if op.kind is Kind.DROP:
-            self.stakes += 1
-            self.dropped[op.incarnation] = op
-        elif op.kind is Kind.ADD:
-            self.dropped.pop(op.incarnation, None)
-        elif op.incarnation in self.dropped:
-            self.found(self.dropped[op.incarnation], op)
+def kernel(rows: Rows, findings: Findings) -> None:
+    """The calls of an incarnation whose lane was dropped, and not added since."""
+    named = (rows.text("incarnation") != NO_TEXT) & (rows.group != NO_TEXT)
+    dropped = rows.are(Kind.DROP)
+    told = positions(named & (dropped | rows.are(Kind.ADD)))
+    findings.at_stake(told[dropped[told]])
+    calls = positions(named & rows.are(Kind.DELIVER))
+    as_told = Timeline(rows.incarnation[told], rows.begin[told])
+    last = chosen(told, as_told.last_before(rows.incarnation[calls], rows.begin[calls]), NOWHERE)
+    late = (last != NOWHERE) & dropped[last]
+    findings.violated(last[late], calls[late])
 
 
-TWIN = Twin(
-    "ORD-13", OP_COLUMNS, machine_kernel(Lane, (Kind.DELIVER, Kind.ADD, Kind.DROP), lease=False)
-)
+TWIN = Twin("ORD-13", ("client_id", "incarnation"), kernel)
 find = TWIN.find
 
 
