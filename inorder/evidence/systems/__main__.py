@@ -87,8 +87,10 @@ def write(page: Path, new: Column) -> None:
     kept = [run for run in read(data) if (run.name, run.seed) != (new.name, new.seed)]
     order = list(table.systems())
     kept = sorted([*kept, new], key=lambda run: (order.index(run.name), run.seed))
-    told = [run.to_json() for run in kept]
-    data.write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
+    lines = ",\n".join(
+        json.dumps(run.to_json()) for run in kept
+    )  # a run is a line: a diff shows it
+    data.write_text(f"[\n{lines}\n]\n", encoding="utf-8")
     columns = columns_of(kept)
     page.write_text(table.written(page.read_text(encoding="utf-8"), columns), encoding="utf-8")
     tables.draw(page.parent / PICTURE, table.picture(columns))
