@@ -122,6 +122,7 @@ HELD_ELSEWHERE: Mapping[str, str] = {
     r"docs/(?:attach|chaos|tap)\.md: inorder chaos --attach .*": "tests/chaos/attach/test_attach.py",
     r"docs/chaos\.md: inorder hunt .*": "tests/chaos/hunting/test_hunt.py",
     r"docs/chaos\.md: inorder confirm .*": "tests/conformance/reports/test_rate.py",
+    r".*: python -m inorder\.evidence\.hunts": "tests/inorder/evidence/test_hunts.py",
     r".*: python -m inorder\.evidence\.scenario_matrix.*": (
         "tests/inorder/evidence/test_scenario_matrix.py"
     ),

@@ -42,6 +42,7 @@ class Served(ServedTarget):
     """With such a server."""
 
     system = "noted"
+    knows = ()
     server: Any = Noted
 
     @classmethod
