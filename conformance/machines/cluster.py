@@ -1106,7 +1106,9 @@ class ClusterMachine(RuleBasedStateMachine):
                 (
                     (verb, fault)
                     for verb, fault in HEALINGS.items()
-                    if fault.subject is not Subject.LINK and fault.fits(is_broker=True)
+                    if fault.subject is not Subject.LINK
+                    and fault.fits(is_broker=True)
+                    and verb != upgrade.HEALED_BY  # it would end a broker that is as it began
                 ),
                 key=lambda healing: healing[1].subject is not Subject.PROCESS,
             )

@@ -23,7 +23,7 @@ class Here:
 class Noted:
     """A server, and its link, of which only is noted what is asked."""
 
-    product = "Noted"
+    product, nodes = "Noted", ()
 
     def __init__(self, version: str, *, workdir: Path) -> None:
         self.asked: list[str] = []
