@@ -456,8 +456,8 @@ class LaneItems:
         self.asides: list[Op] = []
 
     def name(self, client: int) -> str:
-        """A client's id, from its code."""
-        return self.digest.rows.words("client_id")[client]
+        """A client's id, from its code; empty where a row names nobody."""
+        return self.digest.rows.words("client_id")[client] if client != NO_TEXT else ""
 
 
 class Machine:

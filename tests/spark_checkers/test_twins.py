@@ -52,6 +52,13 @@ def test_both_judges_agree_on_the_two_examples_of_a_clause(clause: Clause) -> No
         assert bool(expected[clause.id][1]) == broken
 
 
+def test_both_judges_agree_on_a_reset_by_nobody() -> None:
+    """Nobody of the history has a name."""
+    info, rows = parse_history("0ms..5ms  ops  resets  billing/orders/b0/3   value=5 ok")
+    rows = [row._replace(client_id=None, process=None) for row in rows]
+    assert by_twins(rows, info, all_twins()) == by_python(rows, info, all_clauses())
+
+
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(histories())
 def test_both_judges_agree_on_drawn_histories(history: tuple) -> None:
