@@ -35,12 +35,14 @@ import nats
 from nats.aio.client import __version__ as library_version
 from nats.errors import OutboundBufferLimitError
 from nats.js.api import AckPolicy, ConsumerConfig, StreamConfig
-from nats.js.errors import NotFoundError
+from nats.js.errors import NotFoundError, ServiceUnavailableError
 from speaking import BROKER, DONE, Listener, Wrong, meta_of, note, place, run
 
 POLL_S = 0.4
 ANSWER_S = 5.0
 CONNECT_S = 10.0
+READ_S = 30.0
+"""The harness waits for an answer twice as long."""
 AGAIN_S = 0.05
 """After a pull that could not be made, as while the server is gone."""
 LEASE_SPARE_S = 0.1
@@ -411,10 +413,10 @@ class Keeper(Client):
         """Each message by its number, past all consumers."""
         await self.connect()
         topic = asked["topic"]
-        info, found = await self.stream.stream_info(topic), []
+        info, found = await patiently(lambda: self.stream.stream_info(topic)), []
         for seq in range(info.state.first_seq, info.state.last_seq + 1):
             try:
-                message = await self.stream.get_msg(topic, seq)
+                message = await patiently(lambda at=seq: self.stream.get_msg(topic, at))
             except NotFoundError:  # a rollup took it away
                 continue
             _, number, *more = message.subject.split(".")
@@ -436,6 +438,18 @@ class Keeper(Client):
             {**place(at), "value": floor + 1 if (floor := each.ack_floor.stream_seq) else -1}
             for at, each in zip(lanes, infos, strict=True)
         ]
+
+
+async def patiently(read):
+    """What was read: a question is lost with the node that led, and asking again changes nothing."""
+    until = time.monotonic() + READ_S
+    while True:
+        try:
+            return await read()
+        except (nats.errors.TimeoutError, ServiceUnavailableError):
+            if time.monotonic() > until:
+                raise
+        await asyncio.sleep(AGAIN_S)
 
 
 def outstanding(options):

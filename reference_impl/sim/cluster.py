@@ -116,7 +116,7 @@ class Cluster:
         self._running: dict[str, int] = {}  # of each client
         self._dead: set[str] = set()  # clients that crashed and were not started again
         self._last_event_ms = (
-            0  # when something last happened to a message, or a suspended one is due
+            0  # when something last happened to a message or a lane, or a suspended one is due
         )
         self._faults = 0
         self._kept_uncommitted = any(
@@ -154,7 +154,11 @@ class Cluster:
             broker_hooks = {io.Note: self._broker_noted, io.Flush: self._broker_flushes}
             self._network.listen(address, self._node(name, address, broker_hooks))
         hooks = {
-            "consumer": {io.CallListener: self._listener_called, io.Stopped: self._stopped},
+            "consumer": {
+                io.CallListener: self._listener_called,
+                io.Note: self._consumer_noted,
+                io.Stopped: self._stopped,
+            },
             "producer": {io.SendDone: self._send_done, io.Stopped: self._stopped},
             "prober": {},
         }
@@ -722,6 +726,11 @@ class Cluster:
 
     def _broker_noted(self, node: Node, note: io.Note) -> None:
         if note.kind is Kind.APPEND:
+            self._happens(self.now_ms)
+
+    def _consumer_noted(self, node: Node, note: io.Note) -> None:
+        """A lane that comes or goes is not at rest: who lets go of it now takes it up again by a later rebalance."""
+        if note.kind in (Kind.ADD, Kind.DROP):
             self._happens(self.now_ms)
 
     # ------------------------------------------------------------ faults, recorded
