@@ -237,12 +237,13 @@ class Process:
             self._popen.send_signal(number)
 
     def pause(self) -> None:
-        """SIGSTOP: its connections stay open, its clocks go on, it does nothing."""
-        self.signal(signal.SIGSTOP)
+        """SIGSTOP to its group, as a script may have started what works: its connections stay open, its clocks go on,
+        it does nothing."""
+        self._signal_group(signal.SIGSTOP)
 
     def resume(self) -> None:
-        """SIGCONT."""
-        self.signal(signal.SIGCONT)
+        """SIGCONT to its group."""
+        self._signal_group(signal.SIGCONT)
 
     def wait(self, deadline_s: float) -> int | None:
         """Waits for its end; the exit code, or None if it still runs after `deadline_s` seconds."""
@@ -292,6 +293,12 @@ class Process:
         except ProcessLookupError:
             # Only in the moment between fork and setpgid, or when the group is already empty.
             self._popen.kill()
+
+    def _signal_group(self, number: signal.Signals) -> None:
+        """Nothing if it is dead."""
+        if self.alive:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._popen.pid, number)
 
     def _buried(self) -> None:
         """Once, when its death is noticed: descendants of its group die with it."""

@@ -99,6 +99,7 @@ OPTIONS = frozenset(
         "partitioner",
         "request.timeout.ms",
         "retries",
+        "retry.backoff.ms",
         "sasl.mechanism",
         "sasl.password",
         "sasl.username",

@@ -58,8 +58,6 @@ public final class Driver {
     static final Duration POLL = Duration.ofMillis(50);
     static final Duration ANSWER = Duration.ofSeconds(10);
     static final Duration CLOSE = Duration.ofSeconds(5);
-    /** A later refusal may be the answer to the library's own second try, where the first was stored. */
-    static final long TRIED_ONCE_NANOS = 50_000_000;
     static final List<String> DONE = List.of("success", "commit", "rollback");
 
     private final PrintStream out;
@@ -331,7 +329,7 @@ public final class Driver {
             try {
                 consumer.commitSync(Map.of(lane, new OffsetAndMetadata(value)), ANSWER);
             } catch (CommitFailedException error) {
-                outcome = System.nanoTime() - began > TRIED_ONCE_NANOS ? "unknown" : "refused";
+                outcome = System.nanoTime() - began > triedOnceNanos() ? "unknown" : "refused";
             } catch (WakeupException error) {
                 outcome = "unknown";
             } catch (RuntimeException error) {
@@ -339,6 +337,11 @@ public final class Driver {
                 outcome = "unknown";
             }
             emit(event("committed").put("commit", number).put("outcome", outcome));
+        }
+
+        /** A later refusal may be the answer to the library's own second try, where the first was stored. */
+        private long triedOnceNanos() {
+            return Long.parseLong(options.optString("retry.backoff.ms", "100")) * 1_000_000 / 2;
         }
 
         private JSONObject told(TopicPartition lane, ConsumerRecord<String, String> record) {

@@ -16,7 +16,7 @@ DRAWN = itertools.count(1_000_000)  # numbers of calls that the driver has not g
 
 
 class Lie:
-    """Tells the truth. `asked` says whether the driver is to hear of a request, `said` what is told of a line."""
+    """Tells the truth. `asked` gives what the driver is to hear in a request's stead, `said` tells of a line."""
 
     every = 5
 
@@ -24,7 +24,7 @@ class Lie:
         self.tell, self.seen, self.calls = tell, 0, {}
 
     def asked(self, line):
-        return True
+        yield line
 
     def said(self, line):
         event = line.get("event")
@@ -139,10 +139,10 @@ class Loses(Lie):
 
     def asked(self, line):
         if line["verb"] != "send" or not self.places or not self.is_due():
-            return True
+            yield line
+            return
         self.tell({"reply": line["id"], "ok": True})
         self.tell({"event": "sent", "id": line["id"], "outcome": "ok", **self.places})
-        return False
 
     def sent(self, line):
         self.places = {word: line[word] for word in ("broker", "queue_id", "queue_offset")}
@@ -192,6 +192,30 @@ class Leaves(Lie):
         )
 
 
+class Waits(Lie):
+    """ORD-15: one of several sends in flight goes out behind the next one of its key."""
+
+    def __init__(self, tell):
+        super().__init__(tell)
+        self.held = {}
+
+    def asked(self, line):
+        key = line.get("key")
+        if line["verb"] == "send" and key not in self.held and self.is_due():
+            self.held[key] = line
+            return
+        yield line
+        if line["verb"] == "send" and key in self.held:
+            yield self.held.pop(key)
+
+
+class Returns(Lie):
+    """GEN-1: a commit that was refused was accepted, as its client says."""
+
+    def committed(self, line):
+        self.tell({**line, "outcome": "ok"})
+
+
 def message(call):
     return call["messages"][0]
 
@@ -216,6 +240,8 @@ LIES = {
     "overtakes": (Overtakes, "ORD-9"),
     "takes": (Takes, "ASG-1"),
     "leaves": (Leaves, "ASG-2"),
+    "returns": (Returns, "GEN-1"),
+    "waits": (Waits, "ORD-15"),
 }
 
 
@@ -234,10 +260,9 @@ def main(name, *command):
         def ask():
             for raw in sys.stdin.buffer:
                 with lock:
-                    is_told = lie.asked(json.loads(raw))
-                if is_told:
-                    driver.stdin.write(raw)
-                    driver.stdin.flush()
+                    heard = [json.dumps(line) for line in lie.asked(json.loads(raw))]
+                driver.stdin.write("".join(f"{line}\n" for line in heard).encode())
+                driver.stdin.flush()
             driver.stdin.close()
 
         threading.Thread(target=ask, daemon=True).start()

@@ -101,7 +101,7 @@ AT_ONCE = {
     "queues-in-the-order-of-a-map",  # ORD, producer
     "suspend-ignored",  # RTY, client
     "send-back-without-delay",  # RTY, pair
-    "delayed-newest-first",  # SND, broker
+    "delay-of-the-level-below",  # SND, broker
     "body-of-another",  # SND, pair
     "selector-send-retried",  # SND, producer
 }

@@ -11,7 +11,7 @@ import socket
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -70,9 +70,18 @@ def clients(
     )
 
 
+FIRST = "the first consumer"
+
+
 def judged(target: Any, folder: Path, work: Work, *faults: Action) -> Verdict:
-    """The verdict of one run of the work, with the faults in it."""
+    """The verdict of one run of the work, with the faults in it. They and the rules of the listener say FIRST for the
+    first consumer, whose name is new in each run."""
     names, topic, group, (shop, first, second) = parties(7)
+    faults = tuple(
+        replace(each, args={word: first if of == FIRST else of for word, of in each.args.items()})
+        for each in faults
+    )
+    rules = (replace(rule, client=first) if rule.client == FIRST else rule for rule in work.fails)
     begin_ms, every_ms = work.sends_ms
     sends = [
         Action(
@@ -100,7 +109,7 @@ def judged(target: Any, folder: Path, work: Work, *faults: Action) -> Verdict:
             Action(0, "start", {"client": first}),
             *sorted([*sends, *changes, *faults], key=lambda action: action.at_ms),
         ),
-        listener=work.fails,
+        listener=tuple(rules),
         until_ms=work.until_ms,
         settle_ms=work.settle_ms,
     )

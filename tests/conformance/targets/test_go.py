@@ -32,7 +32,10 @@ ON_APACHES = ("misplaces", "loses", "strays", "overtakes")
 """What is sent is asked of Apache's brokers; what else a client does is seen whole on ours, which tell each pull."""
 LYING = Path(__file__).parents[1] / "drivers" / "lying.py"
 KEYS, TURNS = 8, 14
-BUGS = bugs_of(LYING)
+OTHERS = ("returns", "waits")
+"""RocketMQ refuses no commit, and has one send of a producer in flight at a time."""
+BUGS = {bug: clause for bug, clause in bugs_of(LYING).items() if bug not in OTHERS}
+
 
 pytestmark = [pytest.mark.long, pytest.mark.apache]
 

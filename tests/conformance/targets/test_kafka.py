@@ -33,6 +33,7 @@ from specs.verdicts.verdict import ClauseVerdict
 from specs.vocabulary import Outcome
 from tests.conformance.targets.asked import (
     BROKEN,
+    FIRST,
     KEPT,
     OF_HANDOVERS,
     Work,
@@ -43,7 +44,6 @@ from tests.conformance.targets.asked import (
     left_since,
     of_a_release,
     one_server,
-    parties,
     refuted,
     sabotaged,
     shows_no_credential,
@@ -282,9 +282,9 @@ def test_who_was_not_heard_for_long_can_not_commit(
     verdict: ClauseVerdict,
 ) -> None:
     """The first consumer stands still in the midst of a call; a sabotaged one says that its late commit was taken."""
-    first = {"node": parties(7)[3][1]}
+    first = {"node": FIRST}
     faults = (Action(SLEEPS_MS, "pause", first), Action(WAKES_MS, "resume", first))
-    slow = ListenerRule(duration_ms=120, client=first["node"])
+    slow = ListenerRule(duration_ms=120, client=FIRST)
     work = replace(WORK, turns=6, second_ms=(700, 20_000), fails=(slow,), until_ms=WAKES_MS + 500)
     program = SABOTAGED if bug else Librdkafka.program
     with sabotaged(target, Librdkafka(kafka.DEFAULT_LIBRDKAFKA, program), bug, monkeypatch):

@@ -6,6 +6,8 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 from specs.faults import FAULTS
 
 ROOT = Path(__file__).parents[3]
@@ -46,21 +48,27 @@ def spelled() -> Iterator[tuple[str, str]]:
                     yield path.relative_to(ROOT).as_posix(), node.value
 
 
+@pytest.fixture(scope="module")
+def found() -> list[tuple[str, str]]:
+    """Once for both: reading the whole product takes a while."""
+    return list(spelled())
+
+
 def is_of(name: str, place: str) -> bool:
     return f"/{name}".endswith(f"/{place}") or name.startswith(f"{place}/")
 
 
-def test_no_verb_of_a_fault_is_spelled_outside_of_its_file() -> None:
+def test_no_verb_of_a_fault_is_spelled_outside_of_its_file(found: list[tuple[str, str]]) -> None:
     strangers = [
         (name, verb)
-        for name, verb in spelled()
+        for name, verb in found
         if not any(is_of(name, place) for place in OTHER_MEANINGS)
     ]
     assert strangers == []
 
 
-def test_every_exception_is_needed() -> None:
-    files = {name for name, _ in spelled()}
+def test_every_exception_is_needed(found: list[tuple[str, str]]) -> None:
+    files = {name for name, _ in found}
     assert [
         place for place in OTHER_MEANINGS if not any(is_of(name, place) for name in files)
     ] == []
