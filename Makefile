@@ -23,8 +23,11 @@ setup: ## .venv and .tools: Python packages, Java, RocketMQ's jars, toxiproxy
 demo: setup ## the suite judges four systems and shows what it found
 	@$(BIN)/python -m inorder.evidence.demo
 
-test: setup lint types contracts ## lint, types, import contracts and all tests that do not take long
-	$(BIN)/pytest -n $(WORKERS) --dist loadgroup -m "not long"
+# Types are looked at beside the tests, which often wait for a server.
+test: setup lint contracts ## lint, types, import contracts and all tests that do not take long
+	@$(BIN)/mypy >.tools/types.log 2>&1 & types=$$!; \
+	$(BIN)/pytest -n $(WORKERS) --dist loadgroup -m "not long"; tests=$$?; \
+	wait $$types; typed=$$?; cat .tools/types.log; exit $$((tests ? tests : typed))
 
 test-all: setup lint types contracts ## the same with the long tests, and how much of specs and reference_impl all of them reach
 	@rm -f .coverage .coverage.*

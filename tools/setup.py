@@ -25,7 +25,9 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+import threading
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -103,6 +105,7 @@ class Stamps:
     """What was done, and with which inputs; written after each step, so that an interrupted setup goes on."""
 
     def __init__(self) -> None:
+        self._one_at_a_time = threading.Lock()
         try:
             self._done: dict[str, str] = json.loads(STAMPS.read_text())
         except (OSError, ValueError):
@@ -114,8 +117,9 @@ class Stamps:
 
     def set(self, step: str, inputs: str) -> None:
         """Records that the step is done."""
-        self._done[step] = inputs
-        write(STAMPS, self._done)
+        with self._one_at_a_time:
+            self._done[step] = inputs
+            write(STAMPS, self._done)
 
 
 def write(path: Path, content: object) -> None:
@@ -434,6 +438,18 @@ def toxiproxy_part(stamps: Stamps) -> Part:
 # ---------------------------------------------------------------------------------------------- all
 
 
+def fetched(stamps: Stamps) -> list[Part]:
+    """Java, and what comes from a registry as it is."""
+    java = java_part()
+    jars = [jars_part(version, stamps) for version in ROCKETMQ]
+    return [java, *jars, kafka_part(stamps), redis_part(stamps)]
+
+
+def built(stamps: Stamps) -> list[Part]:
+    """What Go builds."""
+    return [nats_part(stamps), rocketmq_go_part(stamps), toxiproxy_part(stamps)]
+
+
 def main() -> int:
     """Does what is not done; an exit code."""
     if sys.version_info < PYTHON_AT_LEAST:
@@ -450,17 +466,16 @@ def main() -> int:
 
 
 def set_up(stamps: Stamps) -> int:
-    """The steps in order."""
+    """What everything needs, and then the parts: what is fetched beside what is built."""
     try:
         uv = ensure_uv(stamps)
         ensure_packages(uv, stamps)
     except Failed as error:
         say(f"{error}\nsetup: stopped, because nothing runs without the Python packages")
         return EXIT_FAILED
-    parts = [java_part()]
-    parts += [jars_part(version, stamps) for version in ROCKETMQ]
-    parts += [kafka_part(stamps), nats_part(stamps), redis_part(stamps)]
-    parts += [rocketmq_go_part(stamps), toxiproxy_part(stamps)]
+    with ThreadPoolExecutor() as pool:
+        both = [pool.submit(chain, stamps) for chain in (fetched, built)]
+        parts = [part for each in both for part in each.result()]
     write(PARTS, {"schema": "inorder/parts/v1", "parts": [asdict(part) for part in parts]})
     for part in parts:
         if part.state != "ok":

@@ -28,7 +28,7 @@ def is_empty(group: int) -> bool:
     return False
 
 
-@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.long)])
 def test_a_search_that_is_cut_short_is_kept(tmp_path: Path, workers: int) -> None:
     out = tmp_path / "run"
     words = ["conform", "--target", "reference", "--seed", "5", "--examples", "20"]

@@ -184,6 +184,7 @@ def test_where_there_is_no_need_nothing_is_said() -> None:
     assert "further" not in result.verdict.to_json()["coverage"]
 
 
+@pytest.mark.long
 def test_a_bug_that_only_a_further_run_meets_is_found() -> None:
     """Where the floor asks for no further run, the same search misses it."""
     only = replace(PROFILE, claims={"RTY-6": PROFILE.claim("RTY-6")})

@@ -268,7 +268,7 @@ def test_an_interrupted_run_says_so(
     assert "Traceback" not in rest
 
 
-@pytest.mark.parametrize("form", ["human", "json"])
+@pytest.mark.parametrize("form", ["human", pytest.param("json", marks=pytest.mark.long)])
 def test_an_output_of_ascii_alone_loses_no_line(start: Start, tmp_path: Path, form: str) -> None:
     """Arrows become `?` for people and escapes in JSON; the exit code stays the verdict's."""
     (tmp_path / "mine.txt").write_text(

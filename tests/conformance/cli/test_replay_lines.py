@@ -98,6 +98,7 @@ def test_a_checked_history_is_checked_again(
     assert carry_out(run, line, "--format", "json").stdout == judged.stdout
 
 
+@pytest.mark.long
 def test_a_chaos_run_is_done_again(run: Run, tmp_path: Path) -> None:
     """The scenario by its file, if it came from one, and the profile: both decide what is judged."""
     scenario = tmp_path / "my kill.toml"

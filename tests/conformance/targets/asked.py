@@ -183,13 +183,6 @@ def bugs_of(sabotaged: Path) -> dict[str, str]:
     )
 
 
-def searched(bugs: Mapping[str, str], at_once: tuple[str, ...]) -> list[object]:
-    """These in every run of the tests, the others in the long one."""
-    return [
-        each if each in at_once else pytest.param(each, marks=pytest.mark.long) for each in bugs
-    ]
-
-
 @contextmanager
 def sabotaged(
     target: Any, library: Any, bug: str, monkeypatch: pytest.MonkeyPatch

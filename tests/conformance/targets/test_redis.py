@@ -31,18 +31,15 @@ from tests.conformance.targets.asked import (
     one_server,
     refuted,
     sabotaged,
-    searched,
     shows_no_credential,
     tells_before_anything_starts,
 )
 
 SABOTAGED = Path(__file__).with_name("redis_sabotage.py")
 KEYS, QUEUES = 12, 8
-FEW, TURNS, MANY = 4, 13, 40
+TURNS, MANY = 13, 40
 BUGS = bugs_of(SABOTAGED)
 FLOOR = 3
-AT_ONCE = ("early",)
-"""In every run of the tests, the others in the long one."""
 CLAIMED = claimed("redis-streams")
 STATES = "{},app.states=true"
 RELEASES = [
@@ -67,7 +64,7 @@ def target() -> Iterator[RedisTarget]:
 def work(turns: int) -> Work:
     """A run of a few seconds: a second consumer comes and goes while messages flow, and some fail once.
 
-    turns: of sends; with FEW the first consumer stays alone.
+    turns: of sends.
     """
     return Work(
         replace(
@@ -76,7 +73,7 @@ def work(turns: int) -> Work:
         keys=KEYS,
         turns=turns,
         sends_ms=(400, 200),
-        second_ms=(500, turns * 175) if turns > FEW else None,
+        second_ms=(500, turns * 175),
         fails=tuple(
             ListenerRule(Outcome.SUSPEND, number=number, delivery_max=1)
             for number in range(1, KEYS * turns, 5)
@@ -139,12 +136,13 @@ def test_a_release_is_judged_by_the_same_clauses(
 
 
 @needs_parts
-@pytest.mark.parametrize("bug", searched(BUGS, AT_ONCE))
+@pytest.mark.long
+@pytest.mark.parametrize("bug", BUGS)
 def test_a_wrong_client_is_refuted_by_its_clause(
     target: RedisTarget, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bug: str
 ) -> None:
     with sabotaged(target, RedisPy(redis.DEFAULT_CLIENT, SABOTAGED), bug, monkeypatch):
-        verdict = judged(target, tmp_path / "run", work(FEW if bug in AT_ONCE else MANY // 2))
+        verdict = judged(target, tmp_path / "run", work(MANY // 2))
     assert found(verdict)[BUGS[bug]] is BROKEN
 
 

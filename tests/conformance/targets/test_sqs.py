@@ -77,6 +77,7 @@ each lane takes longer than its lease lasts, and again: the first deletion comes
 
 
 @needs_parts
+@pytest.mark.long
 def test_it_is_upheld_and_leaves_nothing(target: SqsTarget, tmp_path: Path) -> None:
     """What it promises is upheld, and no driver is left."""
     before = children()

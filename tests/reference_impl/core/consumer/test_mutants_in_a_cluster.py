@@ -480,6 +480,8 @@ OTHER_SEEDS = (2, 3, 4, 5, 6, 7)
 """A scene that rests on chance (which frame is faster) is played with these as well, until it shows the bug."""
 
 MUTANTS = [mutant.name for mutant in all_mutants() if mutant.consumer]
+EACH = 5
+"""Every fifth in every run of the tests, where each is also met by the search for one of its kind."""
 
 
 JUDGED: dict[str, set[str]] = {}
@@ -504,7 +506,13 @@ def is_refuted(plan: Plan, mutant: Mutant) -> bool:
 
 
 @pytest.mark.xdist_group("mutants in a cluster")
-@pytest.mark.parametrize("name", MUTANTS)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[] if number % EACH == 0 else pytest.mark.long)
+        for number, name in enumerate(MUTANTS)
+    ],
+)
 def test_the_mutant_is_refuted_in_its_clause_and_the_correct_consumer_in_none(name: str) -> None:
     mutant = load(name)
     scene = with_config(OCCASIONS.get(name, busy)(), mutant.config)
