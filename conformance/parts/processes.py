@@ -294,7 +294,7 @@ class Process:
             # Only in the moment between fork and setpgid, or when the group is already empty.
             self._popen.kill()
 
-    def _signal_group(self, number: signal.Signals) -> None:
+    def _signal_group(self, number: int) -> None:
         """Nothing if it is dead."""
         if self.alive:
             with contextlib.suppress(ProcessLookupError):

@@ -573,7 +573,8 @@ COMMON_SETTINGS = (
     "topic.",
 )
 PRODUCER_SETTINGS = (*COMMON_SETTINGS, "acks", "enable.idempotence", "linger.", "max.in.flight", "partitioner",
-                     "message.timeout", "request.timeout", "retries", "retry.", "compression.", "transactional.")  # fmt: skip
+                     "message.timeout", "request.timeout", "retries", "retry.", "compression.",
+                     "transactional.")  # fmt: skip
 CONSUMER_SETTINGS = (*COMMON_SETTINGS, "group.", "auto.", "enable.auto.", "session.", "heartbeat.", "partition.",
                      "max.poll", "fetch.", "isolation.", "check.", "queued.")  # fmt: skip
 
