@@ -25,7 +25,9 @@ PROGRAM = f"""
 import sys, time
 from pathlib import Path
 
-from inorder.evidence import chaos_grid, false_alarms, hunts, planted, scenario_matrix
+from chaos.scenario import names as scenario_names
+from inorder.evidence import false_alarms, hunts, planted, scenario_matrix
+from inorder.evidence.chaos_grid import cells as chaos_grid
 from inorder.evidence.grid import run
 from inorder.evidence.interop import __main__ as interop
 from inorder.evidence.kill_matrix import matrix
@@ -50,13 +52,13 @@ GRIDS = {{
     "track record": [track_record.cell_for(each, 3) for each in track_record.ENTRIES[:{MOST}]],
     "chaos": [
         chaos_grid.cell_of("reference+tcp", name, "reference", 1)
-        for name in chaos_grid.scenario_names()[:{MOST}]
+        for name in scenario_names()[:{MOST}]
     ],
     "systems": [
         systems.cell_of(name, 1, None) for name in [*names_of_systems()][:{MOST}]
     ],
     "scenarios": list(
-        scenario_matrix.cells_of(chaos_grid.scenario_names()[:{MOST}], (1,), every=False)
+        scenario_matrix.cells_of(scenario_names()[:{MOST}], (1,), every=False)
     )[:{MOST}],
     "hunts": list(hunts.cells_of(hunts.bugs(), (1,), 1))[:{MOST}],
     "load": [load.turn_of(4, 1, load.WARM, turn, ("ours",)) for turn in range({MOST})],
