@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from conformance.reports.recovery import recovered, recoveries
 from specs.history.text import parse_history
+from specs.vocabulary import Kind
 
 
 def found(text: str) -> list[tuple[str, str, str, float | None]]:
@@ -40,6 +41,20 @@ def test_a_client_that_was_paused_may_go_on_itself() -> None:
         100ms..600ms  alice  pauses  -
         700ms  alice  delivers  billing/orders/b0/0  offset=1 id=m1 success
     """) == [("pause", "alice", "billing/orders/b0/0", 600.0)]
+
+
+def test_a_client_may_be_known_by_its_process_alone() -> None:
+    """Some clients, as those of NATS, have no name of their own in what they tell."""
+    _, rows = parse_history("""
+        0ms  alice  delivers  billing/orders/b0/0  offset=0 id=m0 success
+        100ms  alice  crashes  -
+        300ms  bob  delivers  billing/orders/b0/0  offset=1 id=m1 success
+    """)
+    nameless = [
+        row._replace(client_id=None, process=row.client_id) if row.kind is Kind.DELIVER else row
+        for row in rows
+    ]
+    assert [each.ms for each in recoveries(nameless)] == [200.0]
 
 
 def after(text: str, ended_ms: int) -> tuple[int, int | None]:
