@@ -49,4 +49,5 @@ def heal(rig: Rig, a: str, b: str) -> None:
 
 def attest(rows: Sequence[Row], fault: Row) -> str | None:
     """Requests over the link that were not answered with success, or that none was answered before its end."""
-    return in_vain(rows, fault, "the link was cut") or answered_afterwards(rows, fault)
+    lost = in_vain(rows, fault, "the link was cut")
+    return lost or answered_afterwards(rows, fault, "the link was well again")

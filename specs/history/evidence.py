@@ -97,15 +97,16 @@ def in_vain(rows: Sequence[Row], fault: Row, what: str) -> str | None:
     return f"{len(lost)} of {len(asked)} requests begun while {what} were not answered with success"
 
 
-def answered_afterwards(rows: Sequence[Row], fault: Row) -> str | None:
-    """That no request over the link was answered before the fault was over, if there was one: clients try again."""
+def answered_afterwards(rows: Sequence[Row], fault: Row, well: str) -> str | None:
+    """That no request over the link was answered before the fault was over, if there was one: clients try again.
+
+    well: how it is said that the fault was over.
+    """
     asked, end_us = asked_during(rows, fault), fault.ended_us
     answered = [row for row in asked if row.ended_us is not None]
     if end_us is None or not answered or any((row.ended_us or 0) < end_us for row in answered):
         return None
-    return (
-        f"all {len(answered)} requests that were answered had to wait until the link was well again"
-    )
+    return f"all {len(answered)} requests that were answered had to wait until {well}"
 
 
 def takeover(rows: Sequence[Row], client: str, since_us: int) -> Row | None:

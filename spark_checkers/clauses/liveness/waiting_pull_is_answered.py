@@ -40,10 +40,18 @@ def kernel(rows: Rows, findings: Findings) -> None:
     )
     for pull, first, last in zip(pulls.tolist(), low.tolist(), high.tolist(), strict=True):
         sent = _first_that_came(rows, pull, sends[first:last])
-        if sent is not None and _had_a_clear_way(rows, pull):
+        if sent is None or _ends_before(rows, pull, sent):
+            continue
+        if _had_a_clear_way(rows, pull):
             findings.at_stake_times(pull, 1)
             if rows.ended[pull] > rows.ended[sent] + _slack_us(rows, np.asarray([pull]))[0]:
                 findings.violation([pull, sent])
+
+
+def _ends_before(rows: Rows, pull: int, sent: int) -> bool:
+    """Was the answer given for earlier messages? One of which all lie before this one was given before it came."""
+    value = int(rows.number("value")[pull])
+    return int(rows.offset[pull]) < value <= int(rows.offset[sent])
 
 
 def _slack_us(rows: Rows, where: Ints) -> Ints:
@@ -77,7 +85,9 @@ def _had_a_clear_way(rows: Rows, pull: int) -> bool:
 
 
 TWIN = Twin(
-    "LIV-4", tuple(dict.fromkeys(["client_id", "started_us", "ended_us", *SEND_COLUMNS])), kernel
+    "LIV-4",
+    tuple(dict.fromkeys(["client_id", "started_us", "ended_us", "value", *SEND_COLUMNS])),
+    kernel,
 )
 find = TWIN.find
 

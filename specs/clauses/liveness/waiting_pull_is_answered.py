@@ -6,7 +6,8 @@ than the slack of a timer (`schedule_slack_ms`) after a message had come at or b
 
 The message *came* when its send was acknowledged, at a place that the answer names. The pull *waited* when it had begun
 by the slack before the send did: what is asked and what is stored at the same time may miss each other, and a broker
-looks again only after a while (Apache's after 5 s, the reference's when the pull's time is up).
+looks again only after a while (Apache's after 5 s, the reference's when the pull's time is up). An answer with
+messages that all lie before that one was given before it came: if it is late, then on its way to its client.
 
 Nothing is said where something stood in the way of the pull or of its answer, where its client or its broker was
 paused or died (also where the two answers name different epochs of it), of a pull that was refused or never answered
@@ -106,6 +107,8 @@ class QueueJudge(Judge):
     def _answered(self, pull: Row, sent: Row) -> Iterable[Finding]:
         context, answered_us = self.context, pull.ended_us
         if pull.outcome is not Outcome.OK or answered_us is None or sent.ended_us is None:
+            return NOTHING
+        if (pull.queue_offset or 0) < (pull.value or 0) <= (sent.queue_offset or 0):
             return NOTHING
         if context.broker_died_since(pull.broker, pull) or context.client_died_since(
             pull.client_id, pull

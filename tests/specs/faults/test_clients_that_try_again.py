@@ -48,3 +48,14 @@ def test_the_death_of_one_node_of_several_is_told_by_its_row() -> None:
     assert shown(CRASH, crash) == "one node of b0 died, and 2 lived on"
     assert shown(CRASH, crash._replace(value=None)) is None
     assert shown(CRASH, crash._replace(broker="b1")) is None
+
+
+def test_a_death_shows_where_nothing_was_answered_before_the_broker_was_back() -> None:
+    """A Kafka producer sends again until it is answered, and tells of no failure."""
+    crash = row(Kind.CRASH, 101, broker="b0")
+    waited = [row(Kind.SEND, begin, begin + 100, broker="b0") for begin in (105, 150)]
+    before = row(Kind.SEND, 100, 101, broker="b0")
+    assert shown(CRASH, before, crash, *waited) is not None
+    assert shown(CRASH, crash, *waited, row(Kind.SEND, 160, 170, broker="b0")) is None
+    assert shown(CRASH, before, *waited) is None
+    assert shown(CRASH, crash, row(Kind.SEND, 150, 250, broker="b1")) is None
