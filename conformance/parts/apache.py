@@ -120,7 +120,7 @@ class ApacheCluster:
         self.keep_store = keep_store
         self.broker_version = version
         self.disk: OwnDisk | None = None
-        if self.broker_ip1 != HOST and not _is_modern(version):
+        if self.broker_ip1 != HOST and not is_modern(version):
             raise UsageError(
                 f"RocketMQ {version} listens on every address of the machine, so it can't be "
                 f"advertised through {self.broker_ip1}; use a 5.x version behind a proxy."
@@ -318,7 +318,7 @@ class ApacheCluster:
         for name in ("broker", "namesrv"):
             (self.workdir / f"home/conf/logback_{name}.xml").write_text(_LOGBACK.format(name=name))
         namesrv_conf = {"listenPort": str(self._namesrv_port)}
-        if _is_modern(self.version):
+        if is_modern(self.version):
             namesrv_conf["bindAddress"] = HOST
         _write_properties(self.workdir / "namesrv.conf", namesrv_conf)
         _write_properties(self.workdir / "broker.conf", self._broker_conf())
@@ -346,7 +346,7 @@ class ApacheCluster:
             "autoCreateSubscriptionGroup": "true",
             "messageDelayLevel": self.delay_levels,
         }
-        if _is_modern(self.broker_version):
+        if is_modern(self.broker_version):
             conf |= {
                 "bindAddress": HOST,
                 "mappedFileSizeTimerLog": str(2 * 1024 * 1024),
@@ -361,7 +361,7 @@ class ApacheCluster:
         return [
             str(java()),
             *jvm,
-            *(() if _is_modern(version) else _OPENINGS_4),
+            *(() if is_modern(version) else _OPENINGS_4),
             *properties,
             f"-Drocketmq.home.dir={home}",
             f"-Duser.home={home}",
@@ -385,7 +385,7 @@ class ApacheCluster:
         memory = (
             "-Xms128m",
             "-Xmx384m",
-            f"-XX:MaxDirectMemorySize={128 if _is_modern(version) else 512}m",
+            f"-XX:MaxDirectMemorySize={128 if is_modern(version) else 512}m",
         )
         lease = f"-Drocketmq.broker.rebalance.lockMaxLiveTime={self.broker_lease_ms}"
         jvm = self.broker_jvm or (*memory, *_JVM)
@@ -420,7 +420,7 @@ class ApacheCluster:
         )
 
 
-def _is_modern(version: str) -> bool:
+def is_modern(version: str) -> bool:
     return not version.startswith("4.")
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from conformance.drivers.targets import GRPC_MARK
 from conformance.parts import jars
+from conformance.parts.apache import is_modern
 from conformance.targets import rocketmq_grpc, upgrades
 from conformance.targets.driven import LOCAL, Paired, abroad, dialect_of, pair, profile_of, split
 from conformance.targets.options import parse
@@ -16,7 +17,10 @@ from conformance.wire.runner import SHORT_LEASES, ours
 from conformance.wire.target import WireTarget
 from reference_impl.shell.errors import split_address
 from specs.errors import UsageError
+from specs.plan.ability import Ability
 from specs.plan.config import OF_BROKERS, Config
+
+PROXIED = (Ability.BREAK_LINK, Ability.BREAK_ONE_WAY)
 
 
 def _parties(broker: str) -> dict[str, str]:
@@ -47,11 +51,18 @@ def local(text: str | None) -> WireTarget | Paired:
             version, config, proxied=proxied, newer=newer
         ),
         of_system=ApacheOnThisMachine.abilities | upgrades.abilities(newer),
-        hindered=upgrades.hindered(
-            newer, f"{LOCAL}:{version},{upgrades.OPTION}={jars.VERSIONS[-1]}"
-        ),
+        hindered={
+            **upgrades.hindered(newer, f"{LOCAL}:{version},{upgrades.OPTION}={jars.VERSIONS[-1]}"),
+            **_without_proxies(version),
+        },
         syncs="async",
     )
+
+
+def _without_proxies(version: str) -> dict[Ability, str]:
+    """Why no proxy can stand before its broker."""
+    why = f"RocketMQ {version} listens on every address of the machine, so no proxy fits before it"
+    return {} if is_modern(version) else dict.fromkeys(PROXIED, why)
 
 
 def _with_newer(text: str) -> tuple[str, str | None]:

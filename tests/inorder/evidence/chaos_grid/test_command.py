@@ -140,3 +140,11 @@ def test_a_run_that_failed_is_told_and_tried_again(
     assert (result.exit_code, "failed (it died)" in result.stdout) == (70, True)
     monkeypatch.setattr(cells, "play", played([], FINE))
     assert CliRunner().invoke(command.main, words).exit_code == 0
+
+
+def test_what_no_process_and_no_old_broker_can_have_is_left_out() -> None:
+    """A process can't die without its connections being closed, and no proxy fits before RocketMQ 4."""
+    ready, left_out = ONCE((), "rocketmq-local:4.9.7", None, "process")
+    assert "consumer-killed" in {each.name for each in ready.scenarios}
+    assert "listens on every address" in left_out["link-down"]
+    assert "simulated" in left_out["silent-death"]
