@@ -3,6 +3,7 @@
 TARGET is one that opens a system of its own for clients of ours (`reference+tcp`, `rocketmq-local:5.4.0`): it lends the
 system, its configuration, its profile and the names of the parties. Each consumer is a process, or a container;
 producers are coroutines here, since nobody breaks them. Where a plan breaks links, proxies stand before the brokers.
+A system is opened for each run, or kept for all runs of a search (`chaos.kept`).
 """
 
 from __future__ import annotations
@@ -10,13 +11,14 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from pathlib import Path
 from typing import Any, Protocol
 
 import psutil
 
-from chaos.links import OF_PROXIES, Links, ProxiedSystem
+from chaos.kept import KeptSystems
+from chaos.links import OF_PROXIES, Links, Proxies
 from chaos.parties import Party, ProcessParty
 from conformance.live import Live
 from conformance.records import BEFALLS, BY_WIRE_CLIENTS
@@ -45,6 +47,8 @@ PROCESSES, CONTAINERS = "processes", "containers"
 MakeParty = Callable[[str, list[str], Path], Party]
 READY_S = 30.0
 LOOK_S = 0.05
+ASK_S = 0.5
+"""How often brokers are asked whether everything is consumed."""
 _OF_CLIENTS = frozenset({Ability.READ, Ability.GIVE_UP, Ability.CRASH_CLIENT, Ability.PAUSE_CLIENT})
 _OF_SYSTEMS = frozenset(
     {Ability.CRASH_BROKER, Ability.FILL_DISK, Ability.CUT_POWER, Ability.UPGRADE_BROKER}
@@ -82,7 +86,7 @@ def lends_its_system(target: Target) -> bool:
 
 
 class HostedClients(Target):
-    """make_party: makes a consumer of its name, its arguments and the run's folder."""
+    """make_party: makes a consumer of its name, its arguments and the run's folder. kept: where its runs work."""
 
     takes_config = True
     reads_at_work = True
@@ -90,7 +94,9 @@ class HostedClients(Target):
         client=records.OF_CLIENTS | BEFALLS - _WRITTEN_HERE, wire=BY_WIRE_CLIENTS - _WRITTEN_HERE
     )
 
-    def __init__(self, kind: str, lender: Lender, make_party: MakeParty) -> None:
+    def __init__(
+        self, kind: str, lender: Lender, make_party: MakeParty, kept: KeptSystems | None = None
+    ) -> None:
         self.name = f"{kind}:{lender.name}"
         self.parties = lender.parties
         self.profile = lender.profile
@@ -103,8 +109,10 @@ class HostedClients(Target):
         self.hindered = lender.hindered
         self._lender = lender
         self._make_party = make_party
+        self._kept = kept
+        self._turn = ExitStack()
         self._brokers: Brokers | None = None
-        self._system: ProxiedSystem | None = None
+        self._proxies: Proxies | None = None
         self._parties: dict[str, Party] = {}
         self._nodes: dict[str, ClientNode] = {}
 
@@ -119,16 +127,31 @@ class HostedClients(Target):
         self._run = run
         self._live = Live(run.folder)
         self._starts: dict[str, int] = {}
-        self._began_s = now_s()
+        self._began_s = self._asks_s = now_s()
         (run.folder / "plan.json").write_text(json.dumps(run.plan.to_json()), encoding="utf-8")
         await asyncio.to_thread(self._open, run)
 
     def _open(self, run: Run) -> None:
-        proxied = _breaks_links(run.plan)
-        system: Any = self._lender.open_system(run.plan.config, proxied)
-        if proxied:
-            system = self._system = ProxiedSystem(system, run.folder / "toxiproxy.log")
-        self._brokers = Brokers(run, system)
+        if self._kept is None:
+            self._brokers = Brokers(run, self._lender.open_system(run.plan.config, False))
+        else:
+            system = self._turn.enter_context(self._kept.for_run(run.plan))
+            self._brokers = Brokers(run, nullcontext(system), lent=True)
+        if _breaks_links(run.plan):
+            self._proxies = Proxies(self._brokers.system, run.folder / "toxiproxy.log")
+
+    def beside(self, kept: KeptSystems) -> HostedClients:
+        """Another one like it, whose runs go on beside those of others on the same systems."""
+        kind, _, _ = self.name.partition(":")
+        return HostedClients(kind, self._lender, self._make_party, kept)
+
+    def keeping(self) -> KeptSystems:
+        """Systems like those that it opens for its runs."""
+        return KeptSystems(lambda config: self._lender.open_system(config, False))
+
+    @property
+    def _via(self) -> Mapping[str, str]:
+        return {} if self._proxies is None else self._proxies.via
 
     @property
     def brokers(self) -> Brokers:
@@ -152,6 +175,7 @@ class HostedClients(Target):
                 journal,
                 self._began_s,
                 producer=self._lender.cores.producer,
+                via=self._via,
             )
             node.start()
 
@@ -174,6 +198,8 @@ class HostedClients(Target):
         arguments = ["--plan", str(folder / "plan.json"), "--client", name]
         arguments += ["--namesrv", self.brokers.system.namesrv]
         arguments += ["--began-s", f"{self._began_s:.6f}"]
+        for broker, proxy in self._via.items():
+            arguments += ["--via", f"{broker}={proxy}"]
         consumer = self._lender.cores.consumer
         if consumer is not None:
             arguments += ["--consumer", f"{consumer.__module__}:{consumer.__qualname__}"]
@@ -189,8 +215,8 @@ class HostedClients(Target):
     def check(self) -> None:
         for party in self._parties.values():
             party.check()
-        if self._system is not None:
-            self._system.check()
+        if self._proxies is not None:
+            self._proxies.check()
 
     # ------------------------------------------------------------ actions
 
@@ -221,17 +247,17 @@ class HostedClients(Target):
         """Do to a broker or a link what the action says."""
         if self.brokers.act(action):
             return
-        if self._system is None:
+        if self._proxies is None:
             raise UsageError(f"the target {self.name} can't do {action.do!r}")
-        self._check_nobody_bypasses(self._system)
-        if not perform(Links(self._system), action.do, action.args):
+        self._check_nobody_bypasses(self._proxies)
+        if not perform(Links(self._proxies.proxies), action.do, action.args):
             raise UsageError(f"the target {self.name} can't do {action.do!r}")
 
-    def _check_nobody_bypasses(self, system: ProxiedSystem) -> None:
+    def _check_nobody_bypasses(self, proxies: Proxies) -> None:
         """TargetMisbehaved when a consumer's process holds a connection to a broker past its proxy."""
         past = {
             (host, int(port))
-            for host, _, port in (up.rpartition(":") for up in system.upstreams.values())
+            for host, _, port in (address.rpartition(":") for address in proxies.past)
         }
         for party in self._parties.values():
             if party.pid is None:
@@ -245,14 +271,19 @@ class HostedClients(Target):
     # ------------------------------------------------------------ the end
 
     async def settle(self, run: Run) -> bool:
-        """Everything was consumed, or nothing was for longer than anything waits in a healthy system."""
+        """Everything was consumed, or nothing was for longer than anything waits in a healthy system.
+
+        What a broker has lost nobody consumes: the brokers are asked besides whether every queue is consumed to its
+        end.
+        """
+        await asyncio.to_thread(self.brokers.heal)
         config = run.plan.config
         patience_s = patience_ms(config) / 1000
         until_s = now_s() + run.plan.settle_ms / 1000
         done, since_s = -1, now_s()
         while now_s() < until_s:
             self._live.look()
-            if self._live.is_caught_up:
+            if self._live.is_caught_up or await self._all_is_stored():
                 # An acknowledged dead letter may be seen as late as its bound says.
                 await asyncio.sleep(config.dead_letter_bound_ms * 2 / 1000)
                 return True
@@ -263,6 +294,12 @@ class HostedClients(Target):
             self.check()
             await asyncio.sleep(LOOK_S)
         return False
+
+    async def _all_is_stored(self) -> bool:
+        if self._live.is_sending or now_s() < self._asks_s:
+            return False
+        self._asks_s = now_s() + ASK_S
+        return await asyncio.to_thread(self.brokers.all_is_stored)
 
     def queues(self, run: Run) -> Sequence[tuple[Queue, str | None]]:
         return self.brokers.queues()
@@ -276,9 +313,18 @@ class HostedClients(Target):
         for party in self._parties.values():
             await asyncio.to_thread(party.kill)
         self._nodes, self._parties = {}, {}
-        if self._brokers is not None:
-            await asyncio.to_thread(self._brokers.close)
-        self._brokers = self._system = None
+        await asyncio.to_thread(self._leave)
+
+    def _leave(self) -> None:
+        """Who has the system next finds its brokers alive, as far as that is still up to us."""
+        with self._turn.pop_all() as leaving:
+            if self._brokers is not None:
+                leaving.callback(self._brokers.close)
+                if self._kept is not None:
+                    leaving.callback(self._brokers.heal)
+            if self._proxies is not None:
+                leaving.callback(self._proxies.close)
+            self._brokers = self._proxies = None
 
 
 def processes(argument: str | None) -> HostedClients:

@@ -1,15 +1,15 @@
-"""A system whose brokers stand behind proxies, so that their links can be broken.
+"""Proxies before the brokers of a run, so that its links can be broken.
 
-A proxy stands before a broker, not before a client: a link that suffers is that of everybody to a broker.
+A proxy stands before a broker, not before a client: a link that suffers is that of everybody in the run to a broker.
+Routes name the brokers themselves; the run's clients are told where the proxies are (`via`). So several runs may break
+their links to one broker, each its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import ExitStack
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from chaos.toxiproxy.proxy import Proxy
 from chaos.toxiproxy.server import ToxiproxyServer
@@ -24,60 +24,31 @@ OF_PROXIES = frozenset({Ability.BREAK_LINK, Ability.BREAK_ONE_WAY})
 _BOTH_WAYS = ((Stream.UPSTREAM, "up"), (Stream.DOWNSTREAM, "down"))
 
 
-class ProxiedSystem(System):
-    """inner: it advertises its brokers at the addresses where the proxies listen. log: of the proxy server."""
+class Proxies:
+    """One before each broker, until `close`. log: of their server. via: by a broker's address its proxy's."""
 
-    def __init__(self, inner: System, log: Path) -> None:
-        self._inner = inner
-        self._log = log
+    def __init__(self, system: System, log: Path) -> None:
         self._stack = ExitStack()
-        self.abilities = inner.abilities | OF_PROXIES  # type: ignore[misc]
-        self.proxies: Mapping[str, Proxy] = {}
-
-    def __enter__(self) -> Self:
+        self._server = self._stack.enter_context(ToxiproxyServer(log=log))
         try:
-            inner = self._stack.enter_context(self._inner)
-            self.namesrv, self.brokers = inner.namesrv, inner.brokers
-            self.upstreams = inner.upstreams
-            self._server = self._stack.enter_context(ToxiproxyServer(log=self._log))
-            self.proxies = {
-                name: self._server.create(name, upstream=upstream, listen=self.brokers[name])
-                for name, upstream in self.upstreams.items()
+            self.proxies: Mapping[str, Proxy] = {
+                name: self._server.create(name, upstream=upstream)
+                for name, upstream in system.upstreams.items()
             }
         except BaseException:
-            self._stack.close()
+            self.close()
             raise
-        return self
+        self.via = {system.brokers[name]: proxy.listen for name, proxy in self.proxies.items()}
+        self.past: Collection[str] = frozenset(system.upstreams.values())
+        """Where only who passes them by leads to."""
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
+        """A second call does nothing."""
         self._stack.close()
 
     def check(self) -> None:
-        """Raise TargetMisbehaved when the proxies' server has died."""
+        """Raise TargetMisbehaved when their server has died."""
         self._server.process.check_alive()
-
-    def crash_broker(self, name: str) -> None:
-        self._inner.crash_broker(name)
-
-    def restart_broker(self, name: str) -> None:
-        self._inner.restart_broker(name)
-
-    def fill_disk(self, name: str, *, full: bool) -> None:
-        self._inner.fill_disk(name, full=full)
-
-    def on_own_disk(self) -> None:
-        self._inner.on_own_disk()
-
-    def keep(self) -> None:
-        self._inner.keep()
-
-    def cut_power(self, name: str, *, synced: bool) -> int:
-        return self._inner.cut_power(name, synced=synced)
 
 
 class Links(PartialRig):
@@ -85,9 +56,9 @@ class Links(PartialRig):
 
     abilities = OF_PROXIES
 
-    def __init__(self, system: ProxiedSystem) -> None:
-        self._proxies = system.proxies
-        self.brokers = tuple(system.brokers)
+    def __init__(self, proxies: Mapping[str, Proxy]) -> None:
+        self._proxies = proxies
+        self.brokers = tuple(proxies)
 
     def trouble(
         self,

@@ -123,10 +123,14 @@ class Happenings:
         return bool(lanes) and lanes <= taken
 
     @property
+    def is_sending(self) -> bool:
+        """Is a send open?"""
+        return any(begun["kind"] == Kind.SEND for begun in self._open.values())
+
+    @property
     def is_caught_up(self) -> bool:
         """Was every acknowledged message finished or given up, and is no send open?"""
-        sending = any(begun["kind"] == Kind.SEND for begun in self._open.values())
-        return not sending and bool(self.sent) and self.sent <= self.done
+        return not self.is_sending and bool(self.sent) and self.sent <= self.done
 
 
 class Live(Happenings):

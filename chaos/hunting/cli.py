@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from xml.etree import ElementTree
@@ -13,10 +13,12 @@ from xml.etree import ElementTree
 import click
 
 from chaos.cli import PROCESS, find_target
+from chaos.hosted import HostedClients
 from chaos.hunting.draw import Choice, as_toml, choice_of
 from chaos.hunting.find import SAY, Find, Twin, as_found, real, simulated
 from chaos.hunting.reached import states_of
 from chaos.hunting.search import Example, Search, hunt
+from chaos.kept import KeptSystems
 from chaos.runner import run_scenario
 from chaos.scenario import Scenario, load
 from conformance.cli import completion
@@ -55,17 +57,22 @@ from specs.verdicts.verdict import ClauseVerdict
 MINUTES = 5
 AT_ONCE = 3
 TIMES, TIMES_REAL = 20, 5
+WORKERS = 4
 DATA, CURVE, CORPUS, FINDS = "hunt.json", "saturation.svg", "corpus", "finds"
 ON_SOCKETS, IN_VIRTUAL_TIME = "mutant+tcp:", "mutant:"
 
 
 @dataclass(frozen=True, slots=True)
 class Quarry:
-    """What is hunted, looked at. twin: where the same is done in virtual time; None where nothing stands for it."""
+    """What is hunted, looked at. twin: where the same is done in virtual time; None where nothing stands for it.
+
+    kept: the systems on which examples work side by side, where there are such.
+    """
 
     target: Target
     profile: Profile
     twin: Twin | None
+    kept: KeptSystems | None = None
 
     @property
     def is_simulated(self) -> bool:
@@ -81,7 +88,28 @@ class Quarry:
         elif name.startswith(ON_SOCKETS):
             bug = name.removeprefix(ON_SOCKETS).partition(":")[0]
             twin = Twin(mutant_of(f"{IN_VIRTUAL_TIME}{bug}"))
-        return cls(target, load_profile(profile or target.profile), twin)
+        known = load_profile(profile or target.profile)
+        if not isinstance(target, HostedClients):
+            return cls(target, known, twin)
+        kept = target.keeping()
+        return cls(target.beside(kept), known, twin, kept)
+
+    def workers(self, asked: int | None) -> Sequence[Quarry]:
+        """One for each example that is made at the same time as others. Raises UsageError."""
+        if self.kept is None or not isinstance(self.target, HostedClients):
+            if asked is not None and asked > 1:
+                raise UsageError(
+                    f"examples on {self.target.name} are made one after the other: leave --workers out"
+                )
+            return [self]
+        kept, target = self.kept, self.target
+        return [replace(self, target=target.beside(kept)) for _ in range(asked or WORKERS)]
+
+    def release(self) -> None:
+        """Nothing is open any more."""
+        self.target.release()
+        if self.kept is not None:
+            self.kept.close()
 
     def claimed(self, clauses: tuple[str, ...]) -> tuple[str, ...]:
         """Those that are promised."""
@@ -104,7 +132,12 @@ def in_real_time(
     folder.parent.mkdir(parents=True, exist_ok=True)
     try:
         verdict, history = run_scenario(
-            scenario, quarry.target, quarry.profile, seed=seed, out=folder, say=watch.say
+            scenario,
+            quarry.target,
+            quarry.profile,
+            seed=seed,
+            out=folder,
+            say=lambda words: watch.say(f"example {number}: {words}"),
         )
     except (UsageError, Unavailable):
         raise
@@ -153,6 +186,13 @@ def in_real_time(
     help="So many faults at the same time, at most.",
 )
 @click.option(
+    "--workers",
+    type=click.IntRange(1),
+    metavar="N",
+    help="So many examples at the same time, each with topics, groups, clients and links of its own: "
+    f"{WORKERS} where our clients work on brokers, if not given.",
+)
+@click.option(
     "--times",
     type=click.IntRange(0),
     metavar="N",
@@ -181,6 +221,7 @@ def command(  # noqa: PLR0913 - each is an option of the command
     examples: int | None,
     faults: str | None,
     at_once: int,
+    workers: int | None,
     times: int | None,
     corpus: Path | None,
     out: Path | None,
@@ -203,7 +244,16 @@ def command(  # noqa: PLR0913 - each is an option of the command
     quarry = Quarry.of(target, profile)
     able = quarry.target.abilities
     takes = quarry.is_simulated or quarry.target.takes_config
-    choice = choice_of(able, takes_config=takes, only=_words(faults), at_once=at_once)
+    keeps = quarry.kept is not None
+    choice = choice_of(
+        able,
+        takes_config=takes,
+        only=_words(faults),
+        at_once=at_once,
+        keeps_brokers=keeps,
+        in_real_time=not quarry.is_simulated,
+    )
+    side_by_side = quarry.workers(workers)
     seed = draw_seed() if seed is None else seed
     budget = budget if minutes is None else minutes * 60
     if budget is None and examples is None:
@@ -216,10 +266,10 @@ def command(  # noqa: PLR0913 - each is an option of the command
     reporting.tell(f"hunting {target} under {quarry.profile.name}, seed {seed}")
     try:
         with watching(quiet=reporting.quiet) as watch, listening(stop, watch.say):
-            _search(search, quarry, choice, seed, examples, stop, first, out, watch)
+            _search(search, side_by_side, choice, seed, examples, stop, first, out, watch)
             finds += _finds(search, quarry, out, times, watch.say, stop)
     finally:
-        quarry.target.release()
+        quarry.release()
         finds += _as_found(search, finds, quarry, out)
         _write(out, search, finds, seed, target)
     return _tell(search, finds, stop, reporting, out)
@@ -231,7 +281,7 @@ def _words(text: str | None) -> tuple[str, ...]:
 
 def _search(
     search: Search,
-    quarry: Quarry,
+    side_by_side: Sequence[Quarry],
     choice: Choice,
     seed: int,
     most: int | None,
@@ -240,24 +290,22 @@ def _search(
     out: Path,
     watch: Watching,
 ) -> None:
-    make = partial(in_virtual_time, quarry)
-    if not quarry.is_simulated:
-        make = partial(in_real_time, quarry, out, watch)
-
-    def told(number: int, scenario: Scenario, its_seed: int) -> Example:
+    def told(quarry: Quarry, number: int, scenario: Scenario, its_seed: int) -> Example:
         budget_s = stop.bounds.budget_s
         if most is None and budget_s is not None:
-            words = f"s, {number - 1} examples, {len(search.seen)} states"
+            words = f"s, {search.examples} examples, {len(search.seen)} states"
             watch.progress(round(min(stop.passed_s, budget_s)), round(budget_s), words)
         else:
             watch.progress(number, most or number, f"examples, {len(search.seen)} states")
-        return make(number, scenario, its_seed)
+        if quarry.is_simulated:
+            return in_virtual_time(quarry, number, scenario, its_seed)
+        return in_real_time(quarry, out, watch, number, scenario, its_seed)
 
     stop.breaks_in = True
     try:
         hunt(
             search,
-            told,
+            [partial(told, quarry) for quarry in side_by_side],
             choice,
             seed=seed,
             most=most,
@@ -360,7 +408,8 @@ def _tell(search: Search, finds: list[Find], stop: Stop, reporting: Reporting, o
         tell(f"kept in {find.folder}; again: {find.verdict.replay}")
     for example in search.failed:
         tell(f"example {example.number} failed: {example.failed}")
-    tell(f"{search.saturation}")
+    tell(search.growth)
+    tell(search.saturation)
     tell(f"kept in {out}")
     if finds:
         return EXIT_REFUTED

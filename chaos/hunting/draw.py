@@ -18,6 +18,7 @@ from chaos.step import StepTemplate
 from specs.errors import UsageError
 from specs.faults import FAULTS, named
 from specs.plan.ability import Ability
+from specs.plan.config import OF_BROKERS
 from specs.plan.fault import Fault, Subject
 
 LEASTS_MS = (100, 300, 480, 520, 900, 1_100, 1_600, 2_500, 3_500)
@@ -36,6 +37,10 @@ REQUESTS = (
 )
 WINDOWS_MOST = 3
 MESSAGES = 160
+MESSAGES_REAL = 80
+"""In real time: whatever a step waits for, they are sent again and again."""
+BACKLOG = 2
+"""In real time no more than so many times as much is sent as can be worked off: a run waits for all of it."""
 LATEST_S = 20
 """A moment that does not come is waited for less long than in a scenario that somebody has thought out."""
 STOP = "stop"
@@ -50,25 +55,41 @@ CONFIGS: Sequence[Mapping[str, Any]] = (
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What may be drawn. verbs: of faults; `stop` is another. at_once: how many faults a window has at most."""
+    """What may be drawn. verbs: of faults; `stop` is another. at_once: how many faults a window has at most.
+
+    configs: what the configuration may say besides. in_real_time: an example is to be over soon.
+    """
 
     verbs: tuple[str, ...]
     abilities: frozenset[Ability]
     at_once: int = 3
-    takes_config: bool = True
+    configs: Sequence[Mapping[str, Any]] = CONFIGS
+    in_real_time: bool = False
 
 
 def choice_of(
-    abilities: frozenset[Ability], *, takes_config: bool, only: Sequence[str] = (), at_once: int = 3
+    abilities: frozenset[Ability],
+    *,
+    takes_config: bool,
+    only: Sequence[str] = (),
+    at_once: int = 3,
+    keeps_brokers: bool = False,
+    in_real_time: bool = False,
 ) -> Choice:
-    """All that a target of these abilities can have. only: these verbs, if any are named. Raises UsageError."""
+    """All that a target of these abilities can have. only: these verbs, if any are named. Raises UsageError.
+
+    keeps_brokers: they are started once, so that a configuration may say nothing of them.
+    """
     able = [fault.verb for fault in FAULTS.values() if fault.needs in abilities]
     known = (*able, STOP)
     meant = [fault.verb if (fault := named(name)) else name for name in only]
     if strange := [name for name in meant if name not in known]:
         raise UsageError(f"the target can't have {strange[0]!r}; it can have {', '.join(known)}")
     verbs = tuple(verb for verb in known if not only or verb in meant)
-    return Choice(verbs, abilities, at_once, takes_config)
+    configs = CONFIGS if takes_config else CONFIGS[:1]
+    if keeps_brokers:
+        configs = [config for config in configs if not OF_BROKERS & set(config)]
+    return Choice(verbs, abilities, at_once, configs, in_real_time)
 
 
 def drawn(dice: Random, choice: Choice, name: str) -> Scenario:
@@ -81,7 +102,7 @@ def drawn(dice: Random, choice: Choice, name: str) -> Scenario:
         (),
         workload,
         tuple(_windows(dice, choice, workload)),
-        config=dice.choice(CONFIGS) if choice.takes_config else {},
+        config=dice.choice(choice.configs),
     )
 
 
@@ -100,7 +121,8 @@ def varied(dice: Random, choice: Choice, base: Scenario, other: Scenario, name: 
             faults += [fault for fault in other.faults if _names(fault) <= known][:2]
         case _:
             work = {"work_ms": dice.choice(WORKS_MS), "pace_ms": dice.choice(PACES_MS)}
-            return replace(base, name=name, workload=replace(base.workload, **work))
+            workload = _bearable(choice, replace(base.workload, **work))
+            return replace(base, name=name, workload=workload)
     return replace(base, name=name, faults=tuple(faults))
 
 
@@ -109,16 +131,26 @@ def _names(fault: StepTemplate) -> set[str]:
 
 
 def _workload(dice: Random, choice: Choice) -> Workload:
-    return Workload(
+    workload = Workload(
         consumers=dice.choice((1, 2, 2, 3, 3, 4)),
         brokers=2 if Ability.MORE_BROKERS in choice.abilities and dice.random() < 0.2 else 1,
         queues=dice.choice((2, 4, 8)),
         keys=dice.choice((4, 8)),
-        messages=MESSAGES,
+        messages=MESSAGES_REAL if choice.in_real_time else MESSAGES,
         work_ms=dice.choice(WORKS_MS),
         pace_ms=dice.choice(PACES_MS),
         poison_every=dice.choice(POISONS),
     )
+    return _bearable(choice, workload)
+
+
+def _bearable(choice: Choice, workload: Workload) -> Workload:
+    """With work that does not pile up for minutes, where somebody waits for it."""
+    if not choice.in_real_time:
+        return workload
+    most_ms = BACKLOG * workload.pace_ms * workload.queues // workload.keys
+    slowest_ms = max(work_ms for work_ms in WORKS_MS if work_ms <= most_ms)
+    return replace(workload, work_ms=min(workload.work_ms, slowest_ms))
 
 
 def _windows(dice: Random, choice: Choice, workload: Workload) -> Iterator[StepTemplate]:

@@ -6,6 +6,7 @@ same: what nobody has thought of is not near to anything.
 
 from __future__ import annotations
 
+import threading
 from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
@@ -14,8 +15,10 @@ from random import Random
 
 from chaos.hunting.draw import Choice, drawn, varied
 from chaos.scenario import Scenario
+from conformance.parts.processes import kill_all
 from conformance.reports.view import VerdictView
 from conformance.stopping import Stop
+from conformance.waiting import now_s
 
 ANEW = 0.5
 """How many of the examples are drawn anew, once there is something to vary."""
@@ -40,6 +43,8 @@ class Example:
 
 Try = Callable[[int, Scenario, int], Example]
 """(number, scenario, seed): make an example."""
+LAST_WORDS_S = 2.0
+"""How long examples may take to come to their end whose parts were killed."""
 
 
 @dataclass(slots=True)
@@ -71,6 +76,13 @@ class Search:
             self.failed.append(example)
 
     @property
+    def growth(self) -> str:
+        """The curve in a line, at its quarters."""
+        quarters = sorted({max(1, self.examples * part // 4) for part in range(1, 5)})
+        told = [f"{number}: {self.curve[number - 1]}" for number in quarters if self.curve]
+        return f"states reached by example {', '.join(told)}" if told else "no state was reached"
+
+    @property
     def saturation(self) -> str:
         """How much there may be left to see, in a sentence.
 
@@ -92,7 +104,7 @@ class Search:
 
 def hunt(
     search: Search,
-    make: Try,
+    makes: Sequence[Try],
     choice: Choice,
     *,
     seed: int,
@@ -104,16 +116,77 @@ def hunt(
 ) -> None:
     """Make examples until the time is over, there are `most`, or one is refuted.
 
+    makes: each makes one at a time, all of them at the same time; what has begun when the search is over is taken too.
     first: what is tried first of all. anew: how many of the others are drawn anew; 1 for a search that learns nothing.
     """
     dice = Random(f"hunt {seed}")
-    waiting = list(first)
-    while stop.why is None and (most is None or search.examples < most):
-        number = search.examples + 1
-        scenario = waiting.pop(0) if waiting else _next(dice, choice, search.corpus, number, anew)
-        search.take(make(number, scenario, dice.randrange(2**31)))
-        if search.found and not keep_going:
-            return
+    waiting, begun = list(first), 0
+
+    def draw() -> tuple[int, Scenario, int] | None:
+        nonlocal begun
+        enough = bool(search.found) and not keep_going
+        if stop.why is not None or enough or (most is not None and begun >= most):
+            return None
+        begun += 1
+        scenario = waiting.pop(0) if waiting else _next(dice, choice, search.corpus, begun, anew)
+        return begun, scenario, dice.randrange(2**31)
+
+    if len(makes) == 1:
+        while (next_one := draw()) is not None:
+            search.take(makes[0](*next_one))
+    else:
+        _SideBySide(search, draw).make(makes)
+
+
+class _SideBySide:
+    """Examples at the same time, a thread for each maker."""
+
+    def __init__(
+        self, search: Search, draw: Callable[[], tuple[int, Scenario, int] | None]
+    ) -> None:
+        self._search = search
+        self._draw = draw
+        self._one_at_a_time = threading.Lock()
+        self._errors: list[BaseException] = []
+        self._over = False
+
+    def make(self, makes: Sequence[Try]) -> None:
+        """Raises what one of them raises. Interrupted, all that they have started is killed."""
+        threads = [
+            threading.Thread(target=self._work, args=[make], name="example", daemon=True)
+            for make in makes
+        ]
+        for thread in threads:
+            thread.start()
+        try:
+            for thread in threads:
+                while thread.is_alive():
+                    thread.join(LAST_WORDS_S)
+        except BaseException:
+            self._over = True
+            kill_all()
+            until_s = now_s() + LAST_WORDS_S
+            for thread in threads:
+                thread.join(max(0.0, until_s - now_s()))
+            raise
+        for error in self._errors:
+            raise error
+
+    def _work(self, make: Try) -> None:
+        while True:
+            with self._one_at_a_time:
+                next_one = None if self._over else self._draw()
+            if next_one is None:
+                return
+            try:
+                made = make(*next_one)
+            except BaseException as error:
+                self._over = True
+                self._errors.append(error)
+                return
+            with self._one_at_a_time:
+                if not self._over:
+                    self._search.take(made)
 
 
 def _next(

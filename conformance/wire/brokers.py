@@ -5,6 +5,7 @@ What all targets share whose clients work on a cluster that speaks RocketMQ's pr
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from typing import Any
@@ -35,10 +36,13 @@ class Brokers:
     group: that is a witness's word, and the run's to write down.
     """
 
-    def __init__(self, run: Run, system: AbstractContextManager[System]) -> None:
+    def __init__(
+        self, run: Run, system: AbstractContextManager[System], *, lent: bool = False
+    ) -> None:
         """Enter the system and make the plan's topics on its first broker, and its groups that nobody joins.
 
-        Where the plan cuts the power, what is there before anybody is at work survives it.
+        Where the plan cuts the power, what is there before anybody is at work survives it. lent: the system runs
+        already, on a disk of its own where its power is to be cut.
 
         TargetMisbehaved when a topic is refused, UsageError for a plan of more brokers than there are, and for one
         whose topics or groups are there already: they may be somebody's.
@@ -48,13 +52,14 @@ class Brokers:
         self._groups: dict[Queue, str | None] = {}
         self._readers: dict[str, WireClient] = {}
         self._broken: dict[tuple[str, str], None] = {}
+        self._one_at_a_time = threading.RLock()
         cuts = cuts_power(run.plan)
         try:
-            if cuts and not isinstance(system, System):
-                raise UsageError(
-                    "the system runs already, so nobody can cut the power of its store"
-                )
-            if cuts and isinstance(system, System):
+            if cuts and not lent:
+                if not isinstance(system, System):
+                    raise UsageError(
+                        "the system runs already, so nobody can cut the power of its store"
+                    )
                 system.on_own_disk()
             self.system = self._stack.enter_context(system)
             self.first = min(self.system.brokers)
@@ -226,37 +231,53 @@ class Brokers:
         return True
 
     def crash(self, planned: str) -> None:
-        """Kill a broker; its store stays. UsageError for an unknown one."""
+        """Kill a broker; its store stays. Nothing, where it is dead. UsageError for an unknown one."""
         name = self.name(planned)
-        self._broken[name, broker_crash.HEALED_BY] = None
-        self.system.crash_broker(name)
-        columns = {"broker": name, "detail": "killed by the harness"}
-        with self._run.journal(name) as journal:
-            journal.note(Kind.CRASH, Outcome.OK, columns)
+        with self._one_at_a_time:
+            if self._is_dead(name):
+                return
+            self._broken[name, broker_crash.HEALED_BY] = None
+            self.system.crash_broker(name)
+            columns = {"broker": name, "detail": "killed by the harness"}
+            with self._run.journal(name) as journal:
+                journal.note(Kind.CRASH, Outcome.OK, columns)
 
     def cut_power(self, planned: str, *, synced: bool = False) -> None:
-        """Kill a broker with its machine. synced: nothing is lost. UsageError for an unknown one."""
+        """Kill a broker with its machine. synced: nothing is lost. Nothing, where it is dead.
+
+        UsageError for an unknown one.
+        """
         name = self.name(planned)
-        self._broken[name, power_cut.HEALED_BY] = None
-        lost = self.system.cut_power(name, synced=synced)
-        told = f"{lost} bytes that were written and not synced are gone" if lost else None
-        columns = {"broker": name, "detail": "power cut by the harness", "view": told}
-        with self._run.journal(name) as journal:
-            journal.note(Kind.CRASH, Outcome.OK, {k: v for k, v in columns.items() if v})
+        with self._one_at_a_time:
+            if self._is_dead(name):
+                return
+            self._broken[name, power_cut.HEALED_BY] = None
+            lost = self.system.cut_power(name, synced=synced)
+            told = f"{lost} bytes that were written and not synced are gone" if lost else None
+            columns = {"broker": name, "detail": "power cut by the harness", "view": told}
+            with self._run.journal(name) as journal:
+                journal.note(Kind.CRASH, Outcome.OK, {k: v for k, v in columns.items() if v})
 
     def exchange(self, planned: str, *, newer: bool) -> None:
         """End a broker in good order, and start another version on its store, or its own.
 
-        The row lasts from when the one is gone until the other has said its version. UsageError for an unknown broker.
+        The row lasts from when the one is gone until the other has said its version. Nothing, where it is dead.
+        UsageError for an unknown broker.
         """
         name = self.name(planned)
-        before = self.version(name)
-        self.system.end_broker(name)
-        with self._run.journal(name) as journal:
-            columns = {"broker": name, "detail": "ended in good order by the harness"}
-            journal.begin(name, Kind.CRASH, columns)
-            self.system.begin_broker(name, newer=newer)
-            journal.end(name, Outcome.OK, {"view": change_of(before, self.version(name))})
+        with self._one_at_a_time:
+            if self._is_dead(name):
+                return
+            before = self.version(name)
+            self.system.end_broker(name)
+            with self._run.journal(name) as journal:
+                columns = {"broker": name, "detail": "ended in good order by the harness"}
+                journal.begin(name, Kind.CRASH, columns)
+                self.system.begin_broker(name, newer=newer)
+                journal.end(name, Outcome.OK, {"view": change_of(before, self.version(name))})
+
+    def _is_dead(self, name: str) -> bool:
+        return (name, broker_crash.HEALED_BY) in self._broken
 
     def version(self, planned: str) -> str:
         """What a broker answers to the question for its version: one that has just begun may have to be asked again.
@@ -282,10 +303,12 @@ class Brokers:
         return said
 
     def start(self, planned: str) -> None:
-        """Start a broker that was killed. UsageError for an unknown one."""
+        """Start a broker that was killed. Nothing, where it lives. UsageError for an unknown one."""
         name = self.name(planned)
-        self.system.restart_broker(name)
-        self._broken.pop((name, broker_crash.HEALED_BY), None)
+        with self._one_at_a_time:
+            if self._is_dead(name):
+                self.system.restart_broker(name)
+                del self._broken[name, broker_crash.HEALED_BY]
 
     def fill(self, planned: str, *, full: bool) -> None:
         """A broker's disk has no more room, or has room again. UsageError for an unknown one."""

@@ -67,7 +67,7 @@ def search_for(cell: grid.Cell) -> dict[str, Any]:
     search = Search()
     hunt(
         search,
-        partial(in_virtual_time, quarry),
+        [partial(in_virtual_time, quarry)],
         choice,
         seed=key["seed"],
         most=key["examples"],

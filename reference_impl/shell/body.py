@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Mapping
 from functools import partial
 from typing import Protocol
 
@@ -30,16 +30,24 @@ class Core(Protocol):
 
 
 class Body:
-    """Timers, requests and the recorder for one core; servers and clients add the rest in `carry_out`."""
+    """Timers, requests and the recorder for one core; servers and clients add the rest in `carry_out`.
+
+    via: as `RemotingClient` takes it.
+    """
 
     def __init__(
-        self, core: Core, *, clock: WallClock | None = None, recorder: Recorder | None = None
+        self,
+        core: Core,
+        *,
+        clock: WallClock | None = None,
+        recorder: Recorder | None = None,
+        via: Mapping[str, str] | None = None,
     ) -> None:
         self.core = core
         self.clock = clock or WallClock()
         self.faults: list[BaseException] = []
         self._recorder = recorder or NoRecorder()
-        self._client = RemotingClient(on_push=self._pushed)
+        self._client = RemotingClient(self._pushed, via)
         self._timers: dict[Hashable, asyncio.TimerHandle] = {}
         self._inbox: deque[io.Input] = deque()
         self._handling = False

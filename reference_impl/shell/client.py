@@ -12,7 +12,7 @@ import contextlib
 import functools
 import socket
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from reference_impl.protocol.command import FLAG_ONEWAY, FLAG_RESPONSE, Command
@@ -38,10 +38,16 @@ def _numbered(command: Command, opaque: int, *, oneway: bool) -> Command:
 
 
 class RemotingClient:
-    """All connections of one client process. To be used inside one running event loop."""
+    """All connections of one client process. To be used inside one running event loop.
 
-    def __init__(self, on_push: PushCallback | None = None) -> None:
+    via: by address another one that is connected to in its place, a proxy's; nobody else hears of it.
+    """
+
+    def __init__(
+        self, on_push: PushCallback | None = None, via: Mapping[str, str] | None = None
+    ) -> None:
         self._on_push = on_push
+        self._via = via or {}
         self._peers: dict[str, _Peer] = {}
         self._opaque = 0
 
@@ -82,15 +88,17 @@ class RemotingClient:
     def _peer(self, address: str) -> _Peer:
         peer = self._peers.get(address)
         if peer is None or peer.is_over:
-            peer = self._peers[address] = _Peer(address, self._on_push)
+            through = self._via.get(address, address)
+            peer = self._peers[address] = _Peer(address, through, self._on_push)
         return peer
 
 
 class _Peer(asyncio.Protocol):
-    """One connection of a RemotingClient, from before it is opened until it is lost."""
+    """One connection of a RemotingClient, from before it is opened until it is lost. through: where it leads to."""
 
-    def __init__(self, address: str, on_push: PushCallback | None) -> None:
+    def __init__(self, address: str, through: str, on_push: PushCallback | None) -> None:
         self._address = address
+        self._through = through
         self._on_push = on_push
         self._decoder = FrameDecoder()
         self._transport: asyncio.Transport | None = None
@@ -134,7 +142,7 @@ class _Peer(asyncio.Protocol):
 
     async def _open(self) -> None:
         try:
-            host, port = split_address(self._address)
+            host, port = split_address(self._through)
             async with asyncio.timeout(CONNECT_TIMEOUT_S):
                 await self._loop.create_connection(lambda: self, host, port)
         except Exception as error:  # an OSError, a name that can't be resolved, a timeout

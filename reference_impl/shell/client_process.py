@@ -30,7 +30,8 @@ async def work(plan: Plan, client: str, options: argparse.Namespace, began_s: fl
         loop.add_signal_handler(number, told_to_stop.set)
     made = None if options.consumer is None else pkgutil.resolve_name(options.consumer)
     with Journal(options.out, client) as journal:
-        node = client_node(plan, client, options.namesrv, journal, began_s, consumer=made)
+        via = dict(pair.split("=", 1) for pair in options.via)
+        node = client_node(plan, client, options.namesrv, journal, began_s, consumer=made, via=via)
         node.start()
         print("ready", flush=True)  # noqa: T201 (the parent waits for this line)
         await told_to_stop.wait()
@@ -49,6 +50,13 @@ def main(words: list[str] | None = None) -> int:
     )
     parser.add_argument(
         "--consumer", metavar="MODULE:CLASS", help="a consumer's core that is not the correct one"
+    )
+    parser.add_argument(
+        "--via",
+        metavar="BROKER=PROXY",
+        action="append",
+        default=[],
+        help="a broker's HOST:PORT, and that of a proxy before it",
     )
     options = parser.parse_args(words)
     began_s = monotonic_s() if options.began_s is None else options.began_s

@@ -13,7 +13,7 @@ import inspect
 import logging
 import queue
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -55,7 +55,7 @@ Listener: TypeAlias = Callable[[Sequence[StoredMessage], ListenerContext], Any]
 class ClientNode(Body):
     """Drives one client core. `start`, then `send` or a listener at work, then `shutdown` (or `kill`).
 
-    threads: how many plain listener calls can run at a time.
+    threads: how many plain listener calls can run at a time. via: as `RemotingClient` takes it.
     """
 
     def __init__(
@@ -66,8 +66,9 @@ class ClientNode(Body):
         threads: int = 20,
         clock: WallClock | None = None,
         recorder: Recorder | None = None,
+        via: Mapping[str, str] | None = None,
     ) -> None:
-        super().__init__(core, clock=clock, recorder=recorder)
+        super().__init__(core, clock=clock, recorder=recorder, via=via)
         self._listener = listener
         self._threads = _Threads(threads)
         self._running: set[asyncio.Task[None]] = set()

@@ -6,7 +6,7 @@ Nothing here needs more than the standard library, so that it runs in a bare con
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -59,13 +59,15 @@ def client_node(
     held_longer_ms: int = 0,
     consumer: type[Any] | None = None,
     producer: type[Any] | None = None,
+    via: Mapping[str, str] | None = None,
 ) -> ClientNode:
     """A client of the plan, ready to start. Raises UsageError for a name that the plan does not know.
 
     file: a broadcast consumer's own offsets, as an earlier process of it left them; it writes there.
     held_longer_ms: how much longer than it was asked to the broker may keep a pull that finds nothing. A consumer that
     gives up before never hears the answer, and with it a reset that the answer brings: that is told once. consumer,
-    producer: the cores' classes, where they are not the correct ones (a mutant's, say).
+    producer: the cores' classes, where they are not the correct ones (a mutant's, say). via: by address that of a
+    proxy before it.
     """
     client = find_client(plan, client_id)
     if client.kind == "prober":
@@ -83,7 +85,7 @@ def client_node(
         listener = PlannedListener(plan, client.id, began_s)
         made = consumer or consumer_class(config)
         core = made(config, file) if issubclass(made, BroadcastConsumer) else made(config)
-        return ClientNode(core, listener, threads=plan.config.threads, recorder=recorder)
+        return ClientNode(core, listener, threads=plan.config.threads, recorder=recorder, via=via)
     sending = ProducerConfig.from_plan(
         plan.config,
         client_id=client.id,
@@ -91,7 +93,7 @@ def client_node(
         topics=tuple(topic.name for topic in plan.topology.topics),
         name_servers=(namesrv,),
     )
-    return ClientNode((producer or Producer)(sending), recorder=recorder)
+    return ClientNode((producer or Producer)(sending), recorder=recorder, via=via)
 
 
 def find_client(plan: Plan, client_id: str) -> ClientPlan:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from pathlib import Path
 from random import Random
 
@@ -11,7 +12,15 @@ import pytest
 from click.testing import CliRunner
 
 from chaos.hunting import cli
-from chaos.hunting.draw import as_toml, choice_of, drawn, varied
+from chaos.hunting.draw import (
+    BACKLOG,
+    MESSAGES_REAL,
+    WORKS_MS,
+    as_toml,
+    choice_of,
+    drawn,
+    varied,
+)
 from chaos.hunting.find import Twin, smaller
 from chaos.hunting.reached import states_of
 from chaos.hunting.search import Example, Search, hunt
@@ -24,7 +33,9 @@ from reference_impl.mutants import load as load_mutant
 from specs.errors import UsageError
 from specs.history.text import parse_history
 from specs.plan.ability import Ability
+from specs.plan.config import OF_BROKERS
 
+TOGETHER_S = 20.0
 ALL = choice_of(find("reference").abilities, takes_config=True)
 SOME = choice_of(frozenset({Ability.CRASH_CLIENT, Ability.BREAK_LINK}), takes_config=False)
 
@@ -80,15 +91,61 @@ def test_what_reaches_something_new_is_varied_and_the_first_refutation_ends_it()
     for _ in range(2):
         search = Search()
         stop = Stop(Bounds())
-        hunt(search, make, ALL, seed=3, most=20, stop=stop, keep_going=False)
+        hunt(search, [make], ALL, seed=3, most=20, stop=stop, keep_going=False)
         searches.append(search)
     first, second = searches
     assert (first.examples, first.curve) == (9, [2, 2, 2, 3, 3, 3, 3, 4, 4])
     assert len(first.corpus) == 3
     assert list(first.found) == ["LSE-1"]
     assert "9 examples reached 4 states" in first.saturation
+    assert first.growth == "states reached by example 2: 2, 4: 3, 6: 3, 9: 4"
     assert asked[:9] == asked[9:]
     assert second.curve == first.curve
+
+
+def test_examples_are_made_side_by_side_and_each_is_taken() -> None:
+    together = threading.Barrier(2)
+
+    def make(number: int, scenario: Scenario, seed: int) -> Example:
+        together.wait(TOGETHER_S)
+        return example(number, scenario, seed, f"{number}")
+
+    search = Search()
+    hunt(search, [make, make], ALL, seed=3, most=6, stop=Stop(Bounds()), keep_going=False)
+    assert (search.curve, sorted(search.seen)) == ([1, 2, 3, 4, 5, 6], list("123456"))
+
+
+def test_what_an_example_raises_ends_a_search_side_by_side() -> None:
+    def make(number: int, scenario: Scenario, seed: int) -> Example:
+        if number == 2:
+            raise UsageError("nobody is there")
+        return example(number, scenario, seed, f"{number}")
+
+    search = Search()
+    with pytest.raises(UsageError, match="nobody is there"):
+        hunt(search, [make, make], ALL, seed=3, most=99, stop=Stop(Bounds()), keep_going=False)
+    assert search.examples < 99
+
+
+def test_in_real_time_no_example_works_for_minutes_and_no_broker_is_told_anything() -> None:
+    choice = choice_of(ALL.abilities, takes_config=True, keeps_brokers=True, in_real_time=True)
+    dice = Random(1)
+    made = [drawn(dice, choice, "drawn") for _ in range(60)]
+    made += [varied(dice, choice, one, one, "varied") for one in made]
+    for work in (each.workload for each in made):
+        assert work.work_ms * work.keys <= max(WORKS_MS[0], BACKLOG * work.pace_ms) * work.queues
+        assert work.messages == MESSAGES_REAL
+    assert {name for each in made for name in each.config} & OF_BROKERS == set()
+    assert len({work.work_ms for work in (each.workload for each in made)}) > 3
+
+
+@pytest.mark.parametrize("target", ["reference+tcp", "nats-local:2.15.2"])
+def test_examples_side_by_side_need_brokers_that_are_lent(target: str) -> None:
+    quarry = cli.Quarry.of(target, None)
+    if quarry.kept is None:
+        with pytest.raises(UsageError, match="one after the other"):
+            quarry.workers(2)
+    assert len(quarry.workers(None)) == (1 if quarry.kept is None else cli.WORKERS)
 
 
 def test_a_find_is_made_small_and_still_breaks_the_clause() -> None:

@@ -37,8 +37,9 @@ def test_a_queue_is_read_to_its_end_also_after_the_broker_died(tmp_path: Path) -
         for number in range(3):
             producer.send(queue, f"m{number}", None)
         producer.close()
-        assert brokers.act(Action(0, broker_crash.VERB, {"broker": "b0"}))
-        assert brokers.act(Action(0, broker_crash.HEALED_BY, {"broker": "b0"}))
+        for verb in (broker_crash.VERB, broker_crash.HEALED_BY):
+            assert brokers.act(Action(0, verb, {"broker": "b0"}))
+            brokers.act(Action(0, verb, {"broker": "b0"}))  # it is dead, or alive: nothing is done
         assert brokers.queues()[-1] == (Queue(dead_letter_topic("billing"), "b0", 0), "billing")
         found = [brokers.read(queue) for queue, _group in brokers.queues()]
         with pytest.raises(UsageError, match="b1 is no broker"):

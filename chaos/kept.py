@@ -1,0 +1,95 @@
+"""The systems of a search, opened once: its runs work on them side by side.
+
+Each run has topics, groups, clients and proxies of its own, so that what befalls its clients and its links befalls
+nobody else. What befalls a broker befalls all who work on it: a run that does such a thing goes to a system which runs
+have one after the other, and one that cuts the power to such a one whose store lies on a disk of its own.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass, field
+
+from conformance.targets.systems import System
+from conformance.wire.brokers import cuts_power
+from reference_impl.protocol.codes import RequestCode, ResponseCode
+from reference_impl.protocol.command import Command
+from reference_impl.shell.client import SyncClient
+from reference_impl.shell.errors import RequestFailed
+from specs.plan.config import OF_BROKERS, Config
+from specs.plan.fault import Subject
+from specs.plan.plan import Plan
+
+OpenSystem = Callable[[Config], AbstractContextManager[System]]
+_Place = tuple[tuple[tuple[str, object], ...], bool, bool]
+
+
+def befalls_a_broker(plan: Plan) -> bool:
+    """Does the plan do something to a broker, which everybody on it feels?"""
+    faults = ((step.fault, step.of_broker) for step in plan.steps)
+    return any(
+        fault and (of_broker or fault.subject is Subject.BROKER) for fault, of_broker in faults
+    )
+
+
+@dataclass(slots=True)
+class _Kept:
+    """A system that stays open. turn: held by who opens it, and by who has it alone."""
+
+    turn: threading.Lock = field(default_factory=threading.Lock)
+    system: System | None = None
+
+
+class KeptSystems:
+    """opens: a system with that configuration. To be closed when nobody works on them any more."""
+
+    def __init__(self, opens: OpenSystem) -> None:
+        self._opens = opens
+        self._kept: dict[_Place, _Kept] = {}
+        self._stack = ExitStack()
+        self._door = threading.Lock()
+
+    @contextmanager
+    def for_run(self, plan: Plan) -> Iterator[System]:
+        """The system on which a run of the plan is to work, while it does. Waits until it is its turn."""
+        alone, cuts = befalls_a_broker(plan), cuts_power(plan)
+        told = plan.config.to_json()
+        place = tuple((name, told[name]) for name in sorted(OF_BROKERS)), alone, cuts
+        with self._door:
+            kept = self._kept.setdefault(place, _Kept())
+        with ExitStack() as turn:
+            turn.enter_context(kept.turn)
+            if kept.system is None or not _answers(kept.system):
+                kept.system = self._opened(plan, on_own_disk=cuts)
+            kept.system.take_back()
+            if not alone:
+                turn.close()
+            yield kept.system
+
+    def _opened(self, plan: Plan, *, on_own_disk: bool) -> System:
+        opening = self._opens(plan.config)
+        assert isinstance(opening, System), "a target lends a system that is not open yet"
+        if on_own_disk:
+            opening.on_own_disk()
+        system = opening.__enter__()
+        with self._door:
+            self._stack.push(opening)
+        return system
+
+    def close(self) -> None:
+        """All of them. A second call does nothing."""
+        self._kept.clear()
+        self._stack.close()
+
+
+def _answers(system: System) -> bool:
+    """Does every broker of it answer? One that a run left dead, or that died by itself, is of no use to the next."""
+    question = Command(RequestCode.GET_BROKER_RUNTIME_INFO)
+    with SyncClient() as client:
+        try:
+            answers = [client.call(address, question) for address in system.upstreams.values()]
+        except RequestFailed:
+            return False
+    return all(answer.code == ResponseCode.SUCCESS for answer in answers)
