@@ -105,7 +105,7 @@ class HostedClients(Target):
         if (
             lender.lease_known and not lender.kills_broker
         ):  # neither a stranger's cluster nor a served one
-            self.abilities |= OF_PROXIES - lender.hindered.keys()
+            self.abilities |= OF_PROXIES
         self.hindered = lender.hindered
         self._lender = lender
         self._make_party = make_party

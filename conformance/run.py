@@ -19,6 +19,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import replace
 from importlib.metadata import entry_points
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from conformance.live import Live
@@ -331,7 +332,8 @@ class _Made:
         await self._target.start(name)
         self._at_work.add(name)
         self._killed.discard(name)
-        self._end(mark)
+        said = self._target.tells(name)
+        self._end(mark, {} if said is None else {"view": said})
 
     async def _stop(self, name: str) -> None:
         if name not in self._at_work:
@@ -421,9 +423,9 @@ class _Made:
         self._harness.begin(self._marks, kind, {"client_id": name, "group": client.group or None})
         return self._marks
 
-    def _end(self, mark: int | None) -> None:
+    def _end(self, mark: int | None, columns: Mapping[str, Any] = MappingProxyType({})) -> None:
         if mark is not None:
-            self._harness.end(mark, Outcome.OK)
+            self._harness.end(mark, Outcome.OK, columns)
 
 
 def _starts_at_once(action: Action) -> bool:

@@ -170,6 +170,9 @@ class DriverTarget(Target):
         self._verbs[driver.process.pid] = frozenset(said.get("verbs", ()))
         return said
 
+    def greeted(self, name: str, said: Mapping[str, Any]) -> None:
+        """What a client's own driver has said of itself."""
+
     def announced(self, events: Iterable[str]) -> None:
         """A driver of the run tells these."""
         self._announced.add(frozenset(events))
@@ -223,7 +226,7 @@ class DriverTarget(Target):
         driver = self._host or self.spawn(name, run, partial(self.takes, recorder))
         self._clients[name] = _Client(plan, driver, recorder)
         if driver is not self._host:
-            self.hello(driver)
+            self.greeted(name, self.hello(driver))
         more: dict[str, Any] = {}
         if plan.kind == "consumer":
             more = {"topics": list(plan.topics), "listener": rules_as_json(run.plan.listener)}

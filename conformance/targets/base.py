@@ -294,6 +294,10 @@ class Target(ABC):
     def check(self) -> None:  # noqa: B027 - most have no parts that could die by themselves
         """Raise TargetMisbehaved when a part of ours has died that nobody killed."""
 
+    def tells(self, party: str) -> str | None:
+        """What a client that is at work says of itself, where that is part of what is tried: its version, say."""
+        return None
+
     def open_system(self, config: Config, proxied: bool) -> AbstractContextManager[System]:
         """Its brokers alone, with nobody at work, for who asks them over the wire; needs Ability.WIRE.
 

@@ -41,9 +41,12 @@ from specs.history.runinfo import declared
 from specs.plan.ability import Ability
 from specs.plan.config import Config, without_the_brokers
 from specs.plan.plan import Action, ClientPlan, Plan
+from specs.profiles import BESIDE
 from specs.vocabulary import Kind, Level, Queue
 
 REFERENCE, LOCAL = "reference", "rocketmq-local"
+MIXED = "mixed"
+"""The option that names the clients' other version: a group has members of both."""
 CLIENT_IP = "127.0.0.1"
 GO_PROFILE = "rocketmq-go-orderly"
 _OF_DRIVERS = frozenset({Ability.READ, Ability.CRASH_CLIENT, Ability.PAUSE_CLIENT, Ability.GIVE_UP})
@@ -203,14 +206,35 @@ class DrivenTarget(DriverTarget):
 
 
 class JavaTarget(DrivenTarget):
-    """With Apache's Java client."""
+    """With Apache's Java client. other: the version that half of its consumers are of, where its groups are mixed."""
 
     mark = MARK
+    other: str | None = None
+
+    async def prepare(self, run: Run) -> None:
+        await super().prepare(run)
+        self._said: dict[str, str] = {}
 
     def start_client(
         self, name: str, config: Config, folder: Path, on_event: Callable[[Event], Any]
     ) -> DriverProcess:
-        return start_java(self.version, name, config, folder, on_event)
+        return start_java(self.version_of(name), name, config, folder, on_event)
+
+    def version_of(self, name: str) -> str:
+        """Every second consumer begins as the other version; who comes again is of the one that it was not."""
+        if self.other is None or self._run is None:
+            return self.version
+        consumers = [each.id for each in self._run.plan.clients if each.kind == "consumer"]
+        lives = self._lives.get(name, 1) - 1
+        turn = consumers.index(name) + lives if name in consumers else 0
+        return self.other if turn % 2 else self.version
+
+    def tells(self, party: str) -> str | None:
+        """Its version, where there are two."""
+        return None if self.other is None else self._said.get(party)
+
+    def greeted(self, name: str, said: Mapping[str, Any]) -> None:
+        self._said[name] = f"Apache Java client {said['client']}"
 
 
 class GoTarget(DrivenTarget):
@@ -288,26 +312,35 @@ def dialect_of(version: str | None) -> str:
 
 
 def pair(
-    broker: str | None, client: str | None, mark: str = MARK, *, newer: str | None = None
+    broker: str | None,
+    client: str | None,
+    mark: str = MARK,
+    *,
+    newer: str | None = None,
+    other: str | None = None,
 ) -> Paired:
     """A broker and a client: each Apache's of a version, or (None) our own. mark: which of Apache's clients.
 
-    newer: what the broker may be upgraded to. Raises UsageError for unknown versions.
+    newer: what the broker may be upgraded to. other: of a mixed group, the clients' other version. Raises UsageError
+    for unknown versions.
     """
     of = CLIENTS[mark]
     if broker is not None:
         jars.check_version(broker)
-    if client is not None:
-        of.check(client)
+    for version in filter(None, (client, other)):
+        of.check(version)
     system = REFERENCE if broker is None else f"{LOCAL}:{broker}"
     weaker = None if broker is None else upgrades.older(broker, newer)
     theirs = ours() if client is None else f"Apache {of.called} client {client}"
-    profiles = [
-        REFERENCE if weaker is None else profile_of(weaker),
-        REFERENCE if client is None else of.profile(client),
-    ]
-    name, profile = _name(system, client, mark), " + ".join(dict.fromkeys(profiles))
-    name = name if newer is None else f"{name},{upgrades.OPTION}={newer}"
+    theirs = theirs if other is None else f"{theirs} and {other}"
+    of_broker = REFERENCE if weaker is None else profile_of(weaker)
+    of_clients = [REFERENCE] if client is None else [of.profile(client)]
+    of_clients += [] if other is None else [of.profile(other)]
+    of_clients = list(dict.fromkeys(of_clients))
+    profile = BESIDE.join([of_broker, *(of_clients if of_clients != [of_broker] else [])])
+    name = _name(system, client, mark)
+    for option, version in ((MIXED, other), (upgrades.OPTION, newer)):
+        name = name if version is None else f"{name},{option}={version}"
     parties = {
         "broker": ours() if broker is None else f"Apache RocketMQ {upgrades.named(broker, newer)}",
         "client": theirs,
@@ -336,6 +369,8 @@ def pair(
         abilities=of_system | {Ability.OWN_SYSTEM},
     )
     target = of.target(found, client)
+    if isinstance(target, JavaTarget):
+        target.other = other
     if broker is not None:
         example = f"{LOCAL}:{broker}{mark}{client},{upgrades.OPTION}={jars.VERSIONS[-1]}"
         target.hindered = upgrades.hindered(newer, example)

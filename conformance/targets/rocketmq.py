@@ -6,22 +6,26 @@ from collections.abc import Mapping
 from dataclasses import fields, replace
 from typing import Any
 
-from conformance.drivers.targets import GRPC_MARK
+from conformance.drivers.targets import GRPC_MARK, MARK
 from conformance.parts import jars
-from conformance.parts.apache import is_modern
 from conformance.targets import rocketmq_grpc, upgrades
-from conformance.targets.driven import LOCAL, Paired, abroad, dialect_of, pair, profile_of, split
+from conformance.targets.driven import (
+    LOCAL,
+    MIXED,
+    Paired,
+    abroad,
+    dialect_of,
+    pair,
+    profile_of,
+    split,
+)
 from conformance.targets.options import parse
 from conformance.targets.systems import ApacheOnThisMachine, Remote
 from conformance.wire.runner import SHORT_LEASES, ours
 from conformance.wire.target import WireTarget
 from reference_impl.shell.errors import split_address
 from specs.errors import UsageError
-from specs.plan.ability import Ability
 from specs.plan.config import OF_BROKERS, Config
-
-PROXIED = (Ability.BREAK_LINK, Ability.BREAK_ONE_WAY)
-
 
 def _parties(broker: str) -> dict[str, str]:
     return {"broker": broker, "client": ours(), "producer": ours()}
@@ -30,16 +34,24 @@ def _parties(broker: str) -> dict[str, str]:
 def local(text: str | None) -> WireTarget | Paired:
     """An Apache release on this machine; with `+java:VERSION`, `+go:` or `+grpc:` a client of Apache's on it.
 
-    `,upgrade=VERSION` behind it names the version that its broker may be upgraded to.
+    `,upgrade=VERSION` behind it names the version that its broker may be upgraded to; `,mixed=VERSION` the other
+    version of a mixed group's Java clients.
     """
     if text and GRPC_MARK in text:
         return rocketmq_grpc.local(text)
-    version, newer = _with_newer(text or "")
+    version, others = _with_others(text or "")
+    newer, other = others.get(upgrades.OPTION), others.get(MIXED)
     if not version:
         raise UsageError("the target rocketmq-local needs a version, as in rocketmq-local:5.4.0")
     broker, mark, client = split(version)
     if mark is not None:
-        return pair(broker, client, mark, newer=newer)
+        if other is not None and mark != MARK:
+            raise UsageError(f"only Java clients can be mixed; write {LOCAL}:{broker}{MARK}VERSION")
+        return pair(broker, client, mark, newer=newer, other=other)
+    if other is not None:
+        raise UsageError(
+            f"{MIXED}={other} names Java clients; write {LOCAL}:{version}{MARK}VERSION,{MIXED}={other}"
+        )
     jars.check_version(version)
     weaker = upgrades.older(version, newer)
     return WireTarget(
@@ -51,30 +63,22 @@ def local(text: str | None) -> WireTarget | Paired:
             version, config, proxied=proxied, newer=newer
         ),
         of_system=ApacheOnThisMachine.abilities | upgrades.abilities(newer),
-        hindered={
-            **upgrades.hindered(newer, f"{LOCAL}:{version},{upgrades.OPTION}={jars.VERSIONS[-1]}"),
-            **_without_proxies(version),
-        },
+        hindered=upgrades.hindered(
+            newer, f"{LOCAL}:{version},{upgrades.OPTION}={jars.VERSIONS[-1]}"
+        ),
         syncs="async",
     )
 
 
-def _without_proxies(version: str) -> dict[Ability, str]:
-    """Why no proxy can stand before its broker."""
-    why = f"RocketMQ {version} listens on every address of the machine, so no proxy fits before it"
-    return {} if is_modern(version) else dict.fromkeys(PROXIED, why)
-
-
-def _with_newer(text: str) -> tuple[str, str | None]:
-    """What stands before the options, and the version that the broker may be upgraded to. Raises UsageError."""
+def _with_others(text: str) -> tuple[str, Mapping[str, str]]:
+    """What stands before the options, and the other versions, of the broker or of clients. Raises UsageError."""
     before, options, _ = text.partition(",")
     if not options:
-        return before, None
-    asked = parse(LOCAL, text, clients=("java", "go"), options=[upgrades.OPTION])
-    newer = asked.options.get(upgrades.OPTION)
-    if newer is not None:
-        jars.check_version(newer)
-    return before, newer
+        return before, {}
+    asked = parse(LOCAL, text, clients=("java", "go"), options=[upgrades.OPTION, MIXED])
+    if upgrades.OPTION in asked.options:
+        jars.check_version(asked.options[upgrades.OPTION])
+    return before, asked.options
 
 
 def remote(address: str | None) -> WireTarget | Paired:

@@ -10,6 +10,7 @@ Detection is apart from policy: clauses find every anomaly, profiles say what co
 from __future__ import annotations
 
 import difflib
+import functools
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -128,10 +129,11 @@ def names() -> tuple[str, ...]:
 def load(name: str) -> Profile:
     """A profile by name or by path; `A + B`: brokers as in A with clients as in B (see `beside`).
 
-    Raises SpecError (exit 64) for an unknown one or one that is wrong.
+    `A + B + C`: with clients as in B and clients as in C in one group (see `mixed`). Raises SpecError (exit 64) for an
+    unknown one or one that is wrong.
     """
-    broker, mark, client = name.partition(BESIDE)
-    return beside(_load(broker, ()), _load(client, ())) if mark else _load(name, ())
+    broker, *clients = (_load(each, ()) for each in name.split(BESIDE))
+    return beside(broker, functools.reduce(mixed, clients)) if clients else broker
 
 
 def bare_of_its_own(profile: Profile) -> tuple[str, ...]:
@@ -159,10 +161,7 @@ def beside(broker: Profile, client: Profile) -> Profile:
         if promise.party is Party.BROKER or promise.id in BY_BROKER:
             claims[promise.id] = _with_the_clients(promise.id, theirs, own)
         elif promise.party is Party.PAIR:
-            weaker = max(theirs, own, key=lambda claim: _STATUSES.index(claim.status))
-            if theirs.status == own.status == "allowed" and theirs.findings and own.findings:
-                weaker = replace(weaker, findings=tuple(sorted({*theirs.findings, *own.findings})))
-            claims[promise.id] = weaker
+            claims[promise.id] = _weaker(theirs, own)
         else:
             claims[promise.id] = own
     name = f"{broker.name}{BESIDE}{client.name}"
@@ -170,6 +169,27 @@ def beside(broker: Profile, client: Profile) -> Profile:
     return Profile(
         name, title, claims, broker.wire, client.mode, client.message_model, broker.rules
     )
+
+
+def mixed(one: Profile, other: Profile) -> Profile:
+    """What is promised where clients as in one profile and clients as in another are members of one group.
+
+    Each promise as far as the weaker of the two does.
+    """
+    claims = {
+        promise.id: _weaker(one.claim(promise.id), other.claim(promise.id))
+        for promise in catalogue()
+    }
+    title = f"{one.title}, in one group with: {other.title}"
+    return replace(one, name=f"{one.name}{BESIDE}{other.name}", title=title, claims=claims)
+
+
+def _weaker(one: Claim, other: Claim) -> Claim:
+    """The line that promises less; of two that allow findings by name, all of these."""
+    weaker = max(one, other, key=lambda claim: _STATUSES.index(claim.status))
+    if one.status == other.status == "allowed" and one.findings and other.findings:
+        return replace(weaker, findings=tuple(sorted({*one.findings, *other.findings})))
+    return weaker
 
 
 def _with_the_clients(clause_id: str, broker: Claim, client: Claim) -> Claim:

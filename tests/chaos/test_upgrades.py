@@ -1,7 +1,11 @@
-"""Upgrades: the next version goes on with what the last one left, brokers say which they are, and it is undone."""
+"""Upgrades: the next version goes on with what the last one left, brokers say which they are, and it is undone.
+
+Clients are upgraded too: a mixed group has members of two versions.
+"""
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -9,16 +13,24 @@ import pytest
 from chaos.cli import find_target, why_not
 from chaos.runner import run_scenario
 from chaos.scenario import load
+from conformance.drivers.target import DriverTarget
 from conformance.parts import jars, nats
 from conformance.parts.processes import living
 from conformance.targets import upgrades
-from conformance.targets.base import find
+from conformance.targets.base import Run, find
+from conformance.targets.driven import JavaTarget
 from specs import profiles
+from specs.clauses.catalogue import catalogue
+from specs.clauses.clause import Party
 from specs.errors import UsageError
+from specs.history.store import open_history
 from specs.plan.ability import Ability
+from specs.plan.plan import ClientPlan, Plan
 from specs.verdicts.verdict import RunVerdict, Verdict
 from specs.vocabulary import Kind, Outcome
 
+MIXED = "rocketmq-local:5.1.0+java:4.9.8,mixed=5.4.0,upgrade=5.4.0"
+KINDS = {"s": "producer", "c": "consumer"}
 SAME = """
 why = "The same version begins again: nothing was upgraded."
 [[fault]]
@@ -134,3 +146,56 @@ def test_a_nats_server_is_upgraded_and_taken_back(tmp_path: Path) -> None:
     verdict, views = run("broker-upgraded", "nats-local:2.10.9,upgrade=2.15.2", tmp_path / "run")
     assert verdict.verdict is RunVerdict.UPHELD
     assert views == ["2.10.9 → 2.15.2", "2.15.2 → 2.10.9"]
+
+
+def test_a_mixed_group_is_judged_by_what_the_weakest_of_three_promises() -> None:
+    """What either version of its clients is known for is allowed, and nothing that neither is."""
+    target = find(MIXED)
+    assert (target.name, target.parties["client"]) == (MIXED, "Apache Java client 4.9.8 and 5.4.0")
+    profile = profiles.load(target.profile)
+    old, new = profiles.load("rocketmq-4.9-orderly"), profiles.load("rocketmq-5.2-orderly")
+    for promise in catalogue():
+        if promise.party is not Party.CLIENT:
+            continue
+        claims = {profile.claim(promise.id).status for profile in (old, new)}
+        expected = min(claims, key=("not_applicable", "allowed", "claimed").index)
+        assert profile.claim(promise.id).status == expected, promise.id
+
+
+def test_who_comes_again_into_a_mixed_group_is_of_the_other_version(tmp_path: Path) -> None:
+    target = find(MIXED)
+    assert isinstance(target, JavaTarget)
+    plan = Plan(clients=tuple(ClientPlan(name, KINDS[name[0]]) for name in ("s", "c1", "c2", "c3")))
+    asyncio.run(DriverTarget.prepare(target, Run(plan, tmp_path)))
+    first = [target.version_of(name) for name in ("s", "c1", "c2", "c3")]
+    target._lives = {"s": 2, "c1": 2, "c2": 3}  # as if they were killed and came again
+    again = [target.version_of(name) for name in ("s", "c1", "c2", "c3")]
+    assert first == ["4.9.8", "4.9.8", "5.4.0", "4.9.8"]
+    assert again == ["4.9.8", "5.4.0", "5.4.0", "4.9.8"]
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        ("rocketmq-local:5.4.0,mixed=5.1.0", "names Java clients"),
+        ("rocketmq-local:5.4.0+go:2.1.2,mixed=5.1.0", "only Java clients"),
+        ("rocketmq-local:5.4.0+java:5.4.0,mixed=9", "no Java client"),
+    ],
+)
+def test_only_java_clients_of_known_versions_are_mixed(name: str, sentence: str) -> None:
+    with pytest.raises(UsageError, match=sentence):
+        find(name)
+
+
+@pytest.mark.long
+@pytest.mark.skipif(
+    not (jars.present("5.1.0") and jars.present("5.4.0")), reason="the jars are not here"
+)
+def test_a_mixed_group_lives_through_an_upgrade(tmp_path: Path) -> None:
+    verdict, views = run("broker-upgraded", MIXED, tmp_path / "run")
+    assert verdict.verdict is RunVerdict.UPHELD
+    assert views == ["V5_1_0 → V5_4_0", "V5_4_0 → V5_1_0"]
+    rows = open_history(tmp_path / "run").rows()
+    came = {(row.client_id, row.view) for row in rows if row.kind is Kind.JOIN}
+    versions = {f"Apache Java client {version}" for version in ("4.9.8", "5.4.0")}
+    assert came == {(client, version) for client in ("c1", "c2") for version in versions}
