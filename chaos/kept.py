@@ -50,6 +50,7 @@ class KeptSystems:
         self._kept: dict[_Place, _Kept] = {}
         self._stack = ExitStack()
         self._door = threading.Lock()
+        self._opening = threading.Lock()
 
     @contextmanager
     def for_run(self, plan: Plan) -> Iterator[System]:
@@ -73,10 +74,8 @@ class KeptSystems:
         assert isinstance(opening, System), "a target lends a system that is not open yet"
         if on_own_disk:
             opening.on_own_disk()
-        system = opening.__enter__()
-        with self._door:
-            self._stack.push(opening)
-        return system
+        with self._opening:  # servers that start at once take longer, one like the other
+            return self._stack.enter_context(opening)
 
     def close(self) -> None:
         """All of them. A second call does nothing."""

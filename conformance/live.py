@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from specs.history.evidence import is_named
-from specs.vocabulary import Kind, Outcome
+from specs.vocabulary import RETRY_PREFIX, Kind, Outcome
 
 FINISHED = frozenset({Outcome.SUCCESS, Outcome.COMMIT, Outcome.ROLLBACK})
 _WATCHED = frozenset({Kind.DELIVER, Kind.SEND, Kind.DEAD_LETTER, Kind.CRASH, Kind.JOIN})
+_LANE = ("group", "topic", "broker", "queue_id")
 _Lane = tuple[Any, ...]
 
 
@@ -111,9 +112,14 @@ class Happenings:
         )
 
     def is_taken_over(self, client: str, since_us: int) -> bool:
-        """Has each lane on which the client worked before since been delivered by another?"""
+        """Has each lane on which the client worked before since been delivered by another?
+
+        A retry topic holds what has failed, and may have nothing for its next owner.
+        """
         lanes = {
-            lane for at, known, lane in self._worked if at < since_us and is_named(known, client)
+            lane
+            for at, known, lane in self._worked
+            if at < since_us and is_named(known, client) and not _is_retried(lane)
         }
         taken = {
             lane
@@ -163,5 +169,9 @@ class Live(Happenings):
                 self.notes(event["kind"], event["outcome"], event["t"], event["fields"])
 
 
+def _is_retried(lane: _Lane) -> bool:
+    return str(lane[_LANE.index("topic")]).startswith(RETRY_PREFIX)
+
+
 def _lane_of(row: Mapping[str, Any]) -> _Lane:
-    return tuple(row.get(name) for name in ("group", "topic", "broker", "queue_id"))
+    return tuple(row.get(name) for name in _LANE)

@@ -333,7 +333,7 @@ class _Made:
         self._at_work.add(name)
         self._killed.discard(name)
         said = self._target.tells(name)
-        self._end(mark, {} if said is None else {"view": said})
+        self._end(mark, {} if said is None else {"detail": said})
 
     async def _stop(self, name: str) -> None:
         if name not in self._at_work:

@@ -148,7 +148,7 @@ class Case:
 @dataclass(frozen=True, slots=True)
 class CaseRun:
     """The cases of one run. label: of which series it is. began_us: since 1970, UTC. environment: what was judged, by
-    name."""
+    name. rate: which clauses were broken again in how many tries, where somebody has tried."""
 
     label: str
     target: str
@@ -163,6 +163,7 @@ class CaseRun:
     environment: tuple[tuple[str, str], ...]
     cases: tuple[Case, ...]
     faults: tuple[FaultStep, ...] = ()
+    rate: str = ""
     identity: str = field(repr=False, default="")
 
     @property
@@ -244,8 +245,15 @@ def cases_of(verdict: VerdictView, context: Sequence[Row] = ()) -> CaseRun:
         environment=tuple((name, clean(value)) for name, value in _environment(verdict)),
         cases=tuple(timed),
         faults=faults,
+        rate=_rate(verdict),
         identity=verdict.label,
     )
+
+
+def _rate(verdict: VerdictView) -> str:
+    if verdict.rate is None:
+        return ""
+    return f"{', '.join(verdict.rate.clauses)} broken again in {verdict.rate}"
 
 
 def _step(told: FaultTold) -> FaultStep:
@@ -279,6 +287,8 @@ def _of_clause(verdict: VerdictView, clause: ClauseView, context: Sequence[Row])
     ]
     if clause.violations:
         facts.append(("broken", times(clause.violations)))
+    if verdict.rate is not None and clause.id in verdict.rate.clauses:
+        facts.append(("broken again in", str(verdict.rate)))
     if clause.findings:
         facts.append(("finding", ", ".join(clause.findings)))
     if said_in:

@@ -59,7 +59,8 @@ def _properties(run: CaseRun) -> Mapping[str, str]:
     for number, fault in enumerate(run.faults, start=1):
         times = f"{fault.from_us / _US:.3f} s to {fault.to_us / _US:.3f} s"
         known[f"fault.{number}"] = f"{fault.name}, {times}: {fault.evidence}"
-    return {**known, **({"replay": run.replay} if run.replay else {})}
+    more = {"replay": run.replay, "rate": run.rate}
+    return {**known, **{name: value for name, value in more.items() if value}}
 
 
 def _add_case(suite: ElementTree.Element, classname: str, case: Case) -> None:

@@ -196,6 +196,6 @@ def test_a_mixed_group_lives_through_an_upgrade(tmp_path: Path) -> None:
     assert verdict.verdict is RunVerdict.UPHELD
     assert views == ["V5_1_0 → V5_4_0", "V5_4_0 → V5_1_0"]
     rows = open_history(tmp_path / "run").rows()
-    came = {(row.client_id, row.view) for row in rows if row.kind is Kind.JOIN}
+    came = {(row.client_id, row.detail) for row in rows if row.kind is Kind.JOIN}
     versions = {f"Apache Java client {version}" for version in ("4.9.8", "5.4.0")}
     assert came == {(client, version) for client in ("c1", "c2") for version in versions}

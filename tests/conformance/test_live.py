@@ -70,6 +70,17 @@ def test_lanes_are_taken_over_when_another_has_delivered_each(
     assert live.is_taken_over("c1", since)
 
 
+def test_a_retry_topic_has_nothing_for_its_next_owner(journal: Journal, tmp_path: Path) -> None:
+    live = Live(tmp_path)
+    retried = {**LANE, "topic": "%RETRY%g", "client_id": "c1", "message_id": "m0"}
+    journal.end(deliver(journal, "c1", "m1"), Outcome.SUCCESS)
+    journal.begin("again", Kind.DELIVER, retried)
+    since = journal_time(tmp_path)
+    deliver(journal, "c2", "m1")
+    live.look()
+    assert live.is_taken_over("c1", since)
+
+
 def test_all_is_caught_up_when_what_was_acknowledged_is_finished_or_given_up(
     journal: Journal, tmp_path: Path
 ) -> None:

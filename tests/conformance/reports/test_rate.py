@@ -10,8 +10,11 @@ from click.testing import CliRunner
 from conformance.cli.confirm import command
 from conformance.cli.report import command as report
 from conformance.replay import mutant_of
+from conformance.reports import junit
+from conformance.reports.cases import cases_of
 from conformance.reports.rate import FILE, Rate, read, wilson, write
 from conformance.reports.saving import save
+from conformance.reports.view import open_run
 from reference_impl.sim.simulate import simulate
 from specs import profiles
 from specs.errors import UsageError
@@ -74,6 +77,13 @@ def test_a_failure_is_tried_again_and_its_rate_shown_with_it(tmp_path: Path) -> 
     again = CliRunner().invoke(command, [*words, "3"], standalone_mode=False)
     assert "CMT-1 broken in 2 of 3" in again.output
     assert "broken again in 2 of 3" in CliRunner().invoke(report, [str(run)]).output
+    verdict = open_run(run)
+    failed = cases_of(verdict).case("CMT-1")
+    assert failed is not None
+    assert dict(failed.facts)["broken again in"] == "2 of 3 (21 to 94 %)"
+    assert 'name="rate" value="CMT-1 broken again in 2 of 3 (21 to 94 %)"' in junit.render(
+        [verdict]
+    )
 
 
 def test_a_run_that_refutes_nothing_has_no_rate(tmp_path: Path) -> None:
