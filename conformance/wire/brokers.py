@@ -245,6 +245,7 @@ class Brokers:
     def cut_power(self, planned: str, *, synced: bool = False) -> None:
         """Kill a broker with its machine. synced: nothing is lost. Nothing, where it is dead.
 
+        Its process stands still while the disk is copied, and syncs nothing then: a row of its own says so.
         UsageError for an unknown one.
         """
         name = self.name(planned)
@@ -252,10 +253,12 @@ class Brokers:
             if self._is_dead(name):
                 return
             self._broken[name, power_cut.HEALED_BY] = None
-            lost = self.system.cut_power(name, synced=synced)
-            told = f"{lost} bytes that were written and not synced are gone" if lost else None
-            columns = {"broker": name, "detail": "power cut by the harness", "view": told}
             with self._run.journal(name) as journal:
+                journal.begin(name, Kind.PAUSE, {"broker": name})
+                lost = self.system.cut_power(name, synced=synced)
+                journal.end(name, Outcome.OK)
+                told = f"{lost} bytes that were written and not synced are gone" if lost else None
+                columns = {"broker": name, "detail": "power cut by the harness", "view": told}
                 journal.note(Kind.CRASH, Outcome.OK, {k: v for k, v in columns.items() if v})
 
     def exchange(self, planned: str, *, newer: bool) -> None:
