@@ -12,12 +12,8 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 
-from conformance.targets.systems import System
+from conformance.targets.systems import System, answers
 from conformance.wire.brokers import cuts_power
-from reference_impl.protocol.codes import RequestCode, ResponseCode
-from reference_impl.protocol.command import Command
-from reference_impl.shell.client import SyncClient
-from reference_impl.shell.errors import RequestFailed
 from specs.plan.config import OF_BROKERS, Config
 from specs.plan.fault import Subject
 from specs.plan.plan import Plan
@@ -62,7 +58,7 @@ class KeptSystems:
             kept = self._kept.setdefault(place, _Kept())
         with ExitStack() as turn:
             turn.enter_context(kept.turn)
-            if kept.system is None or not _answers(kept.system):
+            if kept.system is None or not answers(kept.system):
                 kept.system = self._opened(plan, on_own_disk=cuts)
             kept.system.take_back()
             if not alone:
@@ -81,14 +77,3 @@ class KeptSystems:
         """All of them. A second call does nothing."""
         self._kept.clear()
         self._stack.close()
-
-
-def _answers(system: System) -> bool:
-    """Does every broker of it answer? One that a run left dead, or that died by itself, is of no use to the next."""
-    question = Command(RequestCode.GET_BROKER_RUNTIME_INFO)
-    with SyncClient() as client:
-        try:
-            answers = [client.call(address, question) for address in system.upstreams.values()]
-        except RequestFailed:
-            return False
-    return all(answer.code == ResponseCode.SUCCESS for answer in answers)

@@ -78,11 +78,9 @@ class ProcessParty(Party):
         self._running().resume()
 
     def stop(self) -> None:
-        if self._process is not None:
-            code = self._process.stop(STOP_GRACE_S)
-            if code not in (0, -signal.SIGKILL):
-                raise self._process.misbehaved("ended badly")
-            self._process = None
+        process, self._process = self._process, None  # who ends when he is told to has not died
+        if process is not None and process.stop(STOP_GRACE_S) not in (0, -signal.SIGKILL):
+            raise process.misbehaved("ended badly")
 
     def check(self) -> None:
         if self._process is not None:

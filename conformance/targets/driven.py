@@ -29,7 +29,13 @@ from conformance.drivers.watching import ANSWER_WAY_MS, WATCHED, Watch, complete
 from conformance.parts import jars, rocketmq_go
 from conformance.targets import upgrades
 from conformance.targets.base import Run, find
-from conformance.targets.systems import ApacheOnThisMachine, ReferenceOnSockets, Remote, System
+from conformance.targets.systems import (
+    ApacheOnThisMachine,
+    ReferenceOnSockets,
+    Remote,
+    System,
+    answers,
+)
 from conformance.wire.brokers import Brokers
 from conformance.wire.runner import ours
 from conformance.wire.target import WireTarget
@@ -110,7 +116,7 @@ class DrivenTarget(DriverTarget):
         if pair.watched:
             watch = Watch(run.journal("broker", level=Level.WIRE), self.names(run))
             return self.made_brokers(run, pair.open_system(config, watch))
-        if self._system is None:
+        if self._system is None or not answers(self._system):  # a run may have left it dead
             self._system = self._kept.enter_context(pair.open_system(config, None))
         self._system.take_back()
         return self.made_brokers(run, nullcontext(self._system))

@@ -418,6 +418,17 @@ def broker_addresses(namesrv: str) -> dict[str, str]:
     return {broker.broker: broker.master for broker in info.brokers if broker.master is not None}
 
 
+def answers(system: System) -> bool:
+    """Does every broker of it answer? One that a run left dead, or that died by itself, is of no use to the next."""
+    question = Command(RequestCode.GET_BROKER_RUNTIME_INFO)
+    with SyncClient() as client:
+        try:
+            answers = [client.call(address, question) for address in system.upstreams.values()]
+        except RequestFailed:
+            return False
+    return all(answer.code == ResponseCode.SUCCESS for answer in answers)
+
+
 def has_topic(namesrv: str, topic: str) -> bool:
     """Does the name server know the topic?"""
     header = GetRouteHeader(topic, True).to_ext()
