@@ -70,8 +70,8 @@ class Lender(Protocol):
     kills_broker: bool
     cores: Cores
 
-    def open_system(self, config: Config, proxied: bool) -> AbstractContextManager[System]:
-        """With its brokers at addresses where proxies are to listen, or without."""
+    def open_system(self, config: Config) -> AbstractContextManager[System]:
+        """Its brokers, with nobody at work."""
 
     def suited(self, plan: Plan) -> Plan:
         """The plan with what its configuration says whatever the plan does."""
@@ -133,7 +133,7 @@ class HostedClients(Target):
 
     def _open(self, run: Run) -> None:
         if self._kept is None:
-            self._brokers = Brokers(run, self._lender.open_system(run.plan.config, False))
+            self._brokers = Brokers(run, self._lender.open_system(run.plan.config))
         else:
             system = self._turn.enter_context(self._kept.for_run(run.plan))
             self._brokers = Brokers(run, nullcontext(system), lent=True)
@@ -147,7 +147,7 @@ class HostedClients(Target):
 
     def keeping(self) -> KeptSystems:
         """Systems like those that it opens for its runs."""
-        return KeptSystems(lambda config: self._lender.open_system(config, False))
+        return KeptSystems(self._lender.open_system)
 
     @property
     def _via(self) -> Mapping[str, str]:

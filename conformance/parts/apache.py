@@ -36,7 +36,7 @@ from conformance.parts import jars, ports
 from conformance.parts.java import java
 from conformance.parts.own_disk import OwnDisk
 from conformance.parts.processes import Process
-from specs.errors import TargetMisbehaved, UsageError
+from specs.errors import TargetMisbehaved
 
 HOST = "127.0.0.1"
 CLUSTER_NAME = "c0"
@@ -87,8 +87,6 @@ class ApacheCluster:
     broker_lease_ms: how long the broker keeps a queue lock that nobody renews (Apache's default is 60 000).
     delay_levels: the broker's messageDelayLevel, 18 values; default one second each.
     extra_broker_conf: keys of broker.conf, overriding ours.
-    broker_ip1: the address the broker advertises to clients (default 127.0.0.1); a proxy listens there on the
-    broker's port. Only for 5.x, whose broker can be bound to 127.0.0.1 alone.
     broker_jvm: options of the broker's virtual machine, instead of ours, which start quickly and keep it small.
     keep_store: leave store and logs in `workdir` at the end (default: only the logs).
 
@@ -105,7 +103,6 @@ class ApacheCluster:
         broker_lease_ms: int = 60_000,
         delay_levels: str = QUICK_LEVELS,
         extra_broker_conf: Mapping[str, str] | None = None,
-        broker_ip1: str | None = None,
         broker_jvm: tuple[str, ...] | None = None,
         keep_store: bool = False,
     ) -> None:
@@ -115,16 +112,10 @@ class ApacheCluster:
         self.broker_lease_ms = broker_lease_ms
         self.delay_levels = delay_levels
         self.extra_broker_conf = dict(extra_broker_conf or {})
-        self.broker_ip1 = broker_ip1 or HOST
         self.broker_jvm = broker_jvm
         self.keep_store = keep_store
         self.broker_version = version
         self.disk: OwnDisk | None = None
-        if self.broker_ip1 != HOST and not is_modern(version):
-            raise UsageError(
-                f"RocketMQ {version} listens on every address of the machine, so it can't be "
-                f"advertised through {self.broker_ip1}; use a 5.x version behind a proxy."
-            )
         self._reservations: list[ports.Reservation] = []
         self._namesrv_port = 0
         self._broker_port = 0
@@ -140,13 +131,8 @@ class ApacheCluster:
 
     @property
     def broker(self) -> str:
-        """The broker's own "127.0.0.1:PORT", past any proxy; valid after `start`."""
+        """The broker's "127.0.0.1:PORT", as routes name it; valid after `start`."""
         return f"{HOST}:{self._broker_port}"
-
-    @property
-    def advertised(self) -> str:
-        """The broker address that routes name: `broker_ip1` and the broker's port."""
-        return f"{self.broker_ip1}:{self._broker_port}"
 
     @property
     def namesrv_process(self) -> Process:
@@ -299,7 +285,7 @@ class ApacheCluster:
             return (
                 route is not None
                 and route.code == SUCCESS
-                and f'"{self.advertised}"'.encode() in route.body
+                and f'"{self.broker}"'.encode() in route.body
             )
 
         self.broker_process.wait_until(
@@ -318,7 +304,7 @@ class ApacheCluster:
         for name in ("broker", "namesrv"):
             (self.workdir / f"home/conf/logback_{name}.xml").write_text(_LOGBACK.format(name=name))
         namesrv_conf = {"listenPort": str(self._namesrv_port)}
-        if is_modern(self.version):
+        if _is_modern(self.version):
             namesrv_conf["bindAddress"] = HOST
         _write_properties(self.workdir / "namesrv.conf", namesrv_conf)
         _write_properties(self.workdir / "broker.conf", self._broker_conf())
@@ -329,7 +315,7 @@ class ApacheCluster:
             "brokerClusterName": CLUSTER_NAME,
             "brokerName": BROKER_NAME,
             "brokerId": "0",
-            "brokerIP1": self.broker_ip1,
+            "brokerIP1": HOST,
             "brokerIP2": HOST,
             "namesrvAddr": self.namesrv,
             "listenPort": str(self._broker_port),
@@ -346,7 +332,7 @@ class ApacheCluster:
             "autoCreateSubscriptionGroup": "true",
             "messageDelayLevel": self.delay_levels,
         }
-        if is_modern(self.broker_version):
+        if _is_modern(self.broker_version):
             conf |= {
                 "bindAddress": HOST,
                 "mappedFileSizeTimerLog": str(2 * 1024 * 1024),
@@ -361,7 +347,7 @@ class ApacheCluster:
         return [
             str(java()),
             *jvm,
-            *(() if is_modern(version) else _OPENINGS_4),
+            *(() if _is_modern(version) else _OPENINGS_4),
             *properties,
             f"-Drocketmq.home.dir={home}",
             f"-Duser.home={home}",
@@ -385,7 +371,7 @@ class ApacheCluster:
         memory = (
             "-Xms128m",
             "-Xmx384m",
-            f"-XX:MaxDirectMemorySize={128 if is_modern(version) else 512}m",
+            f"-XX:MaxDirectMemorySize={128 if _is_modern(version) else 512}m",
         )
         lease = f"-Drocketmq.broker.rebalance.lockMaxLiveTime={self.broker_lease_ms}"
         jvm = self.broker_jvm or (*memory, *_JVM)
@@ -402,7 +388,7 @@ class ApacheCluster:
         # 5.x lists a broker a moment before its address: a client that asks in between finds no broker at all.
         known = _ask(self.namesrv, GET_BROKER_CLUSTER_INFO, {})
         return known is not None and all(
-            word.encode() in known.body for word in (f'"{BROKER_NAME}"', f'"{self.advertised}"')
+            word.encode() in known.body for word in (f'"{BROKER_NAME}"', f'"{self.broker}"')
         )
 
     def _wait_ready(self) -> None:
@@ -420,7 +406,7 @@ class ApacheCluster:
         )
 
 
-def is_modern(version: str) -> bool:
+def _is_modern(version: str) -> bool:
     return not version.startswith("4.")
 
 

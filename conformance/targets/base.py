@@ -298,11 +298,8 @@ class Target(ABC):
         """What a client that is at work says of itself, where that is part of what is tried: its version, say."""
         return None
 
-    def open_system(self, config: Config, proxied: bool) -> AbstractContextManager[System]:
-        """Its brokers alone, with nobody at work, for who asks them over the wire; needs Ability.WIRE.
-
-        proxied: routes name them at an address where a proxy of the caller's is to listen.
-        """
+    def open_system(self, config: Config) -> AbstractContextManager[System]:
+        """Its brokers alone, with nobody at work, for who asks them over the wire; needs Ability.WIRE."""
         raise UsageError(f"the target {self.name} can't {Ability.WIRE.value}")
 
     async def until(self, run: Run, at_ms: int) -> None:

@@ -132,9 +132,7 @@ class DrivenTarget(DriverTarget):
             raise UsageError(f"the target {self.name} was not prepared")
         return self._brokers
 
-    def open_system(self, config: Config, proxied: bool) -> AbstractContextManager[System]:
-        if proxied:
-            raise UsageError(f"the brokers of {self.name} are put behind no proxy")
+    def open_system(self, config: Config) -> AbstractContextManager[System]:
         return self.pair.open_system(config, None)
 
     def names(self, run: Run) -> Mapping[str, str]:
@@ -345,8 +343,8 @@ def pair(
     of_clients = list(dict.fromkeys(of_clients))
     profile = BESIDE.join([of_broker, *(of_clients if of_clients != [of_broker] else [])])
     name = _name(system, client, mark)
-    for option, version in ((MIXED, other), (upgrades.OPTION, newer)):
-        name = name if version is None else f"{name},{option}={version}"
+    for option, asked in ((MIXED, other), (upgrades.OPTION, newer)):
+        name = name if asked is None else f"{name},{option}={asked}"
     parties = {
         "broker": ours() if broker is None else f"Apache RocketMQ {upgrades.named(broker, newer)}",
         "client": theirs,
@@ -362,7 +360,7 @@ def pair(
             parties=parties,
             profile=profile,
             config=config,
-            opens=lambda config, _proxied: opens(config, None),
+            opens=lambda config: opens(config, None),
             of_system=of_system,
         )
     found = Pair(

@@ -44,9 +44,7 @@ def mutant(argument: str | None) -> WireTarget:
         name=f"mutant+tcp:{argument}",
         parties=parties_of(bug),
         plan_config=bug.config,
-        opens=lambda config, proxied: ReferenceOnSockets(
-            config, proxied=proxied, make_broker=bug.broker, flush=flush
-        ),
+        opens=lambda config: ReferenceOnSockets(config, make_broker=bug.broker, flush=flush),
         of_system=abilities - {Ability.FILL_DISK} if flush else abilities,
         kills_broker=bool(flush),
         cores=cores_of(bug),

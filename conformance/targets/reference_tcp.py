@@ -30,7 +30,7 @@ def target(argument: str | None) -> WireTarget:
         profile="reference",
         config=SHORT_LEASES,
         rounds=ROUNDS,
-        opens=lambda config, proxied: ReferenceOnSockets(config, proxied=proxied),
+        opens=ReferenceOnSockets,
         of_system=ReferenceOnSockets.abilities,
     )
     if argument is None:
@@ -45,9 +45,7 @@ def target(argument: str | None) -> WireTarget:
         in_memory,
         name=f"reference+tcp:{argument}",
         config=replace(SHORT_LEASES, persist_first_ms=FIRST_PERSISTS * SHORT_LEASES.persist_ms),
-        opens=lambda config, proxied: ServedReference(
-            config, flush, Path(folder) if folder else None
-        ),
+        opens=lambda config: ServedReference(config, flush, Path(folder) if folder else None),
         of_system=ServedReference.abilities,
         kills_broker=True,
         syncs="" if folder else flush,

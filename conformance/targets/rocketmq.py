@@ -27,6 +27,7 @@ from reference_impl.shell.errors import split_address
 from specs.errors import UsageError
 from specs.plan.config import OF_BROKERS, Config
 
+
 def _parties(broker: str) -> dict[str, str]:
     return {"broker": broker, "client": ours(), "producer": ours()}
 
@@ -59,9 +60,7 @@ def local(text: str | None) -> WireTarget | Paired:
         parties=_parties(f"Apache RocketMQ {upgrades.named(version, newer)}"),
         profile=profile_of(weaker),
         config=replace(SHORT_LEASES, dialect=dialect_of(weaker)),
-        opens=lambda config, proxied: ApacheOnThisMachine(
-            version, config, proxied=proxied, newer=newer
-        ),
+        opens=lambda config: ApacheOnThisMachine(version, config, newer=newer),
         of_system=ApacheOnThisMachine.abilities | upgrades.abilities(newer),
         hindered=upgrades.hindered(
             newer, f"{LOCAL}:{version},{upgrades.OPTION}={jars.VERSIONS[-1]}"
@@ -103,11 +102,6 @@ def remote(address: str | None) -> WireTarget | Paired:
         return abroad(address, asked.client_version or "", f"+{asked.client}:")
     known = _settings(asked.options)
 
-    def open_remote(_config: Config, proxied: bool) -> Remote:
-        if proxied:
-            raise UsageError("the brokers of a running cluster can't be put behind a proxy of ours")
-        return Remote(address)
-
     released = Config()
     guessed = {
         "broker_lease_ms": released.broker_lease_ms,
@@ -123,7 +117,7 @@ def remote(address: str | None) -> WireTarget | Paired:
         lease_known=False,
         told_us=frozenset(known),
         remembers=True,
-        opens=open_remote,
+        opens=lambda _: Remote(address),
     )
 
 

@@ -35,8 +35,6 @@ from specs.plan.config import IN_MEMORY, Config
 
 ADDRESS_DEADLINE_S = 60.0
 FIRST_PERSISTS = 2
-PROXIED_IP = "127.0.0.2"
-"""With `proxied`, routes name the broker at this address (and its own port), where a proxy is to listen."""
 
 
 class System(ABC):
@@ -114,7 +112,6 @@ class ReferenceOnSockets(System):
         self,
         config: Config,
         *,
-        proxied: bool = False,
         make_broker: BrokerMaker = Broker,
         flush: str = "",
     ) -> None:
@@ -124,7 +121,6 @@ class ReferenceOnSockets(System):
         self._cluster = ThreadedCluster(
             BrokerConfig.from_plan(config),
             broker_port=port,
-            advertise=f"{PROXIED_IP}:{port}" if proxied else None,
             make_broker=make_broker,
             store_dir=Path(self._temporary.name) if self._temporary is not None else None,
             store_options=StoreOptions(FlushMode(flush)) if flush else None,
@@ -282,7 +278,6 @@ class ApacheOnThisMachine(System):
         version: str,
         config: Config,
         *,
-        proxied: bool = False,
         more: Mapping[str, str] | None = None,
         newer: str | None = None,
     ) -> None:
@@ -296,7 +291,6 @@ class ApacheOnThisMachine(System):
             broker_lease_ms=config.broker_lease_ms,
             delay_levels=config.delay_levels,
             extra_broker_conf={**extra, **(more or {})},
-            broker_ip1=PROXIED_IP if proxied else None,
         )
 
     def __enter__(self) -> Self:

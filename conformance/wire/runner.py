@@ -292,7 +292,7 @@ def work(
     told: tuple[OnlineFindings, Part] | None = None
     stop.breaks_in = True
     try:
-        with target.open_system(config, False) as system:
+        with target.open_system(config) as system:
             say(f"asking the broker over the wire ({examples} examples)")
             told = online, asked = ask(
                 target,

@@ -42,19 +42,19 @@ OF_OUR_CLIENTS = frozenset(
 )
 """What can be done to our clients on any system, or asked of it."""
 LOOK_S = 0.25
-Opens = Callable[[Config, bool], AbstractContextManager[System]]
+Opens = Callable[[Config], AbstractContextManager[System]]
 
 
 @dataclass(eq=False, kw_only=True)
 class WireTarget(Target):
     """config: with the lease times that the target's brokers really have.
 
-    opens: takes the configuration and whether the brokers are to be advertised at a proxy's address. of_system: what
-    can be done to these. kills_broker: a search kills one while the clients are at work, and starts it again. rounds:
-    how many plans of `conformance.wire.work` it does, each on a system of its own. cores: the classes of the clients,
-    where they are not the correct ones. plan_config: what every plan's configuration has to say. sought: the clause or
-    wire rule whose first breach ends the search. told_us: of somebody's brokers, the settings that are known. syncs: of
-    brokers whose power can be cut, how they sync what they acknowledge (`flush`) where a plan does not say it.
+    opens: takes the configuration. of_system: what can be done to the brokers. kills_broker: a search kills one while
+    the clients are at work, and starts it again. rounds: how many plans of `conformance.wire.work` it does, each on a
+    system of its own. cores: the classes of the clients, where they are not the correct ones. plan_config: what every
+    plan's configuration has to say. sought: the clause or wire rule whose first breach ends the search. told_us: of
+    somebody's brokers, the settings that are known. syncs: of brokers whose power can be cut, how they sync what they
+    acknowledge (`flush`) where a plan does not say it.
     """
 
     any_way = True
@@ -108,12 +108,12 @@ class WireTarget(Target):
             return plan.config
         return without_the_brokers(plan.config, self.parties["broker"], known=self.told_us)
 
-    def open_system(self, config: Config, proxied: bool) -> AbstractContextManager[System]:
-        return self.opens(config, proxied)
+    def open_system(self, config: Config) -> AbstractContextManager[System]:
+        return self.opens(config)
 
     def on(self, system: System) -> WireTarget:
         """The same target on a system that is open already, and stays so."""
-        return replace(self, opens=lambda _config, _proxied: nullcontext(system))
+        return replace(self, opens=lambda _config: nullcontext(system))
 
     def search(self, profile: Profile, asked: Asked) -> Searched:
         """Ask its broker over the wire, and let our clients work on it."""
@@ -150,7 +150,7 @@ class WireTarget(Target):
 
     async def prepare(self, run: Run) -> None:
         """In a thread, so that a Ctrl-C need not wait until a server is up; what is interrupted leaves nothing open."""
-        self._brokers = await _opened(run, self.opens(run.plan.config, False))
+        self._brokers = await _opened(run, self.opens(run.plan.config))
         self._nodes = nodes = ClientNodes(run, self._brokers.system.namesrv, self.cores)
         self._stalls = asyncio.create_task(Stalls(run.folder, lambda: nodes).watch())
 

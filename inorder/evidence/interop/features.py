@@ -326,7 +326,7 @@ def check_direction(
         stack.callback(target.release)
         if isinstance(target, WireTarget):  # on one system for all of them
             config = _plan("", (), dialect=target.config.dialect).config
-            target = target.on(stack.enter_context(target.open_system(config, False)))
+            target = target.on(stack.enter_context(target.open_system(config)))
         yield from _on(Stage(target, folder, fresh_names(0, 0)), direction, date, say, names)
 
 
@@ -386,7 +386,7 @@ class Stage:
         """A topic of 4 queues with messages m1, m2 and so on, sent by a raw client."""
         prefix, folder = self._fresh()
         this = Run(self._suited(_plan(prefix, ())), folder, prefix)
-        brokers = Brokers(this, self.target.open_system(this.plan.config, False))
+        brokers = Brokers(this, self.target.open_system(this.plan.config))
         topic = this.plan.topology.topics[0].name
         try:
             client = brokers.client(f"{prefix}raw")

@@ -37,7 +37,7 @@ def ask_over_the_wire(
         raise UsageError(f"{target} is not spoken to over the wire")
     chosen = profiles.load(profile)
     found: list[Judged] = []
-    with asked.open_system(asked.config, False) as system:
+    with asked.open_system(asked.config) as system:
         for seed in seeds:
             say(f"{target}, seed {seed}")
             _, part = ask(

@@ -146,9 +146,3 @@ def test_an_unknown_version_is_the_users_error(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="known:"):
         ApacheCluster("3.2.6", workdir=tmp_path / "x")
     assert not (tmp_path / "x").exists()
-
-
-def test_4_9_can_not_be_advertised_through_a_proxy(tmp_path: Path) -> None:
-    """It binds every address, also the proxy's."""
-    with pytest.raises(UsageError, match=r"127\.0\.0\.2"):
-        ApacheCluster("4.9.7", workdir=tmp_path, broker_ip1="127.0.0.2")

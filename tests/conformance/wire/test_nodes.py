@@ -67,7 +67,7 @@ def test_who_ends_a_run_while_its_system_starts_leaves_nothing_open(tmp_path: Pa
     """The loop hears of it at once, and the system that is up after all is left again."""
     system, found = _Slow(), find("reference+tcp")
     assert isinstance(found, WireTarget)
-    target = replace(found, opens=lambda _config, _proxied: system)
+    target = replace(found, opens=lambda _config: system)
 
     async def ended_early() -> None:
         preparing = asyncio.create_task(target.prepare(Run(short_plan((), 1), tmp_path)))
