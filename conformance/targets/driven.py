@@ -238,7 +238,8 @@ class JavaTarget(DrivenTarget):
         return None if self.other is None else self._said.get(party)
 
     def greeted(self, name: str, said: Mapping[str, Any]) -> None:
-        self._said[name] = f"Apache Java client {said['client']}"
+        if self.other is not None:
+            self._said[name] = f"Apache Java client {said['client']}"
 
 
 class GoTarget(DrivenTarget):
