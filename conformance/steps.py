@@ -169,10 +169,12 @@ class Steps:
         if step.for_ms is not None:
             ends_s = _now_s() + step.for_ms / 1000
             return await self._until(lambda: _now_s() >= ends_s, "time to pass", step.for_ms * 2)
+        # Who is only silent is a member until then.
+        deadline_ms = step.deadline_ms + self._plan.config.channel_expiry_ms
         return await self._until(
             lambda: self._live.is_taken_over(step.client, since_us),
             f"somebody to take over from {step.client}",
-            step.deadline_ms,
+            deadline_ms,
         )
 
     async def _until(

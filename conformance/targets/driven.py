@@ -13,7 +13,7 @@ import asyncio
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, TypeAlias
@@ -41,6 +41,7 @@ from conformance.wire.runner import ours
 from conformance.wire.target import WireTarget
 from reference_impl.core.broker import Broker, BrokerConfig, BrokerStore
 from reference_impl.shell.body import Core
+from reference_impl.sim.simulate import with_config
 from specs.errors import UsageError
 from specs.history.row import Row
 from specs.history.runinfo import declared
@@ -65,6 +66,7 @@ class Pair:
 
     watched: the broker is ours and writes down what the clients ask; `open_system` takes the configuration and, then,
     the watch. config: what the plans are drawn from. abilities: what can be done to the brokers.
+    plan_config: what every plan's configuration has to say.
     """
 
     name: str
@@ -74,6 +76,7 @@ class Pair:
     watched: bool
     open_system: OpenSystem
     abilities: frozenset[Ability]
+    plan_config: Mapping[str, Any] = field(default_factory=dict)
 
 
 class DrivenTarget(DriverTarget):
@@ -99,6 +102,9 @@ class DrivenTarget(DriverTarget):
         """Nobody ends a half message: a driver is never asked to. What is sent back it does not tell."""
         told = told_by(self.events) | {Kind.CHECK, Kind.END_TRANSACTION}
         return declared(client=told, **({"wire": WATCHED} if self.pair.watched else {}))
+
+    def suited(self, plan: Plan) -> Plan:
+        return with_config(super().suited(plan), self.pair.plan_config)
 
     async def prepare(self, run: Run) -> None:
         await super().prepare(run)
@@ -316,6 +322,15 @@ def dialect_of(version: str | None) -> str:
     return "4.9" if (version or "").startswith("4.") else "5.x"
 
 
+def unsettable(version: str | None) -> Mapping[str, Any]:
+    """What a release decides itself, whatever a plan says, by the setting's name. None: our own broker.
+
+    RocketMQ 4 forgets a client that is silent after two minutes (`ConsumerManager.CHANNEL_EXPIRED_TIMEOUT`); 5 has
+    `channelExpiredTimeout`.
+    """
+    return {"channel_expiry_ms": 120_000} if version and version.startswith("4.") else {}
+
+
 def pair(
     broker: str | None,
     client: str | None,
@@ -363,6 +378,7 @@ def pair(
             config=config,
             opens=lambda config: opens(config, None),
             of_system=of_system,
+            plan_config=unsettable(weaker),
         )
     found = Pair(
         name=name,
@@ -372,6 +388,7 @@ def pair(
         watched=broker is None,
         open_system=opens,
         abilities=of_system | {Ability.OWN_SYSTEM},
+        plan_config=unsettable(weaker),
     )
     target = of.target(found, client)
     if isinstance(target, JavaTarget):

@@ -18,6 +18,7 @@ from conformance.targets.driven import (
     pair,
     profile_of,
     split,
+    unsettable,
 )
 from conformance.targets.options import parse
 from conformance.targets.systems import ApacheOnThisMachine, Remote
@@ -65,6 +66,7 @@ def local(text: str | None) -> WireTarget | Paired:
         hindered=upgrades.hindered(
             newer, f"{LOCAL}:{version},{upgrades.OPTION}={jars.VERSIONS[-1]}"
         ),
+        plan_config=unsettable(weaker),
         syncs="async",
     )
 

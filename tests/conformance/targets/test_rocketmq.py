@@ -68,3 +68,19 @@ def test_what_is_wrong_about_a_cluster_is_told_in_a_sentence(
 ) -> None:
     with pytest.raises(UsageError, match=sentence):
         remote(argument)
+
+
+@pytest.mark.parametrize(
+    ("target", "expiry_ms"),
+    [
+        ("4.9.7", 120_000),
+        ("4.9.7,upgrade=5.4.0", 120_000),
+        ("4.9.7+java:4.9.8", 120_000),
+        ("5.4.0", 2_000),
+        ("5.4.0+java:5.4.0", 2_000),
+    ],
+)
+def test_release_4_forgets_who_is_silent_when_it_likes(target: str, expiry_ms: int) -> None:
+    """After two minutes; what a plan says is passed over, so no plan says anything else."""
+    plan = Plan(config=replace(local(target).config, channel_expiry_ms=2_000))
+    assert local(target).suited(plan).config.channel_expiry_ms == expiry_ms
