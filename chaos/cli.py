@@ -42,6 +42,8 @@ from conformance.targets.base import ClockKind, Target, find
 from conformance.targets.base import names as registered
 from specs import profiles
 from specs.errors import EXIT_UPHELD, InorderError, UsageError
+from specs.plan.config import Config
+from specs.plan.plan import Plan
 from specs.verdicts.baseline import Baseline
 
 PROCESS, DOCKER, SIMULATED = BACKENDS
@@ -143,6 +145,12 @@ def why_not(scenario: Scenario, target: Target, name: str, backend: str) -> str 
         needs = " and ".join(need.value for need in missing)
         others = ", ".join(_that_can(scenario)) or "none that needs no argument"
         return f"needs a target that can {needs}; {name} can't (of the others can: {others})"
+    if target.takes_config:
+        wanted = Config.from_json({**target.config.to_json(), **scenario.config})
+        told = target.suited(Plan(config=wanted)).config.to_json()
+        for setting, value in scenario.config.items():
+            if told[setting] != value:
+                return f"needs {setting} = {value}; with {name} it is {told[setting]}, whatever a plan says"
     return None
 
 

@@ -196,3 +196,14 @@ def test_a_lane_that_nobody_takes_over_is_refuted_and_no_failure_of_the_suite(
     verdict, _history = run_scenario(load(str(path)), target, profile, seed=1, out=tmp_path / "run")
     assert verdict.verdict is RunVerdict.REFUTED
     assert "LSE-4" in {clause.id for clause in verdict.of(ClauseVerdict.REFUTED)}
+
+
+def test_a_scenario_whose_setting_is_not_the_targets_to_take_is_left_out() -> None:
+    """RocketMQ 4 forgets who is silent after two minutes: nobody is taken over from a sleeper of seconds."""
+    sleeps = load("paused-among-three")
+    words = [
+        why_not(sleeps, find_target(name, "process"), name, "process")
+        for name in ("rocketmq-local:4.9.7", "rocketmq-local:5.4.0", "reference+tcp")
+    ]
+    told = "needs channel_expiry_ms = 2000; with rocketmq-local:4.9.7 it is 120000, whatever a plan says"
+    assert words == [told, None, None]
