@@ -88,6 +88,19 @@ def asked_during(rows: Sequence[Row], fault: Row) -> list[Row]:
     ]
 
 
+def under_way(rows: Sequence[Row], fault: Row) -> list[Row]:
+    """The requests over the fault's link that waited for their answer when it began."""
+    names = names_of(fault)
+    return [
+        row
+        for row in rows
+        if row.kind in ASKED
+        and row.started_us < fault.started_us
+        and (row.ended_us is None or row.ended_us > fault.started_us)
+        and over_link(row, names)
+    ]
+
+
 def in_vain(rows: Sequence[Row], fault: Row, what: str) -> str | None:
     """How many of the requests over the link were not answered with success, if any."""
     asked = asked_during(rows, fault)
@@ -100,9 +113,10 @@ def in_vain(rows: Sequence[Row], fault: Row, what: str) -> str | None:
 def answered_afterwards(rows: Sequence[Row], fault: Row, well: str) -> str | None:
     """That no request over the link was answered before the fault was over, if there was one: clients try again.
 
-    well: how it is said that the fault was over.
+    Where nobody asked anything anew, for all of them waited, those count that were under way when it began. well: how
+    it is said that the fault was over.
     """
-    asked, end_us = asked_during(rows, fault), fault.ended_us
+    asked, end_us = asked_during(rows, fault) or under_way(rows, fault), fault.ended_us
     answered = [row for row in asked if row.ended_us is not None]
     if end_us is None or not answered or any((row.ended_us or 0) < end_us for row in answered):
         return None

@@ -59,3 +59,13 @@ def test_a_death_shows_where_nothing_was_answered_before_the_broker_was_back() -
     assert shown(CRASH, crash, *waited, row(Kind.SEND, 160, 170, broker="b0")) is None
     assert shown(CRASH, before, *waited) is None
     assert shown(CRASH, crash, row(Kind.SEND, 150, 250, broker="b1")) is None
+
+
+def test_where_nobody_asks_anew_those_that_wait_show_it() -> None:
+    """A producer with as much in flight as it may have begins nothing until it is answered."""
+    crash = row(Kind.CRASH, 101, broker="b0")
+    waited = row(Kind.SEND, 90, 205, broker="b0")
+    assert shown(CRASH, crash, waited) is not None
+    assert shown(CRASH, crash, waited, row(Kind.SEND, 95, 180, broker="b0")) is None
+    assert shown(CRASH, crash, row(Kind.SEND, 90, 100, broker="b0")) is None
+    assert shown(CUT, row(Kind.SEND, 90, 205)) is not None
