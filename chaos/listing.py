@@ -18,6 +18,6 @@ def scenarios() -> Iterator[Mapping[str, Any]]:
             "clauses": list(scenario.clauses),
             "must_reach": list(scenario.must_reach),
             "faults": [step.do for step in scenario.faults],
-            "shows": scenario.shows,
+            "shows": list(scenario.shows),
             "backends": list(scenario.backends),
         }

@@ -39,7 +39,8 @@ from specs.verdicts.verdict import ClauseVerdict, Verdict, by_python
 from specs.vocabulary import Kind, Outcome
 
 SHOP = "shop"
-FIRST_SEND_MS = 500
+FIRST_SEND_MS = 1_500
+"""By then everybody who starts with the run has met: what moves a lane afterwards is a fault, or a step."""
 NO_LIMIT = -1
 SAY = Callable[[str], Any]
 

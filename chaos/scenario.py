@@ -64,7 +64,7 @@ class Workload:
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """shows: a mutant that it must refute, if one is named.
+    """shows: the mutants that it must refute.
 
     backends: what may host the consumers, where the target lends its system to clients of ours, or that all of it is
     simulated. asked_for: the word
@@ -79,7 +79,7 @@ class Scenario:
     faults: tuple[StepTemplate, ...]
     backends: tuple[str, ...] = BACKENDS
     config: Mapping[str, Any] = field(default_factory=dict)
-    shows: str = ""
+    shows: tuple[str, ...] = ()
     asked_for: str | None = None
 
     @property
@@ -139,9 +139,7 @@ def _scenario(name: str, data: dict[str, Any]) -> Scenario:
             raise UsageError(
                 f"{where}: must_reach knows {', '.join(sorted(CONDITIONS))}, not {condition!r}"
             )
-    shows = data.get("shows", "")
-    if shows and shows not in {mutant.name for mutant in every_mutant()}:
-        raise UsageError(f"{where}: there is no mutant {shows!r}; `inorder list mutants` shows all")
+    shows = _shows(data, where)
     workload = _workload(_table(data, "workload", where), where)
     config = _table(data, "config", where)
     Config.from_json(config)
@@ -165,6 +163,17 @@ def _scenario(name: str, data: dict[str, Any]) -> Scenario:
         config,
         shows,
     )
+
+
+def _shows(data: dict[str, Any], where: str) -> tuple[str, ...]:
+    """One mutant, or a list of them."""
+    told = data.get("shows", [])
+    named = _words({"shows": [told] if isinstance(told, str) else told}, "shows", (), where)
+    if strange := sorted(set(named) - {mutant.name for mutant in every_mutant()}):
+        raise UsageError(
+            f"{where}: there is no mutant {strange[0]!r}; `inorder list mutants` shows all"
+        )
+    return named
 
 
 def _words(data: dict[str, Any], name: str, usual: tuple[str, ...], where: str) -> tuple[str, ...]:

@@ -43,7 +43,7 @@ FOUND_LEAST = Fraction(4, 5)
 
 def bugs() -> list[str]:
     """Those that a scenario is there to show, each once."""
-    return sorted({bug for name in names() if (bug := load(name).shows)})
+    return sorted({bug for name in names() for bug in load(name).shows})
 
 
 def cell_of(bug: str, way: str, seed: int, examples: int) -> grid.Cell:

@@ -76,13 +76,15 @@ def test_every_scenario_says_why_and_what_it_must_reach() -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("name", [name for name in names() if load(name).shows])
-def test_a_scenario_can_fail(tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "bug"), [(name, bug) for name in names() for bug in load(name).shows]
+)
+def test_a_scenario_can_fail(tmp_path: Path, name: str, bug: str) -> None:
     """It is refuted where the cluster or its clients have the bug that it shows."""
     scenario = load(name)
     if Ability.BREAK_LINK in scenario.needs and not toxiproxy_binary.present():
         pytest.skip("the toxiproxy server is not built; run `make setup`")
-    target = hosted(mutant(scenario.shows), in_containers=False)
+    target = hosted(mutant(bug), in_containers=False)
     if missing := lacks(scenario, target):
         pytest.skip(
             f"on sockets nobody can {missing[0]}; tests/inorder/evidence tries it simulated"
@@ -108,6 +110,8 @@ def test_a_scenario_can_fail(tmp_path: Path, name: str) -> None:
         ('why = "x"\nmust_reach = ["the moon"]', "must_reach knows"),
         ('why = "x"\nclauses = ["ORD-99"]', "no clause ORD-99"),
         ('why = "x"\nshows = "a-bug"', "no mutant 'a-bug'"),
+        ('why = "x"\nshows = ["expiry-ignored", "a-bug"]', "no mutant 'a-bug'"),
+        ('why = "x"\nshows = 3', "shows is a list of words"),
         ("why = ", "no TOML"),
         ('why = "x"\nweather = "bad"', "unknown weather"),
     ],
