@@ -10,9 +10,9 @@ The correct cluster has twice as many seeds, and as many again where its broker 
 scenario says itself when the broker syncs. Of these runs stakes.md tells how many messages they had, and how often the
 scenario's clauses were at stake while something was broken.
 
-The cells are kept in the folder, beside them matrix.json, matrix.md, matrix.svg and stakes.md. Exit code: 1 where a bug was not
-refuted, the correct cluster was, or a bug showed in more than a fifth of the runs without effect; 70 when a run failed;
-2 when --budget left some; else 0.
+The cells are kept in the folder, beside them matrix.json, matrix.md, matrix.svg and stakes.md. Exit code: 1 where a
+bug was not refuted, the correct cluster was, or a bug showed in more than a fifth of the runs without effect; 70 when a
+run failed; 2 when --budget left some; else 0.
 """
 
 from __future__ import annotations
@@ -36,16 +36,19 @@ from conformance.parts.processes import exit_on_sigterm
 from conformance.reports import plots
 from conformance.targets.simulated import PROFILE, SimulatedTarget
 from inorder.evidence import grid, tables
-from inorder.evidence.at_stake import at_stake
+from inorder.evidence.chaos_grid import cells as chaos_grid
+from inorder.evidence.chaos_grid.at_stake import at_stake, trouble_of
 from inorder.evidence.options import GridOptions, close, grid_options, in_a_sentence
 from reference_impl.mutants import load as load_mutant
 from specs import profiles
+from specs.clauses.catalogue import get
 from specs.errors import EXIT_SUITE
+from specs.fingerprint import code_digest
 from specs.verdicts.examine import examine
 from specs.verdicts.verdict import RunVerdict
 
 SEEDS = 10
-CODE = ("specs", "reference_impl", "conformance", "chaos", "inorder/evidence/scenario_matrix.py")
+CODE = (*chaos_grid.CODE, "inorder/evidence/scenario_matrix.py")
 CORRECT = "reference"
 SHOWN, BESIDE, SYNC = "shown", "beside", "sync"
 TIMES_CORRECT = 2
@@ -61,9 +64,9 @@ def cell_of(
     """A run of a scenario with a bug, or with none (`CORRECT`). sync: its broker answers after the sync."""
     way = f" {BESIDE}" if beside else f" {SYNC}" if sync else ""
     key = {"scenario": scenario, "bug": bug, "seed": seed, BESIDE: beside, SYNC: sync}
-    return grid.Cell(
-        "scenarios", f"{scenario} on {bug}{way}, seed {seed}", {**key, **grid.code_key(*CODE)}
-    )
+    text = {"text": code_digest(f"{chaos_grid.SCENARIOS}/{scenario}.toml")}
+    name = f"{scenario} on {bug}{way}, seed {seed}"
+    return grid.Cell("scenarios", name, {**key, **grid.code_key(*CODE), **text})
 
 
 def cells_of(wanted: Sequence[str], seeds: Sequence[int], *, every: bool) -> Iterator[grid.Cell]:
@@ -99,13 +102,14 @@ def make(cell: grid.Cell) -> dict[str, Any]:
     made = of_twin(twin, twin.info)
     verdict = judged(scenario, made, profiles.load(PROFILE), SimulatedTarget.abilities)
     missed = [f"{check.title}: {check.detail}" for check in verdict.met if check.ok is False]
-    stakes = at_stake(twin)
+    clauses = [get(clause) for clause in scenario.clauses]
+    trouble = trouble_of(made.told, min(row.started_us for row in twin.rows))
     return {
         "refuted": list(made.found.refuted()),
         "word": verdict.verdict.value,
         "missed": missed,
         "sends": made.found.facts.sends,
-        "stakes": {clause: stakes[clause] for clause in scenario.clauses},
+        "stakes": at_stake(twin.rows, twin.info, clauses, trouble),
     }
 
 
