@@ -1,7 +1,9 @@
 """The journal: begins before the effect, ends after it, so that a crash hides nothing that was begun.
 
 One file of JSON lines per process. Every line is one `write` to an append-only descriptor: it survives the
-death of the process at once, and the death of the machine after the next fsync (every `fsync_every` lines).
+death of the process at once, and the death of the machine after `close`, which alone waits for the disk.
+A recorder that waited in between would hold up what it records: on a busy disk an fsync takes seconds, and
+a client that checked its lease before it and called its listener after it would be accused of the wait.
 A torn last line is what a kill leaves; it is skipped and the history says that it was cut.
 Journals of several processes on one host merge by the shared monotonic clock.
 """
@@ -201,7 +203,6 @@ class Journal:
         *,
         clock: RecorderClock | None = None,
         common: Mapping[str, Any] | None = None,
-        fsync_every: int = 512,
     ) -> None:
         directory = folder / "journal"
         directory.mkdir(parents=True, exist_ok=True)
@@ -210,8 +211,6 @@ class Journal:
         self._lock = threading.Lock()
         self._ids: dict[Hashable, int] = {}
         self._next = 0
-        self._lines = 0
-        self._fsync_every = fsync_every
         number = 0
         while True:  # a process that starts again under its name gets a file of its own
             name = f"{process}.{number}.jsonl"
@@ -310,9 +309,6 @@ class Journal:
         data = json.dumps(record, separators=(",", ":")).encode() + b"\n"
         while data:
             data = data[os.write(self._fd, data) :]
-        self._lines += 1
-        if self._lines % self._fsync_every == 0:
-            os.fsync(self._fd)
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,7 @@ CHILD = textwrap.dedent(
     from specs.vocabulary import Kind, Outcome
 
     # Begins sends, tells each id after its begin has returned, and ends every second one.
-    journal = Journal(Path(sys.argv[1]), "shop", fsync_every=64)
+    journal = Journal(Path(sys.argv[1]), "shop")
     out = sys.stdout.fileno()
     number = 0
     while True:
@@ -124,6 +124,21 @@ def test_a_journal_that_was_closed_is_not_cut(tmp_path: Path) -> None:
     assert (row.process, row.client_id, row.level, row.group) == ("c1", "c1", Level.WIRE, "billing")
     assert row.wall_us is not None
     assert row.seq_begin == row.seq_end
+
+
+def test_recording_never_waits_for_the_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A recorder on a disk that is busy for seconds holds up nothing: `close` alone asks for it."""
+    synced: list[int] = []
+    monkeypatch.setattr(os, "fsync", synced.append)
+    journal = Journal(tmp_path, "c1")
+    for number in range(2000):
+        journal.begin(number, Kind.SEND, {"message_id": f"m{number}"})
+        journal.end(number, Outcome.OK, {"queue_offset": number})
+    assert not synced
+    journal.close()
+    assert len(synced) == 1
 
 
 def test_a_process_that_starts_again_gets_a_file_of_its_own(tmp_path: Path) -> None:
