@@ -216,7 +216,9 @@ class RunContext:
                 died.setdefault(row.broker, []).append(row.seq_begin)
                 deaths.setdefault(row.broker, []).append((row.seq_begin, row.started_us))
                 if info.config.flush == "async":
-                    running_us = (info.config.flush_ms + info.config.schedule_slack_ms) * MS
+                    config = info.config
+                    running_ms = config.flush_ms + config.schedule_slack_ms + config.disk_slack_ms
+                    running_us = running_ms * MS
                     safe_us = _before(row.started_us, running_us, stands.get(row.broker, ()))
                     unflushed.setdefault(row.broker, []).append((row.seq_begin, safe_us))
             elif row.kind in (Kind.CRASH, Kind.LEAVE, Kind.JOIN) and row.client_id:

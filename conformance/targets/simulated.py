@@ -69,6 +69,9 @@ class SimulatedTarget(Target):
     def suited(self, plan: Plan) -> Plan:
         return with_config(plan, self.plan_config)
 
+    def settings(self, plan: Plan) -> Config:
+        return runinfo_of(plan, self.mutant).config
+
     async def prepare(self, run: Run) -> None:
         self._plan = run.plan
         self._cluster = cluster_of(run.plan, self.mutant)

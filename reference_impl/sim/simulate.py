@@ -57,7 +57,7 @@ def run_name(mutant: Mutant | None, plan: Plan) -> str:
 
 
 def runinfo_of(plan: Plan, mutant: Mutant | None) -> RunInfo:
-    """What a judge must know about a run of the plan."""
+    """What a judge must know about a run of the plan. In virtual time nothing lies between two lines of code."""
     return RunInfo(
         run=run_name(mutant, plan),
         seed=plan.seed,
@@ -68,7 +68,7 @@ def runinfo_of(plan: Plan, mutant: Mutant | None) -> RunInfo:
         closed_world=True,
         records=RECORDED,
         settles=True,
-        config=plan.config,
+        config=replace(plan.config, guard_slack_ms=0, disk_slack_ms=0),
         plan=plan.to_json(),
     )
 

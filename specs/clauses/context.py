@@ -301,11 +301,12 @@ class Context:
         )
 
     def _flushed_us(self, crash: Row) -> int:
-        """Up to when a broker that crashes has flushed everything: an interval and the slack of a timer before.
+        """Up to when a broker that crashes has flushed everything: an interval, a timer's slack and a sync before.
 
-        While the broker stood still, neither passed.
+        While the broker stood still, none of them passed.
         """
-        left_us = (self.config.flush_ms + self.config.schedule_slack_ms) * MS
+        config = self.config
+        left_us = (config.flush_ms + config.schedule_slack_ms + config.disk_slack_ms) * MS
         at_us = crash.started_us
         for pause in reversed(self.broker_pauses.get(crash.broker or "", ())):
             ended_us = at_us if pause.ended_us is None else min(at_us, pause.ended_us)

@@ -79,6 +79,8 @@ class Config:
     dead_letter_bound_ms: int = 1_000  # an acknowledged dead letter is to be seen this soon
     delay_bound_ms: int = 3_000  # a one-way request is applied within this time, or never
     schedule_slack_ms: int = 1_000  # how late a timer of a healthy process may be
+    guard_slack_ms: int = 200  # from a look at the lease to the begin of its call; virtual time: 0
+    disk_slack_ms: int = 5_000  # so long a sync of a disk may take; virtual time: 0
 
     @property
     def system(self) -> str:
@@ -140,7 +142,15 @@ OF_BROKERS = frozenset(
     }
 )
 """What a broker was told, and its clients need not know."""
-ALLOWED_BY_JUDGES = frozenset({"dead_letter_bound_ms", "delay_bound_ms", "schedule_slack_ms"})
+ALLOWED_BY_JUDGES = frozenset(
+    {
+        "dead_letter_bound_ms",
+        "delay_bound_ms",
+        "schedule_slack_ms",
+        "guard_slack_ms",
+        "disk_slack_ms",
+    }
+)
 """Of the configuration, what no system is told: the judges allow for it, whatever was tested."""
 NOTHING_IS_LOST = frozenset({"flush", "flush_ms", "keep_ms"})
 """What says nothing by its default: no message is lost in a crash or removed, unless the system says that it may."""

@@ -35,7 +35,7 @@ class Lane(Machine):
 
     def __init__(self, lane: LaneItems, findings: Findings) -> None:
         super().__init__(lane, findings)
-        self.limit_us = (self.config.client_lease_ms + 1) * MS
+        self.limit_us = (self.config.client_lease_ms + 1 + self.config.guard_slack_ms) * MS
         self.clients: dict[int, Client] = {}
 
     def _client(self, code: int) -> Client:
@@ -137,7 +137,8 @@ find = TWIN.find
 
 
 def stale_lease(trace: Trace) -> Changes:
-    limit = (trace.info.config.client_lease_ms + 2) * MS
+    config = trace.info.config
+    limit = (config.client_lease_ms + config.guard_slack_ms + 2) * MS
     for calls in trace.calls:
         if not calls:
             continue

@@ -58,13 +58,14 @@ class Client:
 class Lane(Machine):
     """The clients of the lane."""
 
-    __slots__ = ("clients", "clocks_us", "limit_us", "processes", "unlocks")
+    __slots__ = ("clients", "clocks_us", "limit_us", "look_us", "processes", "unlocks")
 
     def __init__(self, lane: LaneItems, findings: Findings) -> None:
         super().__init__(lane, findings)
         self.clients: dict[int, Client] = {}
         self.unlocks = Unlocks(self)
         self.limit_us = self.config.broker_lease_ms * MS
+        self.look_us = self.config.guard_slack_ms * MS
         self.clocks_us = self.context.info.clock_bound_us
         self.processes = lane.digest.rows.text("process")
 
@@ -107,6 +108,8 @@ class Lane(Machine):
         if client.idle and client.lock is not None:
             return False
         if granted is not None and self._late(granted, stretch.earliest_us, stretch.latest_us):
+            return False
+        if context.paused_since(name(first.client), stretch.earliest_us - self.look_us + 1, until):
             return False
         stakes = 0
         for code, other, running in self._others(first):
@@ -154,7 +157,8 @@ class Lane(Machine):
 
     def _late(self, granted: Op, earliest_us: int, latest_us: int) -> bool:
         """Might one of the calls rely on an answer that came so late that the lease was over at the broker?"""
-        relies = earliest_us <= granted.ended + (self.config.client_lease_ms + 1) * MS
+        fresh_us = (self.config.client_lease_ms + 1) * MS + self.look_us
+        relies = earliest_us <= granted.ended + fresh_us
         return relies and latest_us > granted.started + self.limit_us
 
     def _call(self, op: Op, granted: Op | None) -> None:
@@ -162,6 +166,8 @@ class Lane(Machine):
             self.broker_died_since(granted) or self._late(granted, op.started, op.started)
         ):
             return
+        if self.paused_since(op.client, op.started - self.look_us + 1):
+            return  # it may have looked at its lease before it was stopped
         for code, client, running in self._others(op):
             lock = client.lock
             if lock is None or op.started - lock.started + self.clocks_us > self.limit_us:

@@ -7,6 +7,9 @@ milliseconds, exactly the limit included; (c) a lane that was added without any 
 own unlock ends it at once. A process that dies, or shuts down, takes what it knew with it: the next one of its name
 begins without a lease. Between the guard and the call the client must not have been paused.
 
+The guard looks first, and the begin of the call is recorded after it; a process can lose its core, or collect its
+garbage, in between. The configuration says how long that may take (`guard_slack_ms`; nothing in virtual time).
+
 One finding is told apart, for clients are built so. *Late unlock*: the unlock after which the call began was for an
 incarnation that the client had dropped earlier, and it had been granted the lane anew in between.
 """
@@ -33,7 +36,7 @@ KEY = Key.LANE
 PREMISE = (ORDERLY, NO_WALL_CLOCK_STEP, NOT_PAUSED)
 SOURCES = ("docs/sources.md#client-leases", "docs/sources.md#orderly-loop")
 KINDS = frozenset({Kind.LOCK, Kind.UNLOCK, Kind.DELIVER, Kind.ADD, Kind.DROP})
-SETTINGS = ("client_lease_ms",)
+SETTINGS = ("client_lease_ms", "guard_slack_ms")
 NEEDS = frozenset({Kind.DELIVER, Kind.LOCK})
 LOOKS_BACK = True
 
@@ -79,7 +82,7 @@ class LaneJudge(Judge):
     def __init__(self, context: Context) -> None:
         super().__init__(context)
         self.clients: dict[str, _Client] = {}
-        self.limit_us = (self.config.client_lease_ms + 1) * MS
+        self.limit_us = (self.config.client_lease_ms + 1 + self.config.guard_slack_ms) * MS
 
     def _client(self, name: str) -> _Client:
         client = self.clients.get(name)

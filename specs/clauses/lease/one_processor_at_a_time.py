@@ -7,6 +7,10 @@ empties the lock table, and a client goes on under a grant that the broker has f
 running client itself sends *during* its call is no excuse: that is how two clients come to overlap. One that it sent
 before its call began has ended the lease.
 
+The second client looks at its lease before it calls. One that was stopped between the two begins a call, as soon as
+it goes on, under a lease that it has lost meanwhile, and no client can prevent that: so a call within the time from
+look to call (`guard_slack_ms`) after a stop is not judged, nor one whose lease was fresh so long before.
+
 Two processes under one client id are two clients that share a lease: the broker can't tell them apart. They are told
 apart by the column `process`, where both calls have it and both have ended.
 
@@ -50,10 +54,15 @@ PREMISE = (
     Premise(
         "answered in time", "the second call does not follow a grant whose answer came too late"
     ),
+    Premise(
+        "not stopped in between",
+        "the second client did not go on, from a recorded stop, just before its call",
+        told_by=frozenset({Kind.PAUSE}),
+    ),
 )
 SOURCES = ("docs/sources.md#client-leases", "docs/sources.md#lock-table")
 KINDS = frozenset({Kind.LOCK, Kind.UNLOCK, Kind.DELIVER, Kind.DROP})
-SETTINGS = ("broker_lease_ms", "client_lease_ms")
+SETTINGS = ("broker_lease_ms", "client_lease_ms", "guard_slack_ms")
 NEEDS = frozenset({Kind.DELIVER, Kind.LOCK})
 NAMED_BY = frozenset({Kind.DROP})
 
@@ -112,14 +121,15 @@ class _Calls:
 class LaneJudge(Judge):
     """Remembers, for each client, its last grant and the calls that may still run."""
 
-    __slots__ = ("bound_us", "clients", "fresh_us", "limit_us", "slack_us", "unlocks")
+    __slots__ = ("bound_us", "clients", "fresh_us", "limit_us", "look_us", "slack_us", "unlocks")
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
         self.clients: dict[str, _Client] = {}
         self.unlocks = Unlocks(context)
         self.limit_us = self.config.broker_lease_ms * MS
-        self.fresh_us = (self.config.client_lease_ms + 1) * MS
+        self.look_us = self.config.guard_slack_ms * MS
+        self.fresh_us = (self.config.client_lease_ms + 1) * MS + self.look_us
         self.slack_us = self.config.schedule_slack_ms * MS
         self.bound_us = context.info.clock_bound_us
 
@@ -165,6 +175,8 @@ class LaneJudge(Judge):
             self.context.broker_died_since(row.broker, granted)
             or self._was_answered_late(granted, row)
         ):
+            return NOTHING
+        if self.context.paused_since(row.client_id, row.started_us - self.look_us + 1):
             return NOTHING
         found: list[Finding] = []
         for name, other in self.clients.items():

@@ -11,8 +11,9 @@ their order.
 Acknowledgements with the codes 10 to 12 (stored, but not flushed or replicated in time) promise less and are left out,
 as are delayed and half messages (they lie elsewhere first) and the topics of retries and dead letters. Where the
 configuration declares that the brokers flush later (`flush` async), what was acknowledged less than an interval of
-flushing before a crash of the broker, and the slack of a timer, may be gone and is left out as well; a broker that was
-paused flushed nothing meanwhile, and of a death that only a new epoch tells nobody knows when it was.
+flushing before a crash of the broker, the slack of a timer, and the time that a sync may take on a busy disk
+(`disk_slack_ms`; nothing in virtual time), may be gone and is left out as well; a broker that was paused flushed
+nothing meanwhile, and of a death that only a new epoch tells nobody knows when it was.
 
 What a broker removed on purpose is not lost: an offset below the minimum that it had announced by the end of the
 reading (a TRIM) decides nothing where it was not read. At or above that minimum, or without a word about it, a message

@@ -91,7 +91,7 @@ def test_version_1_knew_rocketmq_alone() -> None:
     info = RunInfo.from_json(old)
     assert (old["schema"], info.config.system) == ("inorder/run/v1", "rocketmq")
     new = info.to_json()
-    assert new["config"] == {"system": "rocketmq", **old["config"]}
+    assert new["config"] == {**Config().to_json(), "system": "rocketmq", **old["config"]}
     assert {**new, "schema": None, "config": None} == {**old, "schema": None, "config": None}
     assert RunInfo.from_json(new) == info
 
