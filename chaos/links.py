@@ -13,7 +13,7 @@ from pathlib import Path
 
 from chaos.toxiproxy.proxy import Proxy
 from chaos.toxiproxy.server import ToxiproxyServer
-from chaos.toxiproxy.toxics import Latency, Stream, Timeout
+from chaos.toxiproxy.toxics import Latency, Stream, Timeout, Toxic
 from conformance.targets.systems import System
 from specs.errors import UsageError
 from specs.plan.ability import Ability
@@ -75,12 +75,12 @@ class Links(PartialRig):
             proxy.disable()
         if kind is Trouble.ONE_WAY:
             stream, way = _BOTH_WAYS[answer]
-            proxy.add(Timeout(stream=stream), f"{kind}_{way}")
+            _put(proxy, Timeout(stream=stream), f"{kind}_{way}")
         for stream, way in _BOTH_WAYS:
             if kind is Trouble.DELAY:
-                proxy.add(Latency(latency_ms=number, stream=stream), f"{kind}_{way}")
+                _put(proxy, Latency(latency_ms=number, stream=stream), f"{kind}_{way}")
             elif kind is Trouble.HOLD:
-                proxy.add(Timeout(stream=stream), f"{kind}_{way}")
+                _put(proxy, Timeout(stream=stream), f"{kind}_{way}")
 
     def mend(self, a: str, b: str) -> None:
         proxy = self._proxy(a, b)
@@ -95,3 +95,11 @@ class Links(PartialRig):
                 f"the link between {a} and {b} can't be broken alone: a proxy knows no clients"
             )
         return self._proxies[b]
+
+
+def _put(proxy: Proxy, toxic: Toxic, name: str) -> None:
+    """A trouble that the link has already goes on by the new number, as on a simulated link."""
+    if name in proxy.toxics():
+        proxy.update(name, toxic)
+    else:
+        proxy.add(toxic, name)

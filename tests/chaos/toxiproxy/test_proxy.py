@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from chaos.links import Links
 from chaos.toxiproxy import (
     Bandwidth,
     Latency,
@@ -28,6 +29,8 @@ from chaos.toxiproxy import (
 )
 from conformance.parts import ports, toxiproxy_binary
 from specs.errors import TargetMisbehaved, UsageError
+from specs.plan.rig import Trouble
+from specs.plan.step import EVERYBODY
 
 pytestmark = [
     pytest.mark.toxiproxy,
@@ -292,3 +295,20 @@ def test_values_are_checked_before_they_are_sent() -> None:
         Latency(latency_ms=-1)
     with pytest.raises(UsageError, match="from 0 to 1"):
         Latency(latency_ms=1, toxicity=1.5)
+
+
+@pytest.mark.parametrize("kind", list(Trouble))
+def test_a_trouble_that_a_link_has_already_goes_on(proxy: Proxy, kind: Trouble) -> None:
+    """Drawn faults overlap: the second one counts, as on a simulated link, and one mending ends both."""
+    links = Links({"b0": proxy})
+    for number in (30, 400):
+        links.trouble(kind, EVERYBODY, "b0", number)
+    if kind is Trouble.DELAY:
+        assert {toxic.latency_ms for toxic in latencies(proxy)} == {400}
+    links.mend(EVERYBODY, "b0")
+    assert not proxy.toxics()
+    assert proxy.enabled
+
+
+def latencies(proxy: Proxy) -> list[Latency]:
+    return [toxic for toxic in proxy.toxics().values() if isinstance(toxic, Latency)]
