@@ -30,6 +30,19 @@ from specs.plan.ability import Ability
 from specs.plan.config import Config
 
 FOLDER = "scenarios"
+_ANY_TIME_MS = 3_600_000
+_MOST = {
+    "consumers": 100,
+    "at_first": 100,
+    "brokers": 20,
+    "queues": 1_000,
+    "keys": 100_000,
+    "messages": 1_000_000,
+    "poison_every": 1_000_000,
+    "work_ms": _ANY_TIME_MS,
+    "pace_ms": _ANY_TIME_MS,
+}
+"""A workload's numbers at most: each party, queue and message of it is made before a run begins."""
 BACKENDS = ("process", "docker", "simulated")
 
 
@@ -119,10 +132,11 @@ def load(name: str) -> Scenario:
         data = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise UsageError(f"scenario {name} is no TOML: {error}") from error
-    return replace(_scenario(Path(name).stem, data), asked_for=name)
+    return replace(scenario_of(Path(name).stem, data), asked_for=name)
 
 
-def _scenario(name: str, data: dict[str, Any]) -> Scenario:
+def scenario_of(name: str, data: dict[str, Any]) -> Scenario:
+    """The scenario that a file's tables tell of. Raises UsageError or SpecError (exit 64) for what is wrong in them."""
     where = f"scenario {name}"
     known = {"why", "clauses", "must_reach", "shows", "workload", "fault", "backends", "config"}
     unknown = sorted(set(data) - known)
@@ -139,6 +153,9 @@ def _scenario(name: str, data: dict[str, Any]) -> Scenario:
             raise UsageError(
                 f"{where}: must_reach knows {', '.join(sorted(CONDITIONS))}, not {condition!r}"
             )
+    backends = _words(data, "backends", BACKENDS, where)
+    if strange := sorted(set(backends) - set(BACKENDS)):
+        raise UsageError(f"{where}: backends knows {', '.join(BACKENDS)}, not {strange[0]!r}")
     shows = _shows(data, where)
     workload = _workload(_table(data, "workload", where), where)
     config = _table(data, "config", where)
@@ -159,7 +176,7 @@ def _scenario(name: str, data: dict[str, Any]) -> Scenario:
         _words(data, "must_reach", (), where),
         workload,
         faults,
-        _words(data, "backends", BACKENDS, where),
+        backends,
         config,
         shows,
     )
@@ -195,8 +212,11 @@ def _workload(data: dict[str, Any], where: str) -> Workload:
     if wrong:
         raise UsageError(f"{where}: unknown workload {', '.join(wrong)}")
     for name, value in data.items():
-        if type(value) is not int or value < (0 if name in ("work_ms", "at_first") else 1):
-            raise UsageError(f"{where}: the workload's {name} is a whole number")
+        least, most = 0 if name in ("work_ms", "at_first") else 1, _MOST[name]
+        if type(value) is not int or not least <= value <= most:
+            raise UsageError(
+                f"{where}: the workload's {name} is a whole number from {least} to {most:,}"
+            )
     workload = Workload(**data)
     if workload.at_first > workload.consumers:
         raise UsageError(f"{where}: at_first is more than there are consumers")

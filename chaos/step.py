@@ -31,7 +31,16 @@ _WHOM = frozenset({Subject.CLIENT, Subject.PROCESS})
 _LASTS_MS = 3_000
 _MS = 150
 _PERCENT = 50
-_NUMBERS = ("after_messages", "for_ms", "ms", "percent", "deadline_s")
+_HOUR_MS = 3_600_000
+_DAYS_MS = 1_000_000_000
+_NUMBERS = {
+    "after_messages": (0, 1_000_000),
+    "for_ms": (0, _HOUR_MS),
+    "ms": (-_DAYS_MS, _DAYS_MS),
+    "percent": (0, 100),
+    "deadline_s": (0, _HOUR_MS // 1000),
+}
+"""By word the least and the most: a run that would not end for days is a slip of the pen."""
 _FLAGS = ("restart", "at_work", "beside", "alone", "silent", "answer", "synced", "same")
 _CODES = {"request": ("code", RequestCode), "error": ("error", ResponseCode)}
 """By word the argument that is a number of the protocol, and its names."""
@@ -69,7 +78,7 @@ class StepTemplate:
             raise UsageError(f"{where}: fault {name} needs a client, whose work it waits for")
         if fault is not None and "code" in fault.arguments and "request" not in rest:
             raise UsageError(f"{where}: fault {name} needs a request, by its name in the protocol")
-        _check_values(rest, clients, brokers, f"{where}, fault {name}")
+        _check_values(rest, fault, clients, brokers, f"{where}, fault {name}")
         return cls(name if fault is None else fault.verb, rest)
 
     @property
@@ -121,14 +130,23 @@ def _words_of(fault: Fault | None) -> set[str]:
 
 
 def _check_values(
-    table: Mapping[str, Any], clients: Collection[str], brokers: Collection[str], where: str
+    table: Mapping[str, Any],
+    fault: Fault | None,
+    clients: Collection[str],
+    brokers: Collection[str],
+    where: str,
 ) -> None:
     for word, value in table.items():
         if word in _NUMBERS:
             ends = value if isinstance(value, list) else [value, value]
-            least = -LATEST_MS if word == "ms" else 0
-            if len(ends) != 2 or not all(type(end) is int and end >= least for end in ends):
-                raise UsageError(f"{where}: {word} is a whole number, or a range [LEAST, MOST]")
+            least, most = _NUMBERS[word]
+            if word == "ms" and fault is not None and fault.subject is Subject.LINK:
+                least = 0  # only a clock goes back
+            if len(ends) != 2 or not all(type(end) is int and least <= end <= most for end in ends):
+                raise UsageError(
+                    f"{where}: {word} is a whole number from {least:,} to {most:,}, "
+                    f"or a range [LEAST, MOST] within"
+                )
             if ends[0] > ends[1]:
                 raise UsageError(f"{where}: the range of {word} ends before it begins")
         elif word in _FLAGS:
