@@ -15,7 +15,7 @@ from random import Random
 
 from chaos.hunting.draw import Choice, drawn, varied
 from chaos.scenario import Scenario
-from conformance.parts.processes import kill_all
+from conformance.parts.processes import kill_all, nobody_starts_after
 from conformance.reports.view import VerdictView
 from conformance.stopping import Stop
 from conformance.waiting import now_s
@@ -148,7 +148,7 @@ class _SideBySide:
         self._draw = draw
         self._one_at_a_time = threading.Lock()
         self._errors: list[BaseException] = []
-        self._over = False
+        self._over = threading.Event()
 
     def make(self, makes: Sequence[Try]) -> None:
         """Raises what one of them raises. Interrupted, all that they have started is killed."""
@@ -163,7 +163,7 @@ class _SideBySide:
                 while thread.is_alive():
                     thread.join(LAST_WORDS_S)
         except BaseException:
-            self._over = True
+            self._over.set()
             kill_all()
             until_s = now_s() + LAST_WORDS_S
             for thread in threads:
@@ -173,20 +173,21 @@ class _SideBySide:
             raise error
 
     def _work(self, make: Try) -> None:
-        while True:
-            with self._one_at_a_time:
-                next_one = None if self._over else self._draw()
-            if next_one is None:
-                return
-            try:
-                made = make(*next_one)
-            except BaseException as error:
-                self._over = True
-                self._errors.append(error)
-                return
-            with self._one_at_a_time:
-                if not self._over:
-                    self._search.take(made)
+        with nobody_starts_after(self._over):
+            while True:
+                with self._one_at_a_time:
+                    next_one = None if self._over.is_set() else self._draw()
+                if next_one is None:
+                    return
+                try:
+                    made = make(*next_one)
+                except BaseException as error:
+                    self._over.set()
+                    self._errors.append(error)
+                    return
+                with self._one_at_a_time:
+                    if not self._over.is_set():
+                        self._search.take(made)
 
 
 def _next(

@@ -27,6 +27,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
+from contextvars import ContextVar
 from pathlib import Path
 from types import FrameType, TracebackType
 from typing import IO, Self, TypeAlias, TypeVar
@@ -93,6 +94,23 @@ class _Forker:
         return future.result()
 
 
+_the_end: ContextVar[threading.Event | None] = ContextVar("the_end", default=None)
+
+
+@contextlib.contextmanager
+def nobody_starts_after(end: threading.Event) -> Iterator[None]:
+    """For work in a thread that is to end at once: after `end` is set a child that it starts is none.
+
+    The work hears of it as of a server that died (TargetMisbehaved), also in the threads that it hands work to with its
+    context, as `asyncio.to_thread` does. Set `end` first, and then `kill_all`.
+    """
+    token = _the_end.set(end)
+    try:
+        yield
+    finally:
+        _the_end.reset(token)
+
+
 _lock = threading.Lock()
 _forker: _Forker | None = None
 _living: dict[int, Process] = {}
@@ -150,9 +168,14 @@ class Process:
                     process_group=0,
                 )
 
+        end = _the_end.get()
+        if end is not None and end.is_set():
+            raise TargetMisbehaved(f"{name} is not started: what it was for is over.")
         self._popen = _the_forker().fork(fork)
         with _lock:
             _living[self._popen.pid] = self
+        if end is not None and end.is_set():  # who killed all may have come before it was known
+            self.kill()
 
     def __repr__(self) -> str:
         return f"Process({self.name!r}, pid={self.pid}, returncode={self._popen.returncode})"

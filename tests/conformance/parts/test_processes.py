@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import subprocess
@@ -14,7 +15,13 @@ from pathlib import Path
 import psutil
 import pytest
 
-from conformance.parts.processes import Process, kill_all, living, wait_until
+from conformance.parts.processes import (
+    Process,
+    kill_all,
+    living,
+    nobody_starts_after,
+    wait_until,
+)
 from specs.errors import TargetMisbehaved, UsageError
 
 SLEEP = ["sleep", "600"]
@@ -235,3 +242,20 @@ def test_an_unknown_command_is_the_users_error(tmp_path: Path) -> None:
     """Known before anything is started."""
     with pytest.raises(UsageError, match="no command 'no-such-command'"):
         Process("x", ["no-such-command"], log=tmp_path / "log")
+
+
+def test_nobody_starts_after_the_end(tmp_path: Path) -> None:
+    """Work in other threads that has begun before can't start anybody either, so that all who live can be killed."""
+    end = threading.Event()
+
+    async def start() -> Process:
+        return await asyncio.to_thread(Process, "child", SLEEP, log=tmp_path / "log")
+
+    with nobody_starts_after(end):
+        with asyncio.run(start()) as child:
+            assert child.alive
+        end.set()
+        with pytest.raises(TargetMisbehaved, match="child is not started"):
+            asyncio.run(start())
+    with asyncio.run(start()) as other:
+        assert other.alive
