@@ -29,9 +29,15 @@ from specs.plan.step import EVERYBODY, LATEST_MS, MOVES, Step
 
 _WHOM = frozenset({Subject.CLIENT, Subject.PROCESS})
 _LASTS_MS = 3_000
-_MS = 150
-_PERCENT = 50
-_NUMBERS = ("after_messages", "for_ms", "ms", "percent", "deadline_s")
+_USUAL: Mapping[str, int] = {
+    "ms": 150,
+    "percent": 50,
+    "kb_per_s": 2,
+    "piece_bytes": 30,
+    "after_bytes": 2_000,
+}
+"""The numbers of faults, and what each is where nothing is said."""
+_NUMBERS = ("after_messages", "for_ms", "deadline_s", *_USUAL)
 _FLAGS = ("restart", "at_work", "beside", "alone", "silent", "answer", "synced", "same")
 _CODES = {"request": ("code", RequestCode), "error": ("error", ResponseCode)}
 """By word the argument that is a number of the protocol, and its names."""
@@ -113,9 +119,7 @@ def _words_of(fault: Fault | None) -> set[str]:
     if fault.subject is Subject.LINK:
         known |= {"alone"}
     takes = {
-        name
-        for name in fault.arguments
-        if name in ("ms", "percent", "silent", "answer", "synced", "same")
+        name for name in fault.arguments if name in (*_USUAL, "silent", "answer", "synced", "same")
     }
     return known | takes | {word for word, (name, _) in _CODES.items() if name in fault.arguments}
 
@@ -183,9 +187,10 @@ def _arguments(
     """Its number, if it has one, and what else it takes."""
     if fault is None:
         return {}
-    usual = {"ms": _MS, "percent": _PERCENT}
     found: dict[str, Any] = {
-        name: numbers.get(name, number) for name, number in usual.items() if name in fault.arguments
+        name: numbers.get(name, number)
+        for name, number in _USUAL.items()
+        if name in fault.arguments
     }
     for word, (name, _) in _CODES.items():
         if name in fault.arguments and word in table:
