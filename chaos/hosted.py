@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from pathlib import Path
 from typing import Any, Protocol
@@ -138,7 +138,8 @@ class HostedClients(Target):
             system = self._turn.enter_context(self._kept.for_run(run.plan))
             self._brokers = Brokers(run, nullcontext(system), lent=True)
         if _breaks_links(run.plan):
-            self._proxies = Proxies(self._brokers.system, run.folder / "toxiproxy.log")
+            alone = _with_links_of_their_own(run.plan)
+            self._proxies = Proxies(self._brokers.system, run.folder / "toxiproxy.log", alone)
 
     def beside(self, kept: KeptSystems) -> HostedClients:
         """Another one like it, whose runs go on beside those of others on the same systems."""
@@ -149,9 +150,8 @@ class HostedClients(Target):
         """Systems like those that it opens for its runs."""
         return KeptSystems(self._lender.open_system)
 
-    @property
-    def _via(self) -> Mapping[str, str]:
-        return {} if self._proxies is None else self._proxies.via
+    def _via(self, client: str) -> Mapping[str, str]:
+        return {} if self._proxies is None else self._proxies.via(client)
 
     @property
     def brokers(self) -> Brokers:
@@ -175,7 +175,7 @@ class HostedClients(Target):
                 journal,
                 self._began_s,
                 producer=self._lender.cores.producer,
-                via=self._via,
+                via=self._via(party),
             )
             node.start()
 
@@ -198,7 +198,7 @@ class HostedClients(Target):
         arguments = ["--plan", str(folder / "plan.json"), "--client", name]
         arguments += ["--namesrv", self.brokers.system.namesrv]
         arguments += ["--began-s", f"{self._began_s:.6f}"]
-        for broker, proxy in self._via.items():
+        for broker, proxy in self._via(name).items():
             arguments += ["--via", f"{broker}={proxy}"]
         consumer = self._lender.cores.consumer
         if consumer is not None:
@@ -250,18 +250,20 @@ class HostedClients(Target):
         if self._proxies is None:
             raise UsageError(f"the target {self.name} can't do {action.do!r}")
         self._check_nobody_bypasses(self._proxies)
-        if not perform(Links(self._proxies.proxies), action.do, action.args):
+        if not perform(Links(self._proxies.by_link), action.do, action.args):
             raise UsageError(f"the target {self.name} can't do {action.do!r}")
 
     def _check_nobody_bypasses(self, proxies: Proxies) -> None:
-        """TargetMisbehaved when a consumer's process holds a connection to a broker past its proxy."""
-        past = {
-            (host, int(port))
-            for host, _, port in (address.rpartition(":") for address in proxies.past)
-        }
+        """TargetMisbehaved when a consumer's process holds a connection to a broker past its own proxy."""
         for party in self._parties.values():
             if party.pid is None:
                 continue
+            past = {
+                (host, int(port))
+                for host, _, port in (
+                    address.rpartition(":") for address in proxies.barred(party.name)
+                )
+            }
             for connection in psutil.Process(party.pid).net_connections("tcp"):
                 if connection.raddr and (connection.raddr.ip, connection.raddr.port) in past:
                     raise TargetMisbehaved(
@@ -359,6 +361,12 @@ def _lender(kind: str, argument: str | None) -> Any:
 
 def _breaks_links(plan: Plan) -> bool:
     return any(step.fault is not None and step.fault.subject is Subject.LINK for step in plan.steps)
+
+
+def _with_links_of_their_own(plan: Plan) -> Collection[str]:
+    """The clients whose links its steps break alone."""
+    alone = [set(step.healing_args.values()) for step in plan.steps if step.is_of_one_link]
+    return {client.id for client in plan.clients if client.id in set().union(*alone)}
 
 
 def _as_sent(message: PlannedMessage) -> SendMessage:

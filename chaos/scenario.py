@@ -101,7 +101,7 @@ class Scenario:
         brokers = self.workload.broker_names
         steps = (step for fault in self.faults for step in fault.steps(Random(0), brokers))
         more = (Ability.MORE_BROKERS,) if self.workload.brokers > 1 else ()
-        needed = [step.need for step in steps if step.need is not None]
+        needed = (need for step in steps for need in step.needs)
         return tuple(dict.fromkeys([*needed, *more]))
 
 

@@ -29,16 +29,25 @@ from specs.plan.step import EVERYBODY, LATEST_MS, MOVES, Step
 
 _WHOM = frozenset({Subject.CLIENT, Subject.PROCESS})
 _LASTS_MS = 3_000
-_MS = 150
-_PERCENT = 50
 _HOUR_MS = 3_600_000
 _DAYS_MS = 1_000_000_000
+_USUAL: Mapping[str, int] = {
+    "ms": 150,
+    "percent": 50,
+    "kb_per_s": 2,
+    "piece_bytes": 30,
+    "after_bytes": 2_000,
+}
+"""The numbers of faults, and what each is where nothing is said."""
 _NUMBERS = {
     "after_messages": (0, 1_000_000),
     "for_ms": (0, _HOUR_MS),
+    "deadline_s": (0, _HOUR_MS // 1000),
     "ms": (-_DAYS_MS, _DAYS_MS),
     "percent": (0, 100),
-    "deadline_s": (0, _HOUR_MS // 1000),
+    "kb_per_s": (0, 1_000_000),
+    "piece_bytes": (0, 1_000_000),
+    "after_bytes": (0, 1_000_000_000),
 }
 """By word the least and the most: a run that would not end for days is a slip of the pen."""
 _FLAGS = ("restart", "at_work", "beside", "alone", "silent", "answer", "synced", "same")
@@ -122,9 +131,7 @@ def _words_of(fault: Fault | None) -> set[str]:
     if fault.subject is Subject.LINK:
         known |= {"alone"}
     takes = {
-        name
-        for name in fault.arguments
-        if name in ("ms", "percent", "silent", "answer", "synced", "same")
+        name for name in fault.arguments if name in (*_USUAL, "silent", "answer", "synced", "same")
     }
     return known | takes | {word for word, (name, _) in _CODES.items() if name in fault.arguments}
 
@@ -201,9 +208,10 @@ def _arguments(
     """Its number, if it has one, and what else it takes."""
     if fault is None:
         return {}
-    usual = {"ms": _MS, "percent": _PERCENT}
     found: dict[str, Any] = {
-        name: numbers.get(name, number) for name, number in usual.items() if name in fault.arguments
+        name: numbers.get(name, number)
+        for name, number in _USUAL.items()
+        if name in fault.arguments
     }
     for word, (name, _) in _CODES.items():
         if name in fault.arguments and word in table:

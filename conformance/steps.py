@@ -38,7 +38,7 @@ def lacking(plan: Plan, target: Target) -> list[str]:
     """What the plan's steps need that the target can't, in words."""
     if plan.steps and target.clock is ClockKind.VIRTUAL:
         return ["a plan with steps needs a target in real time"]
-    needs = {step.need: step for step in plan.steps if step.need is not None}
+    needs = {need: step for step in plan.steps for need in step.needs}
     return [
         f"{step.do} needs a target that can {need.value}"
         for need, step in needs.items()

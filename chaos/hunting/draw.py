@@ -35,6 +35,12 @@ REQUESTS = (
     "SEND_MESSAGE_V2",
     "GET_CONSUMER_LIST_BY_GROUP",
 )
+SIZES = {
+    "kb_per_s": (1, 3, 10),
+    "piece_bytes": (10, 30),
+    "after_bytes": (150, 1_000, 4_000),
+}
+"""Around a frame, which has 100 to 1,000 bytes, and what a link carries in a lease."""
 WINDOWS_MOST = 3
 MESSAGES = 160
 MESSAGES_REAL = 80
@@ -197,6 +203,9 @@ def _of(dice: Random, choice: Choice, fault: Fault, workload: Workload) -> dict[
         found["ms"] = dice.choice((-1_500, 600, 1_200) if stepped else (30, 60, 150, 400))
     if "percent" in fault.arguments:
         found["percent"] = dice.choice((10, 30, 60))
+    for name, numbers in SIZES.items():
+        if name in fault.arguments:
+            found[name] = dice.choice(numbers)
     if "code" in fault.arguments:
         found["request"] = dice.choice(REQUESTS)
     if "answer" in fault.arguments:

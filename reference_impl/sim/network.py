@@ -13,11 +13,19 @@ end, and is effective when it changed the fate of at least one frame or connecti
 | hold | nothing comes through; a connection with waiting frames breaks after `HOLD_MAX_MS`, new ones time out |
 | one_way | what goes to the server vanishes, or what comes from it |
 | delay | every frame takes so many ms more |
+| jitter | every frame takes up to so many ms more, in order |
+| throttle | each direction of a connection carries so many kB a second, one frame after the other |
+| fragment | a frame is there with its last piece, `FRAGMENT_GAP_MS` after the one before |
+| truncate | a connection breaks with the frame with which one direction has carried too many bytes |
+| reset_peer | requests of a connection vanish, or its answers, and it breaks so many ms after the first one |
 | lose | so many frames of a hundred vanish |
 | duplicate | so many frames of a hundred come twice |
 | reorder | every frame takes up to so many ms more, and frames overtake each other |
 | drop_next | the next frame with that request code vanishes, or the answer to it; then it is over |
 | refuse_next | the next request with that code is answered with an error instead of being done; then it is over |
+
+A frame is the least that there is here, so the pieces of one are only the time that they take, and half a frame is
+none. Bytes are those of the frame as sockets would carry it. Nothing waits for its turn for more than `DELAY_MAX_MS`.
 
 Frames are held for less than the time within which the judges take a one-way request to be applied or lost
 (`delay_bound_ms`).
@@ -27,13 +35,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from math import ceil
 from random import Random
 from typing import TYPE_CHECKING, Any
 
 from reference_impl.core.io import Answered, Closed, Failed, Opened, Pushed, Received
 from reference_impl.protocol.command import FLAG_ONEWAY, FLAG_RESPONSE, Command
+from reference_impl.protocol.frame import encode_frame
 from reference_impl.sim.time import Timeline
-from specs.plan.rig import Trouble
+from specs.plan.rig import FRAGMENT_GAP_MS, Trouble
 
 if TYPE_CHECKING:
     from reference_impl.sim.node import Node
@@ -42,17 +52,23 @@ LATENCY_MS = 3
 CONNECT_TIMEOUT_MS = 3_000
 HOLD_MAX_MS = 2_000
 DELAY_MAX_MS = 2_000
-"""The longest delay and jitter that a link can be given."""
+"""The longest delay and jitter that a link can be given, and the longest queue before a line that is slow."""
 
 _ONCE = (Trouble.DROP_NEXT, Trouble.REFUSE_NEXT)
 """Each is over by itself, and there may be several of a kind."""
+
+_TAKES_MS = (Trouble.DELAY, Trouble.JITTER, Trouble.REORDER, Trouble.RESET_PEER)
 
 Pair = tuple[str, str]
 
 
 @dataclass(slots=True)
 class Fault:
-    """op: its open operation in the recorder. number: its ms, percent or request code. seen: it had an effect."""
+    """op: its open operation in the recorder. number: as `Rig.trouble` has it. seen: it had an effect.
+
+    used: by connection and direction, of a slow line when it is free again, of one that breaks the bytes that it has
+    carried.
+    """
 
     kind: Trouble
     op: object
@@ -60,6 +76,7 @@ class Fault:
     answer: bool = False
     error: int = 0
     seen: bool = False
+    used: dict[tuple[int, bool], float] = field(default_factory=dict)
 
 
 @dataclass(slots=True, eq=False)
@@ -257,11 +274,25 @@ class Network:
                     case Trouble.DELAY:
                         fault.seen = fault.seen or fault.number > 0
                         delay_ms += fault.number
-                    case Trouble.REORDER:
+                    case Trouble.JITTER | Trouble.REORDER:
                         jitter_ms = int(dice.random() * (fault.number + 1))
                         fault.seen = fault.seen or jitter_ms > 0
                         delay_ms += jitter_ms
-                        in_order = False
+                        in_order = in_order and fault.kind is Trouble.JITTER
+                    case Trouble.THROTTLE | Trouble.FRAGMENT:
+                        waits_ms = self._waits_ms(connection, to_server, command, fault)
+                        fault.seen = fault.seen or waits_ms > 0
+                        delay_ms += waits_ms
+                    case Trouble.TRUNCATE if _is_too_much(connection, to_server, command, fault):
+                        fault.seen = True
+                        self._break_behind(connection, to_server, delay_ms)
+                        return
+                    case Trouble.RESET_PEER if to_server is not fault.answer:
+                        fault.seen = True
+                        if (connection.number, to_server) not in fault.used:
+                            fault.used[connection.number, to_server] = 1
+                            self._timeline.after(fault.number, self._break, connection)
+                        return
                     case _:
                         pass
         if in_order:
@@ -269,6 +300,27 @@ class Network:
         else:
             arrive = self._at_server if to_server else self._at_client
             self._timeline.after(delay_ms, arrive, connection, command)
+
+    def _waits_ms(
+        self, connection: Connection, to_server: bool, command: Command, fault: Fault
+    ) -> int:
+        """How long a frame takes on a slow line, behind those that are on it already."""
+        now_ms, line, size = self._timeline.now_ms, (connection.number, to_server), _size(command)
+        begins_ms = max(now_ms, fault.used.get(line, now_ms))
+        if fault.kind is Trouble.THROTTLE:  # a kB a second is a byte a millisecond
+            ends_ms = arrives_ms = begins_ms + size / max(1, fault.number)
+        else:
+            pieces = ceil(size / max(1, fault.number))
+            arrives_ms = begins_ms + (pieces - 1) * FRAGMENT_GAP_MS
+            ends_ms = arrives_ms + FRAGMENT_GAP_MS if pieces > 1 else begins_ms
+        fault.used[line] = min(ends_ms, now_ms + DELAY_MAX_MS)
+        return min(int(arrives_ms - now_ms), DELAY_MAX_MS)
+
+    def _break_behind(self, connection: Connection, to_server: bool, delay_ms: int) -> None:
+        """It breaks where a frame would arrive of which only a part comes, behind the frames before it."""
+        before_ms = connection.to_server_ms if to_server else connection.to_client_ms
+        at_ms = max(before_ms, self._timeline.now_ms + delay_ms)
+        self._timeline.at(at_ms, self._break, connection)
 
     def _refuse(self, connection: Connection, command: Command, error: int, delay_ms: int) -> None:
         """The request goes no further; who waits for an answer gets this one."""
@@ -379,7 +431,7 @@ class Network:
         faults = self._links.setdefault(pair, [])
         for old in [fault for fault in faults if fault.kind is kind and kind not in _ONCE]:
             self._end(pair, old)
-        if kind in (Trouble.DELAY, Trouble.REORDER):
+        if kind in _TAKES_MS:
             number = max(0, min(number, DELAY_MAX_MS))
         fault = Fault(kind, self._begin_fault(pair, number), number, answer, error)
         self._links.setdefault(pair, []).append(fault)
@@ -423,6 +475,18 @@ class Network:
                 connection.held.clear()
                 fault.seen = True
                 self._break(connection)
+
+
+def _is_too_much(connection: Connection, to_server: bool, command: Command, fault: Fault) -> bool:
+    """Has this direction carried more with this frame than it can?"""
+    line = (connection.number, to_server)
+    fault.used[line] = fault.used.get(line, 0) + _size(command)
+    return fault.used[line] > fault.number
+
+
+def _size(command: Command) -> int:
+    """Of the frame as sockets would carry it, in bytes."""
+    return len(encode_frame(command))
 
 
 def _numbered(command: Command, opaque: int, oneway: int) -> Command:

@@ -30,19 +30,18 @@ FOR_EVER_US = 1 << 60
 """The end of what never ends: later than every time."""
 
 
-def _words(requests: Requests, *more: str) -> frozenset[str]:
-    """The first words of the details of faults that do this to requests. more: words of other recorders."""
-    known = [
+def _words(requests: Requests) -> frozenset[str]:
+    """The first words of the details of faults that do this to requests."""
+    return frozenset(
         name for fault in FAULTS.values() if fault.requests is requests for name in fault.names
-    ]
-    return frozenset((*known, *more))
+    )
 
 
 _BREAKS = frozenset(verb for verb, fault in FAULTS.items() if fault.requests is Requests.LOSES)
 """Faults of a link that hold nothing back: what they let pass arrives in time.
 
 A link of real sockets that went down goes by another name and is none of them: what it let pass lies in buffers."""
-_LATER = _words(Requests.LATER, "jitter")
+_LATER = _words(Requests.LATER)
 """Faults whose number is by how many ms a frame is later, at most."""
 _NO_LINK = _words(Requests.SPARES)
 """Faults of a process. Its pause is in a row of its own, and nothing of a dead one arrives any more."""

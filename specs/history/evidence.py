@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from statistics import median
 
 from specs.history.row import Row
 from specs.vocabulary import Kind, Outcome
@@ -48,7 +49,7 @@ def names_of(fault: Row) -> tuple[str, ...]:
 
 
 def number_of(fault: Row) -> int | None:
-    """The number in the detail of the fault's row: its ms, percent or request code."""
+    """The number in the detail of the fault's row: its ms, percent, bytes, kB a second or request code."""
     numbers = [word for word in (fault.detail or "").split()[1:] if _is_number(word)]
     return int(numbers[-1]) if numbers else None
 
@@ -121,6 +122,51 @@ def answered_afterwards(rows: Sequence[Row], fault: Row, well: str) -> str | Non
     if end_us is None or not answered or any((row.ended_us or 0) < end_us for row in answered):
         return None
     return f"all {len(answered)} requests that were answered had to wait until {well}"
+
+
+def broken_off(rows: Sequence[Row], fault: Row, what: str) -> str | None:
+    """How many of the requests over the link nobody knows the fate of, if any: their connections ended too soon.
+
+    A refusal is none of them: it is an answer, or no connection was made at all.
+    """
+    asked = asked_during(rows, fault)
+    torn = [row for row in asked if row.outcome is Outcome.UNKNOWN]
+    if not torn:
+        return None
+    return f"{len(torn)} of {len(asked)} requests begun while {what} were left without an answer"
+
+
+def took_longer(rows: Sequence[Row], fault: Row, least_us: int) -> str | None:
+    """That requests a broker answers at once took at least so much longer than before, in the median."""
+    names = names_of(fault)
+    slow = quick_during(rows, fault)
+    usual = [
+        took_us(row)
+        for row in rows
+        if _is_quick(row) and over_link(row, names) and (row.ended_us or 0) < fault.started_us
+    ]
+    if not slow:
+        return None
+    before_us = median(usual) if usual else 0
+    if median(slow) - before_us < least_us:
+        return None
+    return (
+        f"the median request took {median(slow) / 1000:.0f} ms instead of {before_us / 1000:.1f} ms"
+    )
+
+
+def quick_during(rows: Sequence[Row], fault: Row) -> list[int]:
+    """How long those of them took that were begun while the fault lasted, in µs."""
+    return [took_us(row) for row in asked_during(rows, fault) if _is_quick(row)]
+
+
+def took_us(row: Row) -> int:
+    """From the request to its answer."""
+    return (row.ended_us or row.started_us) - row.started_us
+
+
+def _is_quick(row: Row) -> bool:
+    return row.kind in QUICK and row.ended_us is not None
 
 
 def takeover(rows: Sequence[Row], client: str, since_us: int) -> Row | None:

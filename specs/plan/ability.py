@@ -28,6 +28,7 @@ class Ability(StrEnum):
     BREAK_LINK = "break, hold and delay a connection"
     BREAK_ONE_WAY = "break a connection in one direction only"
     BREAK_ONE_LINK = "break the link of one client alone"
+    SHAPE_LINK = "throttle, fragment, truncate and reset a connection"
     SPOIL_LINK = "lose, double and reorder what a connection carries"
     DROP_REQUEST = "lose one request or its answer"
     REFUSE_REQUEST = "answer one request with an error in its broker's place"

@@ -26,11 +26,22 @@ class Trouble(StrEnum):
     HOLD = "hold"  # nothing comes through; the connections live for a while
     ONE_WAY = "one_way"  # what goes to the broker vanishes, or, with `answer`, what comes from it
     DELAY = "delay"  # every frame takes so many ms more
+    JITTER = "jitter"  # every frame takes up to so many ms more, and none overtakes another
+    THROTTLE = "throttle"  # so many kB a second, each way
+    FRAGMENT = "fragment"  # pieces of so many bytes, `FRAGMENT_GAP_MS` apart
+    TRUNCATE = "truncate"  # a connection ends once it has carried so many bytes in one direction
+    RESET_PEER = (
+        "reset_peer"  # a connection is reset so many ms after its first frame, which is lost
+    )
     LOSE = "lose"  # so many frames of a hundred vanish
     DUPLICATE = "duplicate"  # so many frames of a hundred come twice
     REORDER = "reorder"  # every frame takes up to so many ms more, and frames overtake each other
     DROP_NEXT = "drop_next"  # the next request of a code, or the answer to it, vanishes, once
     REFUSE_NEXT = "refuse_next"  # the next request of a code gets an error for an answer, once
+
+
+FRAGMENT_GAP_MS = 10
+"""Between two pieces of what is sent over a link that fragments."""
 
 
 class Rig(Protocol):
@@ -76,9 +87,9 @@ class Rig(Protocol):
         answer: bool = False,
         error: int = 0,
     ) -> None:
-        """The link suffers from now on. number: ms, percent or a request's code.
+        """The link suffers from now on. number: ms, percent, kB a second, bytes or a request's code.
 
-        answer: of DROP_NEXT and ONE_WAY, the answer vanishes. error: of REFUSE_NEXT, the answer's code.
+        answer: of DROP_NEXT, ONE_WAY and RESET_PEER, the answer vanishes. error: of REFUSE_NEXT, the answer's code.
         """
 
     def mend(self, a: str, b: str) -> None:

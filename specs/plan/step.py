@@ -54,13 +54,18 @@ class Step:
         return faults.FAULTS.get(self.do)
 
     @property
-    def need(self) -> Ability | None:
+    def needs(self) -> tuple[Ability, ...]:
         """What a target must be able to have done to it."""
         if self.fault is None:
-            return None
-        if self.fault.subject is Subject.LINK and EVERYBODY not in self.args.values():
-            return Ability.BREAK_ONE_LINK
-        return self.fault.ability(of_broker=self.of_broker or "broker" in self.args)
+            return ()
+        need = self.fault.ability(of_broker=self.of_broker or "broker" in self.args)
+        return (need, Ability.BREAK_ONE_LINK) if self.is_of_one_link else (need,)
+
+    @property
+    def is_of_one_link(self) -> bool:
+        """Does it befall the link of one client alone?"""
+        of_link = self.fault is not None and self.fault.subject is Subject.LINK
+        return of_link and EVERYBODY not in self.args.values()
 
     @property
     def healed_by(self) -> str | None:

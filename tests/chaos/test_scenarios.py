@@ -147,7 +147,7 @@ def test_a_scenarios_fault_is_a_verb_by_whichever_name(
     path.write_text(f'why = "x"\n[[fault]]\n{table}')
     (template,) = load(str(path)).faults
     (step,) = template.steps(Random(0), ("b0",))
-    assert (step.detail, step.need) == (told, need)
+    assert (step.detail, step.needs) == (told, (need,))
 
 
 def test_a_fault_that_no_chaos_run_can_do_is_refused_before_anything_starts(tmp_path: Path) -> None:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import errno
-import queue
 import socket
-import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -31,6 +28,7 @@ from conformance.parts import ports, toxiproxy_binary
 from specs.errors import TargetMisbehaved, UsageError
 from specs.plan.rig import Trouble
 from specs.plan.step import EVERYBODY
+from tests.chaos.toxiproxy.echo import Echo, connect, exchange
 
 pytestmark = [
     pytest.mark.toxiproxy,
@@ -47,33 +45,6 @@ def toxiproxy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ToxiproxySer
         yield server
 
 
-class Echo:
-    """A server that sends back what it gets, on a port of its own. got: what each ended connection sent."""
-
-    def __init__(self) -> None:
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.got: queue.SimpleQueue[bytes] = queue.SimpleQueue()
-        self.address = f"127.0.0.1:{self._listener.getsockname()[1]}"
-        threading.Thread(target=self._accept, daemon=True).start()
-
-    def _accept(self) -> None:
-        with contextlib.suppress(OSError):
-            while True:
-                connection, _ = self._listener.accept()
-                threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
-
-    def _serve(self, connection: socket.socket) -> None:
-        whole = b""
-        with connection, contextlib.suppress(OSError):
-            while data := connection.recv(65536):
-                whole += data
-                connection.sendall(data)
-        self.got.put(whole)
-
-    def close(self) -> None:
-        self._listener.close()
-
-
 @pytest.fixture
 def echo() -> Iterator[Echo]:
     server = Echo()
@@ -86,23 +57,6 @@ def proxy(toxiproxy: ToxiproxyServer, echo: Echo) -> Iterator[Proxy]:
     made = toxiproxy.create("echo", upstream=echo.address)
     yield made
     made.destroy()
-
-
-def connect(proxy: Proxy, timeout_s: float = 10.0) -> socket.socket:
-    host, port = proxy.listen.split(":")
-    return socket.create_connection((host, int(port)), timeout_s)
-
-
-def exchange(connection: socket.socket, data: bytes = b"ping") -> bytes:
-    """Sends, and reads as much back, or less if the connection ends."""
-    connection.sendall(data)
-    got = b""
-    while len(got) < len(data):
-        chunk = connection.recv(65536)
-        if not chunk:
-            break
-        got += chunk
-    return got
 
 
 def test_without_a_toxic_everything_passes(proxy: Proxy) -> None:
@@ -300,7 +254,7 @@ def test_values_are_checked_before_they_are_sent() -> None:
 @pytest.mark.parametrize("kind", list(Trouble))
 def test_a_trouble_that_a_link_has_already_goes_on(proxy: Proxy, kind: Trouble) -> None:
     """Drawn faults overlap: the second one counts, as on a simulated link, and one mending ends both."""
-    links = Links({"b0": proxy})
+    links = Links({(EVERYBODY, "b0"): proxy})
     for number in (30, 400):
         links.trouble(kind, EVERYBODY, "b0", number)
     if kind is Trouble.DELAY:

@@ -10,7 +10,8 @@ import pytest
 
 from reference_impl.core import io
 from reference_impl.protocol.command import Command
-from reference_impl.sim.network import HOLD_MAX_MS, Fault, Network
+from reference_impl.protocol.frame import encode_frame
+from reference_impl.sim.network import DELAY_MAX_MS, HOLD_MAX_MS, Fault, Network
 from reference_impl.sim.node import CoreFailed, Node
 from reference_impl.sim.time import Timeline
 from specs.history.journal import MemoryRecorder
@@ -271,7 +272,18 @@ def test_one_answer_is_dropped_by_the_code_of_its_request() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "number"), [("lose", 50), ("duplicate", 50), ("delay", 300), ("reorder", 100)]
+    ("kind", "number"),
+    [
+        ("lose", 50),
+        ("duplicate", 50),
+        ("delay", 300),
+        ("jitter", 100),
+        ("throttle", 2),
+        ("fragment", 20),
+        ("truncate", 500),
+        ("reset_peer", 30),
+        ("reorder", 100),
+    ],
 )
 def test_a_fault_is_effective_only_when_a_frame_met_it(kind: str, number: int) -> None:
     idle, busy = World(), World()
@@ -326,6 +338,88 @@ def test_delayed_frames_are_late_and_in_order() -> None:
     assert world.ends() == []
     world.run(20)
     assert world.ends() == [("a", "answered"), ("b", "answered")]
+
+
+def test_frames_that_jitter_are_later_by_different_times_and_in_order() -> None:
+    world = World()
+    world.network.inject(Trouble.JITTER, "alice", "b0", 100)
+    for code in range(1, 20):
+        world.network.oneway(world.client, SERVER, Command(code))
+        world.run(5)
+    world.run(500)
+    codes = [event.command.code for event in world.echo.of(io.Received)]
+    assert codes == list(range(1, 20))
+    world.request("a")
+    world.run(210)
+    assert world.ends() == [("a", "answered")]
+
+
+@pytest.mark.parametrize(
+    ("kind", "number"), [(Trouble.THROTTLE, 1), (Trouble.FRAGMENT, 10)], ids=["slow", "in pieces"]
+)
+def test_a_frame_on_a_slow_line_waits_for_those_before_it(kind: Trouble, number: int) -> None:
+    """Of a kilobyte a second, and of ten bytes each 10 ms: a byte a millisecond."""
+    size_ms = len(encode_frame(Command(5)))
+    world = World()
+    world.network.inject(kind, "alice", "b0", number)
+    for _ in range(2):
+        world.network.oneway(world.client, SERVER, Command(5))
+    world.run(size_ms - 20)
+    assert not world.echo.of(io.Received)
+    world.run(40)
+    assert len(world.echo.of(io.Received)) == 1
+    world.run(size_ms - 40)
+    assert len(world.echo.of(io.Received)) == 1
+    world.run(60)
+    assert len(world.echo.of(io.Received)) == 2
+
+
+def test_nothing_waits_for_a_slow_line_for_longer_than_it_may() -> None:
+    world = World()
+    world.network.inject(Trouble.THROTTLE, "alice", "b0", 1)
+    for _ in range(100):
+        world.network.oneway(world.client, SERVER, Command(5))
+    world.run(DELAY_MAX_MS + 10)
+    assert len(world.echo.of(io.Received)) == 100
+
+
+def test_a_truncated_connection_ends_with_the_frame_that_is_too_much_and_the_next_one_begins_anew() -> (
+    None
+):
+    size = len(encode_frame(Command(5)))
+    world = World()
+    world.network.inject(Trouble.TRUNCATE, "alice", "b0", 2 * size)
+    for _ in range(2):
+        for token in ("a", "b", "c"):
+            world.request(token, code=5)
+        world.run(50)
+    got = [event.conn for event in world.echo.of(io.Received)]
+    assert len(got) == 4
+    assert len(set(got)) == 2
+    assert [how for token, how in world.ends() if token == "c"] == ["closed", "closed"]
+    world.network.heal("alice", "b0")
+    for token in ("d", "e", "f"):
+        world.request(token, code=5)
+        world.run(50)
+    assert world.ends()[-3:] == [("d", "answered"), ("e", "answered"), ("f", "answered")]
+
+
+@pytest.mark.parametrize(("answer", "done"), [(False, 0), (True, 2)])
+def test_a_connection_is_reset_after_its_first_frame_which_is_lost(answer: bool, done: int) -> None:
+    """With `answer` it is the first answer, and what was asked until the reset is done."""
+    world = World()
+    world.network.inject(Trouble.RESET_PEER, "alice", "b0", 100, answer=answer)
+    for token in ("a", "b"):
+        world.request(token)
+    world.run(90)
+    assert world.ends() == []
+    world.run(30)
+    assert world.ends() == [("a", "closed"), ("b", "closed")]
+    assert len(world.echo.of(io.Received)) == done
+    world.network.heal("alice", "b0")
+    world.request("c")
+    world.run(20)
+    assert world.ends()[-1] == ("c", "answered")
 
 
 def test_a_core_that_raises_is_named() -> None:

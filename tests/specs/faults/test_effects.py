@@ -20,6 +20,9 @@ AT_WORK: dict[str, Any] = {
     "b": "b0",
     "ms": 400,
     "percent": 60,
+    "kb_per_s": 2,
+    "piece_bytes": 20,
+    "after_bytes": 2_000,
     "code": LOCK,
 }
 OF_THE_PRODUCER = {"duplicate": {"a": "p1", "percent": 100}, "reorder": {"a": "p1"}}

@@ -34,10 +34,15 @@ def test_a_plan_without_steps_says_nothing_of_them() -> None:
 
 def test_a_step_says_what_it_needs_and_what_ends_it() -> None:
     crash, stop, cut = STEPS
-    assert [step.need for step in STEPS] == [Ability.CRASH_CLIENT, None, Ability.BREAK_LINK]
+    assert [step.needs for step in STEPS] == [(Ability.CRASH_CLIENT,), (), (Ability.BREAK_LINK,)]
     assert (crash.healed_by, crash.healing_args) == ("restart", {"client": "c1"})
     assert (stop.healed_by, cut.healed_by) == (None, "heal")
     assert [step.detail for step in STEPS] == ["crash c1", "stop c2", "link_down"]
+
+
+def test_a_fault_of_one_link_needs_what_the_fault_needs_besides() -> None:
+    alone = Step("lose", {"a": "c1", "b": "b0", "percent": 30}, client="c1")
+    assert alone.needs == (Ability.SPOIL_LINK, Ability.BREAK_ONE_LINK)
 
 
 @pytest.mark.parametrize(
