@@ -51,7 +51,13 @@ ASK_S = 0.5
 """How often brokers are asked whether everything is consumed."""
 _OF_CLIENTS = frozenset({Ability.READ, Ability.GIVE_UP, Ability.CRASH_CLIENT, Ability.PAUSE_CLIENT})
 _OF_SYSTEMS = frozenset(
-    {Ability.CRASH_BROKER, Ability.FILL_DISK, Ability.CUT_POWER, Ability.UPGRADE_BROKER}
+    {
+        Ability.CRASH_BROKER,
+        Ability.CUT_POWER,
+        Ability.FILL_DISK,
+        Ability.PAUSE_BROKER,
+        Ability.UPGRADE_BROKER,
+    }
 )
 _WRITTEN_HERE = frozenset({Kind.CRASH, Kind.PAUSE, Kind.READ})
 """What the harness writes down, which orders it."""

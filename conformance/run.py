@@ -204,6 +204,7 @@ class _Made:
         self._target = target
         self._say = say
         self._clients = {client.id: client for client in run.plan.clients}
+        self._brokers = run.plan.topology.brokers
         self._at_work: set[str] = set()
         self._killed: set[str] = set()
         self._paused: dict[str, int | None] = {}
@@ -318,9 +319,9 @@ class _Made:
                 await self._target.start(args["broker"])
             case crash.VERB:
                 await self._crash(action)
-            case pause.VERB:
+            case pause.VERB if args["node"] not in self._brokers:
                 await self._pause(action)
-            case pause.HEALED_BY:
+            case pause.HEALED_BY if args["node"] not in self._brokers:
                 await self._resume(action)
             case _:
                 await self._target.act(action)

@@ -68,6 +68,14 @@ class System(ABC):
         """Start a killed broker again on its store."""
         raise UsageError("this target's brokers are not ours to start")
 
+    def pause_broker(self, name: str) -> None:
+        """Stop a broker between two instructions; its connections stay open."""
+        raise UsageError(f"this target can't {Ability.PAUSE_BROKER}")
+
+    def resume_broker(self, name: str) -> None:
+        """Let it go on."""
+        raise UsageError(f"this target can't {Ability.PAUSE_BROKER}")
+
     def end_broker(self, name: str) -> None:
         """End a broker in good order; its store stays."""
         raise UsageError(f"this target can't {Ability.UPGRADE_BROKER}")
@@ -102,11 +110,21 @@ class System(ABC):
 class ReferenceOnSockets(System):
     """Our own cluster on sockets of 127.0.0.1, in this process.
 
+    It runs in a thread of its own, so a frozen broker is that thread standing still, and its name server stands still
+    with it.
+
     make_broker: its core, where it is not the plain one. flush: how it keeps its messages on a disk, in a folder that
     is deleted at the end; none keeps them in memory.
     """
 
-    abilities = frozenset({Ability.CRASH_BROKER, Ability.FILL_DISK, Ability.UPGRADE_BROKER})
+    abilities = frozenset(
+        {
+            Ability.CRASH_BROKER,
+            Ability.FILL_DISK,
+            Ability.PAUSE_BROKER,
+            Ability.UPGRADE_BROKER,
+        }
+    )
 
     def __init__(
         self,
@@ -151,6 +169,12 @@ class ReferenceOnSockets(System):
     def restart_broker(self, name: str) -> None:
         self._cluster.restart(name)
 
+    def pause_broker(self, name: str) -> None:
+        self._cluster.pause()
+
+    def resume_broker(self, name: str) -> None:
+        self._cluster.resume()
+
     def end_broker(self, name: str) -> None:
         self._cluster.end(name)
 
@@ -164,12 +188,12 @@ class ReferenceOnSockets(System):
 class ServedReference(System):
     """Our own cluster as a process of its own, `inorder serve` with a store on disk: it is killed with SIGKILL.
 
-    The process is name server and broker in one, so both are gone for a while. store: the folder, None for one that
-    is deleted at the end. flush: where the configuration does not say it. Its first offsets are persisted after twice
-    `persist_ms`, so the configuration must say so.
+    The process is name server and broker in one, so both are gone, or stand still, for a while. store: the folder, None
+    for one that is deleted at the end. flush: where the configuration does not say it. Its first offsets are persisted
+    after twice `persist_ms`, so the configuration must say so.
     """
 
-    abilities = frozenset({Ability.CRASH_BROKER})
+    abilities = frozenset({Ability.CRASH_BROKER, Ability.PAUSE_BROKER})
 
     def __init__(self, config: Config, flush: str, store: Path | None = None) -> None:
         if config.persist_first_ms != FIRST_PERSISTS * config.persist_ms:
@@ -237,6 +261,14 @@ class ServedReference(System):
     def restart_broker(self, name: str) -> None:
         self._start()
 
+    def pause_broker(self, name: str) -> None:
+        if self._process is not None:
+            self._process.pause()
+
+    def resume_broker(self, name: str) -> None:
+        if self._process is not None:
+            self._process.resume()
+
     def on_own_disk(self) -> None:
         self._disk = OwnDisk(self._folder / "disk", self._store)
 
@@ -269,7 +301,7 @@ class ApacheOnThisMachine(System):
     newer: the version that its broker may be upgraded to, if any.
     """
 
-    abilities = frozenset({Ability.CRASH_BROKER})
+    abilities = frozenset({Ability.CRASH_BROKER, Ability.PAUSE_BROKER})
     started: ClassVar[type[ApacheCluster]] = ApacheCluster
     """What is started."""
 
@@ -326,6 +358,12 @@ class ApacheOnThisMachine(System):
 
     def restart_broker(self, name: str) -> None:
         self._cluster.start_broker()
+
+    def pause_broker(self, name: str) -> None:
+        self._cluster.broker_process.pause()
+
+    def resume_broker(self, name: str) -> None:
+        self._cluster.broker_process.resume()
 
     def end_broker(self, name: str) -> None:
         self._cluster.stop_broker(kill=False)

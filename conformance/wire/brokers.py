@@ -20,8 +20,9 @@ from reference_impl.protocol.command import Command
 from reference_impl.shell.client import SyncClient
 from reference_impl.shell.errors import RequestFailed
 from specs.errors import TargetMisbehaved, UsageError
-from specs.faults import broker_crash, disk_full, power_cut, upgrade
+from specs.faults import HEALINGS, broker_crash, disk_full, pause, power_cut, upgrade
 from specs.history.evidence import change_of
+from specs.history.journal import Journal
 from specs.plan.ability import Ability
 from specs.plan.plan import Action, Plan
 from specs.vocabulary import Kind, Lane, Level, Outcome, Queue, dead_letter_topic, retry_topic
@@ -52,6 +53,7 @@ class Brokers:
         self._groups: dict[Queue, str | None] = {}
         self._readers: dict[str, WireClient] = {}
         self._broken: dict[tuple[str, str], None] = {}
+        self._pauses: dict[str, Journal] = {}
         self._one_at_a_time = threading.RLock()
         cuts = cuts_power(run.plan)
         try:
@@ -213,8 +215,12 @@ class Brokers:
 
     def act(self, action: Action) -> bool:
         """Do what an action does to a broker. Was it one of these? UsageError for an unknown broker."""
-        name = action.args.get("broker", "")
+        name = action.args.get("broker") or action.args.get("node", "")
         match action.do:
+            case pause.VERB:
+                self.pause(name)
+            case pause.HEALED_BY:
+                self.resume(name)
             case broker_crash.VERB:
                 self.crash(name)
             case broker_crash.HEALED_BY:
@@ -230,12 +236,38 @@ class Brokers:
                 return False
         return True
 
+    def pause(self, planned: str) -> None:
+        """Stop a broker between two instructions. Nothing, where it is dead or stands. UsageError for an unknown one.
+
+        The row lasts from the order to stop until it goes on.
+        """
+        name = self.name(planned)
+        with self._one_at_a_time:
+            if self._is_dead(name) or name in self._pauses:
+                return
+            self._broken[name, pause.HEALED_BY] = None
+            journal = self._pauses[name] = self._run.journal(name)
+            journal.begin(name, Kind.PAUSE, {"broker": name})
+            self.system.pause_broker(name)
+
+    def resume(self, planned: str) -> None:
+        """It goes on. Nothing, where it does not stand. UsageError for an unknown one."""
+        name = self.name(planned)
+        with self._one_at_a_time:
+            if name not in self._pauses:
+                return
+            self.system.resume_broker(name)
+            with self._pauses.pop(name) as journal:
+                journal.end(name, Outcome.OK)
+            del self._broken[name, pause.HEALED_BY]
+
     def crash(self, planned: str) -> None:
         """Kill a broker; its store stays. Nothing, where it is dead. UsageError for an unknown one."""
         name = self.name(planned)
         with self._one_at_a_time:
             if self._is_dead(name):
                 return
+            self.resume(name)
             self._broken[name, broker_crash.HEALED_BY] = None
             self.system.crash_broker(name)
             columns = {"broker": name, "detail": "killed by the harness"}
@@ -252,6 +284,7 @@ class Brokers:
         with self._one_at_a_time:
             if self._is_dead(name):
                 return
+            self.resume(name)
             self._broken[name, power_cut.HEALED_BY] = None
             with self._run.journal(name) as journal:
                 journal.begin(name, Kind.PAUSE, {"broker": name})
@@ -271,6 +304,7 @@ class Brokers:
         with self._one_at_a_time:
             if self._is_dead(name):
                 return
+            self.resume(name)
             before = self.version(name)
             self.system.end_broker(name)
             with self._run.journal(name) as journal:
@@ -323,9 +357,9 @@ class Brokers:
             self._broken.pop((name, disk_full.HEALED_BY), None)
 
     def heal(self) -> None:
-        """Who was killed lives again, and whose disk was full has room."""
+        """Who was killed lives again, who stands still goes on, and whose disk was full has room."""
         for name, verb in list(self._broken):
-            self.act(Action(0, verb, {"broker": name}))
+            self.act(Action(0, verb, dict.fromkeys(HEALINGS[verb].nodes, name)))
 
     def close(self) -> None:
         """Leave the system. May be called again."""

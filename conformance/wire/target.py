@@ -263,6 +263,12 @@ class _Rig(PartialRig):
     def exchange(self, broker: str, *, newer: bool) -> None:
         self._target.brokers.exchange(broker, newer=newer)
 
+    def pause(self, node: str) -> None:
+        self._target.brokers.pause(node)
+
+    def resume(self, node: str) -> None:
+        self._target.brokers.resume(node)
+
     def fill_disk(self, broker: str) -> None:
         self._target.brokers.fill(broker, full=True)
 
