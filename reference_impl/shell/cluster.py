@@ -321,6 +321,10 @@ class ThreadedCluster:
         """It goes on, with what has come meanwhile. Nothing, where it goes."""
         self._going_on.set()
 
+    def step_clock(self, ms: int) -> None:
+        """The wall clock of its brokers and name servers is set by so much."""
+        self._cluster.clock.step(ms)
+
     def fill(self, name: str, *, full: bool) -> None:
         self._do(self._cluster.fill(name, full=full))
 
