@@ -228,9 +228,9 @@ class Brokers:
         """Do what an action does to a broker. Was it one of these? UsageError for an unknown broker."""
         name = action.args.get("broker") or action.args.get("node", "")
         match action.do:
-            case pause.VERB:
+            case pause.VERB if name in self.names:
                 self.pause(name)
-            case pause.HEALED_BY:
+            case pause.HEALED_BY if name in self.names:
                 self.resume(name)
             case broker_crash.VERB:
                 self.crash(name)
@@ -241,7 +241,7 @@ class Brokers:
             case upgrade.VERB | upgrade.HEALED_BY:
                 newer = action.do == upgrade.VERB and not action.args.get("same", False)
                 self.exchange(name, newer=newer)
-            case clock_step.VERB:
+            case clock_step.VERB if name in self.names:
                 self.step_clock(name, action.args["ms"])
             case disk_full.VERB | disk_full.HEALED_BY:
                 self.fill(name, full=action.do == disk_full.VERB)

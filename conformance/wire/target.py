@@ -85,7 +85,9 @@ class WireTarget(Target):
     def __post_init__(self) -> None:
         own = () if self.remembers else (Ability.OWN_SYSTEM,)
         self.abilities = OF_OUR_CLIENTS | self.of_system | {*own}
-        looks = {**self.if_able, **({Ability.CUT_POWER: own_disk.why_not} if self.syncs else {})}
+        looks = dict(self.if_able)
+        if self.syncs:
+            looks[Ability.CUT_POWER] = own_disk.why_not
         found = {ability: why_not() for ability, why_not in looks.items()}
         self.abilities |= {ability for ability, why in found.items() if why is None}
         hindered = {ability: why for ability, why in found.items() if why is not None}

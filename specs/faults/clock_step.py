@@ -25,9 +25,7 @@ HEALED_BY = None
 REQUESTS = Requests.SPARES
 TWIN = {"ms": 0}
 _MS = 1000
-_BEFALLS = frozenset(
-    {Kind.FAULT, Kind.CLOCK_STEP, Kind.PAUSE, Kind.CRASH, Kind.JOIN, Kind.LEAVE}
-)
+_BEFALLS = frozenset({Kind.FAULT, Kind.CLOCK_STEP, Kind.PAUSE, Kind.CRASH, Kind.JOIN, Kind.LEAVE})
 """What a harness writes down of a party, by a clock that nobody stepped."""
 SAYS = (
     Saying(
@@ -63,7 +61,7 @@ def _by_own_rows(rows: Sequence[Row], fault: Row, node: str) -> str | None:
         if is_of(row, node) and row.wall_us is not None and row.kind not in _BEFALLS
     ]
     before = [row for row in mine if row.started_us <= fault.started_us]
-    after = [row for row in mine if row.started_us > fault.started_us]
+    after = [row for row in mine if row.started_us > _end_us(fault)]
     if not before or not after:
         return None
     stepped_us = _offset_us(after[0]) - _offset_us(before[-1])
@@ -83,7 +81,7 @@ def _by_stored(rows: Sequence[Row], fault: Row, node: str) -> str | None:
     }
     steps = [row for row in rows if row.kind is Kind.CLOCK_STEP and row.broker == node]
     since = max((row.started_us for row in steps if row.started_us < fault.started_us), default=-1)
-    ends_us = fault.started_us if fault.ended_us is None else fault.ended_us
+    ends_us = _end_us(fault)
     until = min((row.started_us for row in steps if row.started_us > ends_us), default=None)
     before, after = _Ahead(), _Ahead()
     for row in rows:
@@ -96,9 +94,7 @@ def _by_stored(rows: Sequence[Row], fault: Row, node: str) -> str | None:
             before.take(row.started_us, row.ended_us, stored)
         elif row.started_us > ends_us and (until is None or row.ended_us < until):
             after.take(row.started_us, row.ended_us, stored)
-    if before.is_apart_from(after):
-        return _told(node, after.middle_us - before.middle_us)
-    return None
+    return before.told(after, node)
 
 
 class _Ahead:
@@ -114,20 +110,25 @@ class _Ahead:
         self.least_us = least if self.least_us is None else max(self.least_us, least)
         self.most_us = most if self.most_us is None else min(self.most_us, most)
 
-    @property
-    def middle_us(self) -> int:
-        return ((self.least_us or 0) + (self.most_us or 0)) // 2
-
-    def is_apart_from(self, other: _Ahead) -> bool:
+    def told(self, after: _Ahead, node: str) -> str | None:
+        """By how much it was stepped from here to there, if it was for certain."""
         if self.least_us is None or self.most_us is None:
-            return False
-        if other.least_us is None or other.most_us is None:
-            return False
-        return self.most_us < other.least_us or other.most_us < self.least_us
+            return None
+        if after.least_us is None or after.most_us is None:
+            return None
+        least_us, most_us = after.least_us - self.most_us, after.most_us - self.least_us
+        if least_us <= 0 <= most_us:
+            return None
+        return f"{_told(node, least_us)} to {most_us / _MS:.0f} ms, by the times of what it stored"
 
 
 def _told(node: str, stepped_us: int) -> str:
-    return f"the clock of {node} stepped by {stepped_us / 1000:.0f} ms"
+    return f"the clock of {node} stepped by {stepped_us / _MS:.0f} ms"
+
+
+def _end_us(fault: Row) -> int:
+    """By then it is done."""
+    return fault.started_us if fault.ended_us is None else fault.ended_us
 
 
 def _offset_us(row: Row) -> int:
