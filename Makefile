@@ -1,5 +1,5 @@
 # Every target does its own set-up first; the second time that takes no time.
-# INORDER_NO_APT=1 keeps it from installing Debian packages (Java, Maven).
+# INORDER_NO_APT=1 keeps it from installing Debian packages (Java, Maven, a C compiler).
 # The long grids (track-record, matrix, everywhere, systems, the load of bench) go on where they were ended; ARGS=--fresh begins anew, and
 # ARGS='--budget 20m' begins nothing after that time.
 

@@ -21,6 +21,7 @@ from chaos.kept import KeptSystems
 from chaos.links import OF_PROXIES, Links, Proxies
 from chaos.parties import Party, ProcessParty
 from conformance.live import Live
+from conformance.parts import wall_clock
 from conformance.records import BEFALLS, BY_WIRE_CLIENTS
 from conformance.targets.base import Run, Target, find
 from conformance.targets.systems import System
@@ -33,7 +34,7 @@ from reference_impl.shell.node import ClientNode
 from reference_impl.shell.planned import client_node
 from reference_impl.sim.cluster import Cores
 from specs.errors import TargetMisbehaved, UsageError
-from specs.faults import crash, pause, perform
+from specs.faults import clock_step, crash, pause, perform
 from specs.history.runinfo import declared
 from specs.plan.ability import Ability
 from specs.plan.config import Config
@@ -51,9 +52,16 @@ ASK_S = 0.5
 """How often brokers are asked whether everything is consumed."""
 _OF_CLIENTS = frozenset({Ability.READ, Ability.GIVE_UP, Ability.CRASH_CLIENT, Ability.PAUSE_CLIENT})
 _OF_SYSTEMS = frozenset(
-    {Ability.CRASH_BROKER, Ability.FILL_DISK, Ability.CUT_POWER, Ability.UPGRADE_BROKER}
+    {
+        Ability.CRASH_BROKER,
+        Ability.CUT_POWER,
+        Ability.FILL_DISK,
+        Ability.PAUSE_BROKER,
+        Ability.STEP_BROKER_CLOCK,
+        Ability.UPGRADE_BROKER,
+    }
 )
-_WRITTEN_HERE = frozenset({Kind.CRASH, Kind.PAUSE, Kind.READ})
+_WRITTEN_HERE = frozenset({Kind.CRASH, Kind.PAUSE, Kind.CLOCK_STEP, Kind.READ})
 """What the harness writes down, which orders it."""
 
 
@@ -107,6 +115,10 @@ class HostedClients(Target):
         ):  # neither a stranger's cluster nor a served one
             self.abilities |= OF_PROXIES
         self.hindered = lender.hindered
+        if kind == PROCESSES and (why := wall_clock.why_not()) is not None:
+            self.hindered = {**self.hindered, Ability.STEP_CLOCK: why}
+        elif kind == PROCESSES:
+            self.abilities |= {Ability.STEP_CLOCK}
         self._lender = lender
         self._make_party = make_party
         self._kept = kept
@@ -203,7 +215,10 @@ class HostedClients(Target):
         consumer = self._lender.cores.consumer
         if consumer is not None:
             arguments += ["--consumer", f"{consumer.__module__}:{consumer.__qualname__}"]
-        return self._make_party(name, arguments, folder)
+        party = self._make_party(name, arguments, folder)
+        if name in self._run.plan.befallen(clock_step.VERB):
+            party.own_clock(folder / "clocks")
+        return party
 
     async def stop(self, party: str) -> None:
         node = self._nodes.pop(party, None)
@@ -236,6 +251,8 @@ class HostedClients(Target):
                 await asyncio.to_thread(party.pause)
             case pause.HEALED_BY if party is not None:
                 await asyncio.to_thread(party.resume)
+            case clock_step.VERB if party is not None:
+                party.step_clock(args["ms"])
             case _:
                 await asyncio.to_thread(self._break, action)
 

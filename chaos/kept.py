@@ -2,7 +2,8 @@
 
 Each run has topics, groups, clients and proxies of its own, so that what befalls its clients and its links befalls
 nobody else. What befalls a broker befalls all who work on it: a run that does such a thing goes to a system which runs
-have one after the other, and one that cuts the power to such a one whose store lies on a disk of its own.
+have one after the other, and to one that was started for it where it has to be, as on a disk or with a wall clock of
+its own.
 """
 
 from __future__ import annotations
@@ -12,14 +13,14 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 
-from conformance.targets.systems import System, answers
-from conformance.wire.brokers import cuts_power
+from conformance.targets.systems import BEFORE_START, System, answers
+from specs.plan.ability import Ability
 from specs.plan.config import OF_BROKERS, Config
 from specs.plan.fault import Subject
 from specs.plan.plan import Plan
 
 OpenSystem = Callable[[Config], AbstractContextManager[System]]
-_Place = tuple[tuple[tuple[str, object], ...], bool, bool]
+_Place = tuple[tuple[tuple[str, object], ...], bool, frozenset[Ability]]
 
 
 def befalls_a_broker(plan: Plan) -> bool:
@@ -51,25 +52,24 @@ class KeptSystems:
     @contextmanager
     def for_run(self, plan: Plan) -> Iterator[System]:
         """The system on which a run of the plan is to work, while it does. Waits until it is its turn."""
-        alone, cuts = befalls_a_broker(plan), cuts_power(plan)
+        alone, needs = befalls_a_broker(plan), plan.asks_of_brokers() & BEFORE_START
         told = plan.config.to_json()
-        place = tuple((name, told[name]) for name in sorted(OF_BROKERS)), alone, cuts
+        place = tuple((name, told[name]) for name in sorted(OF_BROKERS)), alone, needs
         with self._door:
             kept = self._kept.setdefault(place, _Kept())
         with ExitStack() as turn:
             turn.enter_context(kept.turn)
             if kept.system is None or not answers(kept.system):
-                kept.system = self._opened(plan, on_own_disk=cuts)
+                kept.system = self._opened(plan, needs)
             kept.system.take_back()
             if not alone:
                 turn.close()
             yield kept.system
 
-    def _opened(self, plan: Plan, *, on_own_disk: bool) -> System:
+    def _opened(self, plan: Plan, needs: frozenset[Ability]) -> System:
         opening = self._opens(plan.config)
         assert isinstance(opening, System), "a target lends a system that is not open yet"
-        if on_own_disk:
-            opening.on_own_disk()
+        opening.make_ready(needs)
         with self._opening:  # servers that start at once take longer, one like the other
             return self._stack.enter_context(opening)
 

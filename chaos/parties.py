@@ -11,7 +11,9 @@ from abc import ABC, abstractmethod
 from pathlib import Path
 
 from conformance.parts.processes import Process
-from specs.errors import TargetMisbehaved
+from conformance.parts.wall_clock import WallClock
+from specs.errors import TargetMisbehaved, UsageError
+from specs.plan.ability import Ability
 
 MODULE = "reference_impl.shell.client_process"
 STOP_GRACE_S = 20.0
@@ -39,6 +41,14 @@ class Party(ABC):
     def resume(self) -> None:
         """It goes on."""
 
+    def own_clock(self, folder: Path) -> None:
+        """To be called before `start`: it is to have a wall clock that can be set. folder: for its file."""
+        raise UsageError(f"here nobody can {Ability.STEP_CLOCK}")
+
+    def step_clock(self, ms: int) -> None:
+        """Its wall clock is set by so much, also where it is not running."""
+        raise UsageError(f"here nobody can {Ability.STEP_CLOCK}")
+
     @abstractmethod
     def stop(self) -> None:
         """SIGTERM: it shuts down in good order. Nothing, where it is not running."""
@@ -61,10 +71,21 @@ class ProcessParty(Party):
         self._arguments = [*arguments, "--out", str(out)]
         self._log = out / f"{name}.log"
         self._process: Process | None = None
+        self._clock: WallClock | None = None
 
     def start(self) -> None:
         command = [sys.executable, "-m", MODULE, *self._arguments]
-        self._process = Process(f"Consumer {self.name}", command, log=self._log)
+        env = None if self._clock is None else self._clock.environment
+        self._process = Process(f"Consumer {self.name}", command, log=self._log, env=env)
+
+    def own_clock(self, folder: Path) -> None:
+        self._clock = WallClock(folder)
+
+    def step_clock(self, ms: int) -> None:
+        if self._clock is None:
+            super().step_clock(ms)
+        else:
+            self._clock.step(ms)
 
     def kill(self) -> None:
         if self._process is not None:

@@ -35,7 +35,7 @@ from specs.profiles import Profile
 from specs.verdicts.engine import of_one_run
 from specs.verdicts.examine import examine
 from specs.verdicts.tally import Check, Examination, FaultTold
-from specs.verdicts.verdict import ClauseVerdict, Verdict, by_python
+from specs.verdicts.verdict import ClauseVerdict, Verdict, by_python, with_exposures
 from specs.vocabulary import Kind, Outcome
 
 SHOP = "shop"
@@ -223,7 +223,7 @@ def judged(
     if idle:
         checks += [Check("MET-8", "the scenario's clauses were exercised", False, ", ".join(idle))]
         verdict = of_one_run(found, info, profile, more=checks, tool=tool)
-    return replace(verdict, told=tuple(made.told))
+    return with_exposures(replace(verdict, told=tuple(made.told)), rows)
 
 
 def _idle(scenario: Scenario, verdict: Verdict) -> list[str]:

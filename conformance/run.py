@@ -29,7 +29,7 @@ from conformance.records import BEFALLS
 from conformance.steps import Steps, attested, lacking
 from conformance.targets.base import ClockKind, CutShort, Run, Target, known_names
 from specs.errors import Unavailable, UsageError
-from specs.faults import broker_crash, crash, pause
+from specs.faults import broker_crash, clock_step, crash, pause
 from specs.history.clock import host_clock
 from specs.history.journal import Journal
 from specs.history.runinfo import RunInfo, declared, write_runinfo
@@ -41,7 +41,7 @@ from specs.verdicts.online import read_online
 from specs.verdicts.verdict import Verdict, including
 from specs.vocabulary import Kind, Lane, Level, Outcome
 
-MOVES = frozenset({Kind.JOIN, Kind.LEAVE, Kind.CRASH, Kind.PAUSE})
+MOVES = frozenset({Kind.JOIN, Kind.LEAVE, Kind.CRASH, Kind.PAUSE, Kind.CLOCK_STEP})
 """What the harness orders, and writes down where the target does not."""
 HARNESS = "harness"
 SETTLED = {"detail": "settled"}
@@ -204,6 +204,7 @@ class _Made:
         self._target = target
         self._say = say
         self._clients = {client.id: client for client in run.plan.clients}
+        self._brokers = run.plan.topology.brokers
         self._at_work: set[str] = set()
         self._killed: set[str] = set()
         self._paused: dict[str, int | None] = {}
@@ -318,10 +319,12 @@ class _Made:
                 await self._target.start(args["broker"])
             case crash.VERB:
                 await self._crash(action)
-            case pause.VERB:
+            case pause.VERB if args["node"] not in self._brokers:
                 await self._pause(action)
-            case pause.HEALED_BY:
+            case pause.HEALED_BY if args["node"] not in self._brokers:
                 await self._resume(action)
+            case clock_step.VERB:
+                await self._step_clock(action)
             case _:
                 await self._target.act(action)
 
@@ -369,6 +372,14 @@ class _Made:
         if name in self._paused:
             await self._target.act(action)
             self._end(self._paused.pop(name))
+
+    async def _step_clock(self, action: Action) -> None:
+        """The row stands before it: what the wall clock then leads to came later for certain."""
+        node, ms = action.args["node"], action.args["ms"]
+        if Kind.CLOCK_STEP in self._written:
+            party = "broker" if node in self._brokers else "client_id"
+            self._harness.note(Kind.CLOCK_STEP, Outcome.OK, {party: node, "value": ms})
+        await self._target.act(action)
 
     async def _heal(self) -> None:
         """Who stands still goes on, and who was killed is started again."""

@@ -5,7 +5,7 @@
 
 Rules:
 - before anything is installed one line says what and why;
-- all of it goes into `.venv` and `.tools` of this checkout, save Debian packages (Java, Maven), which are
+- all of it goes into `.venv` and `.tools` of this checkout, save Debian packages (Java, Maven, a C compiler), which are
   installed only as root (or by `sudo -n`), and never when INORDER_NO_APT is set;
 - needed are uv and the Python packages: without them it ends with one sentence and exit code 70;
 - the rest is optional: what can't be had is named, with the reason, what is skipped without it and the
@@ -302,6 +302,23 @@ def java_part() -> Part:
         )
 
 
+def compiler_part() -> Part:
+    """A C compiler, by apt where there is none."""
+    packages = ["gcc", "libc6-dev"]
+    try:
+        if not any(shutil.which(name) for name in ("cc", "gcc", "clang")):
+            apt_install(packages, "it makes the library that gives a process a clock of its own")
+        return Part("c-compiler", "ok", "installed")
+    except Failed as error:
+        return Part(
+            "c-compiler",
+            "missing",
+            str(error),
+            skipped="chaos scenarios that step the wall clock of a process",
+            mend=f"apt-get install {' '.join(packages)}",
+        )
+
+
 def jars_part(version: str, stamps: Stamps) -> Part:
     """The jars of one RocketMQ version, by Maven; Maven by apt where there is none."""
     name = f"rocketmq-{version}"
@@ -439,10 +456,10 @@ def toxiproxy_part(stamps: Stamps) -> Part:
 
 
 def fetched(stamps: Stamps) -> list[Part]:
-    """Java, and what comes from a registry as it is."""
+    """Java, a C compiler, and what comes from a registry as it is."""
     java = java_part()
     jars = [jars_part(version, stamps) for version in ROCKETMQ]
-    return [java, *jars, kafka_part(stamps), redis_part(stamps)]
+    return [java, *jars, kafka_part(stamps), redis_part(stamps), compiler_part()]
 
 
 def built(stamps: Stamps) -> list[Part]:

@@ -25,8 +25,9 @@ from conformance.targets.base import Run
 from conformance.targets.options import Argument, near, parse
 from reference_impl.shell.errors import split_address
 from specs.errors import Unavailable, UsageError
-from specs.faults import broker_crash, cut, delay, hold, perform, upgrade
+from specs.faults import broker_crash, cut, delay, hold, pause, perform, upgrade
 from specs.history.evidence import change_of
+from specs.history.journal import Journal
 from specs.plan.ability import Ability
 from specs.plan.plan import Action
 from specs.plan.rig import PartialRig, Trouble
@@ -90,6 +91,7 @@ class ServedTarget(AdminTarget):
         self._server: LocalServer | LocalCluster | None = None
         self._nodes = int(self.options.get(NODES, "1"))
         self._is_down = False
+        self._pause: Journal | None = None
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
         self._settings: dict[str, str] = {}
         self.keepers_settings: Mapping[str, str] = {}
@@ -101,8 +103,10 @@ class ServedTarget(AdminTarget):
                 self.hindered = upgrades.hindered(
                     self._newer, f"{self.name},{upgrades.OPTION}={self.server.default}"
                 )
-            if self.behind_link and self._nodes == 1:
-                self.abilities |= Links.abilities
+            if self._nodes == 1:
+                self.abilities |= {Ability.PAUSE_BROKER}
+                if self.behind_link:
+                    self.abilities |= Links.abilities
 
     @classmethod
     @abstractmethod
@@ -220,6 +224,7 @@ class ServedTarget(AdminTarget):
 
     def _heal(self, server: LocalServer | LocalCluster) -> None:
         """Link and server are as they were before any fault."""
+        self._resume(server)
         if self._link is not None:
             self._link.mend()
         if self._is_down:
@@ -243,7 +248,7 @@ class ServedTarget(AdminTarget):
         return self.keeper.start(ADMIN, self.keepers_settings, folder, on_event)
 
     async def start(self, party: str) -> None:
-        if self._server is not None and party in self.run.plan.topology.brokers:
+        if self._server is not None and party in self._brokers:
             await asyncio.to_thread(self._server.start_again)
             self._is_down = False
         else:
@@ -251,21 +256,47 @@ class ServedTarget(AdminTarget):
 
     async def act(self, action: Action) -> None:
         if self._link is not None and action.do in Links.verbs:
-            links = Links(self._link, self.run.plan.topology.brokers)
+            links = Links(self._link, self._brokers)
             await asyncio.to_thread(perform, links, action.do, action.args)
             return
         if self._server is not None and action.do in (upgrade.VERB, upgrade.HEALED_BY):
             newer = action.do == upgrade.VERB and not action.args.get("same", False)
             await asyncio.to_thread(self._exchange, self._server, action.args["broker"], newer)
             return
+        if isinstance(self._server, LocalServer) and action.args.get("node") in self._brokers:
+            freezes = self._freeze if action.do == pause.VERB else self._resume
+            await asyncio.to_thread(freezes, self._server)
+            return
         if self._server is None or action.do != broker_crash.VERB:
             await super().act(action)
             return
+        await asyncio.to_thread(self._resume, self._server)
         told = await asyncio.to_thread(self._kill, self._server)
         self._is_down = True
         with self.run.journal("server") as journal:
             columns = {"broker": action.args["broker"], "detail": "killed by the harness"}
             journal.note(Kind.CRASH, Outcome.OK, {**columns, **told})
+
+    @property
+    def _brokers(self) -> Sequence[str]:
+        return self.run.plan.topology.brokers
+
+    def _freeze(self, server: LocalServer | LocalCluster) -> None:
+        """The row lasts from the order to stop until it goes on. Nothing, where it is dead or stands."""
+        if not isinstance(server, LocalServer) or self._is_down or self._pause is not None:
+            return
+        self._pause = self.run.journal("server")
+        self._pause.begin(pause.VERB, Kind.PAUSE, {"broker": self._brokers[0]})
+        server.process.pause()
+
+    def _resume(self, server: LocalServer | LocalCluster) -> None:
+        """Nothing, where it does not stand."""
+        if self._pause is None or not isinstance(server, LocalServer):
+            return
+        server.process.resume()
+        with self._pause as journal:
+            journal.end(pause.VERB, Outcome.OK)
+        self._pause = None
 
     def _kill(self, server: LocalServer | LocalCluster) -> Mapping[str, Any]:
         """What the row says of whom, if there are several."""

@@ -36,6 +36,7 @@ from conformance.parts import jars, ports
 from conformance.parts.java import java
 from conformance.parts.own_disk import OwnDisk
 from conformance.parts.processes import Process
+from conformance.parts.wall_clock import WallClock
 from specs.errors import TargetMisbehaved
 
 HOST = "127.0.0.1"
@@ -116,6 +117,8 @@ class ApacheCluster:
         self.keep_store = keep_store
         self.broker_version = version
         self.disk: OwnDisk | None = None
+        self.clock: WallClock | None = None
+        """The broker's own, where it is to be set; to be given before `start`."""
         self._reservations: list[ports.Reservation] = []
         self._namesrv_port = 0
         self._broker_port = 0
@@ -378,7 +381,8 @@ class ApacheCluster:
         java = self._java(version, jvm, self.main(), "broker.conf", lease)
         argv = java if self.disk is None else self.disk.command(java)
         name = f"The broker of RocketMQ {version}"
-        return Process(name, argv, log=self.workdir / "broker.out", cwd=self.workdir)
+        env = None if self.clock is None else self.clock.environment
+        return Process(name, argv, log=self.workdir / "broker.out", cwd=self.workdir, env=env)
 
     def is_ready(self) -> bool:
         """Does the broker answer, and does the name server lead to it?"""

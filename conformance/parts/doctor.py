@@ -27,6 +27,7 @@ from conformance.parts import (
     rocketmq_go,
     rocketmq_proxy,
     toxiproxy_binary,
+    wall_clock,
 )
 from conformance.parts.places import checkout
 from specs.errors import UsageError
@@ -197,6 +198,14 @@ def _checks() -> Iterator[Part]:
         mend=_by_set_up("toxiproxy_binary"),
     )
     yield _part(
+        "wall-clock",
+        _wall_clock,
+        needed_for=CHAOS,
+        skipped="chaos scenarios that step the wall clock of a process",
+        mend=wall_clock.MEND,
+        optional=True,
+    )
+    yield _part(
         "go",
         lambda: _version_of("go", "version"),
         needed_for=CONFORM | CHAOS,
@@ -285,6 +294,13 @@ def _served(part: ModuleType, library: str) -> str:
     if part.DEFAULT not in there or part.DEFAULT_CLIENT not in clients:
         raise UsageError(f"no server {part.DEFAULT}, or no {library} {part.DEFAULT_CLIENT}")
     return f"servers {', '.join(there)}; {library} {', '.join(clients)}"
+
+
+def _wall_clock() -> str:
+    why = wall_clock.why_not()
+    if why is not None:
+        raise UsageError(why)
+    return "processes can have one of their own"
 
 
 def _toxiproxy() -> str:

@@ -185,7 +185,8 @@ def _write_environment(run: CaseRun, path: Path) -> None:
     blocks = _blocks(lines)
     number = blocks.get(_escaped(run.title), max(blocks.values(), default=0) + 1)
     ours = f"{number}." if number > 1 else ""
-    values = [("series", run.title), *run.environment]
+    exposed = [(f"exposure.{number}", told) for number, told in enumerate(run.exposures, start=1)]
+    values = [("series", run.title), *run.environment, *exposed]
     block = [f"{ours}{_key(name)} = {_escaped(value)}" for name, value in values]
     kept = [line for line in lines if not _is_of(line, block, ours)]
     path.write_text("\n".join([*kept, *block]) + "\n", encoding="latin-1")
@@ -195,7 +196,7 @@ def _is_of(line: str, block: Sequence[str], ours: str) -> bool:
     """Does the line belong to the block, as it was or is? What others wrote has no name of ours."""
     name = line.partition(" = ")[0]
     told = {each.partition(" = ")[0] for each in block}
-    return name in told or name.startswith(f"{ours}tool.")
+    return name in told or name.startswith((f"{ours}tool.", f"{ours}exposure."))
 
 
 def _lines(path: Path) -> list[str]:

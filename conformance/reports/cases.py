@@ -148,7 +148,8 @@ class Case:
 @dataclass(frozen=True, slots=True)
 class CaseRun:
     """The cases of one run. label: of which series it is. began_us: since 1970, UTC. environment: what was judged, by
-    name. rate: which clauses were broken again in how many tries, where somebody has tried."""
+    name. rate: which clauses were broken again in how many tries, where somebody has tried. exposures: what stepped
+    wall clocks let happen, a line each."""
 
     label: str
     target: str
@@ -164,6 +165,7 @@ class CaseRun:
     cases: tuple[Case, ...]
     faults: tuple[FaultStep, ...] = ()
     rate: str = ""
+    exposures: tuple[str, ...] = ()
     identity: str = field(repr=False, default="")
 
     @property
@@ -246,6 +248,7 @@ def cases_of(verdict: VerdictView, context: Sequence[Row] = ()) -> CaseRun:
         cases=tuple(timed),
         faults=faults,
         rate=_rate(verdict),
+        exposures=tuple(clean(each.told) for each in verdict.exposures),
         identity=verdict.label,
     )
 

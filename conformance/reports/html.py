@@ -104,6 +104,7 @@ def render(
         missing=list(_missing(verdict, history, run, whole=whole, unread=unread)),
         clauses=[_page_of(verdict, clause) for clause in verdict.clauses],
         known_words=text.KNOWN_WORDS,
+        exposed=text.EXPOSED[:1].upper() + text.EXPOSED[1:],
         words=glossary.words(),
         style=Markup(style),
         script=Markup(script),

@@ -59,6 +59,8 @@ def _properties(run: CaseRun) -> Mapping[str, str]:
     for number, fault in enumerate(run.faults, start=1):
         times = f"{fault.from_us / _US:.3f} s to {fault.to_us / _US:.3f} s"
         known[f"fault.{number}"] = f"{fault.name}, {times}: {fault.evidence}"
+    for number, told in enumerate(run.exposures, start=1):
+        known[f"exposure.{number}"] = told
     more = {"replay": run.replay, "rate": run.rate}
     return {**known, **{name: value for name, value in more.items() if value}}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from conformance.reports.power import worth
-from conformance.reports.text import KNOWN_WORDS, WORDS, closing, failure
+from conformance.reports.text import KNOWN_WORDS, WORDS, closing, exposure, failure
 from conformance.reports.view import ClauseView, VerdictView, families
 from specs.history.row import Row
 from specs.links import clause_page, web
@@ -62,6 +62,10 @@ def _one(verdict: VerdictView, context: Sequence[Row], pictures: Mapping[str, st
             f"| {' | '.join(_cell(text) for text in (each.name, each.lasted, each.evidence))} |"
             for each in told
         ]
+    if verdict.exposures:
+        lines += ["", "## What a stepped clock let happen"]
+        for each in verdict.exposures:
+            lines += ["", "````text", exposure(each), "````"]
     failed = [check for check in verdict.met if check.ok is False]
     if failed:
         lines += ["", "## Checks of the run that failed", ""]

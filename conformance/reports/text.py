@@ -18,7 +18,7 @@ from rich.text import Text
 
 from conformance.reports.incident import incident_of
 from conformance.reports.timeline import drawing
-from conformance.reports.view import CheckView, ClauseView, VerdictView, families
+from conformance.reports.view import CheckView, ClauseView, ExposureView, VerdictView, families
 from specs.clauses.catalogue import by_id
 from specs.history.row import Row
 from specs.history.text import render_rows
@@ -278,6 +278,9 @@ def report(
         parts += [*set_aside(verdict, width), Text()]
     for clause in verdict.failures:
         parts += [coloured(failure(verdict, clause, width=width, context=context)), Text()]
+    if whole:
+        for each in verdict.exposures:
+            parts += [coloured(exposure(each, width=width)), Text()]
     if whole or any(check.ok is False for check in verdict.met):
         parts += [*fault_lines(verdict), *check_lines(verdict.met)]
     parts += [line for line in known_lines(verdict) if whole or line.style != "dim"]
@@ -373,6 +376,24 @@ def failure(
     if verdict.replay:
         lines += _item("replay:", verdict.replay, 10_000)
     return "\n".join(lines)
+
+
+def exposure(found: ExposureView, *, width: int = 100) -> str:
+    """What a stepped wall clock let happen, as plain text like a failure's."""
+    lines = [f"EXPOSED  {found.clause} {found.title}"]
+    lines += _item("stepped:", f"{found.stepped}, {found.after_ms} ms before", width)
+    lines += _item("happened:", _sentence(found.explanation), width)
+    lines += _block("events:", _hang(since(found.rows) + events(found.rows), width - _INDENT))
+    lines += _item("how often:", f"seen {times(found.times)}", width)
+    lines += _item("note:", EXPOSED, width)
+    return "\n".join(lines)
+
+
+EXPOSED = (
+    "no promise is broken: that nobody steps a wall clock is a premise of it. "
+    "It changes neither the verdict nor the exit code."
+)
+"""What an exposure is, where one is told."""
 
 
 def render(renderable: RenderableType, *, width: int = 100) -> str:

@@ -130,6 +130,24 @@ class KnownView:
 
 
 @dataclass(frozen=True, slots=True)
+class ExposureView:
+    """What a stepped wall clock let happen (`specs.verdicts.exposures`). stepped: whose it was, and by how much."""
+
+    clause: str
+    title: str
+    stepped: str
+    after_ms: int
+    explanation: str
+    times: int
+    rows: tuple[Row, ...]
+
+    @property
+    def told(self) -> str:
+        """One line: whose promise, when, and what happened."""
+        return f"{self.clause} {self.title}: {self.after_ms} ms after {self.stepped}, {self.explanation}"
+
+
+@dataclass(frozen=True, slots=True)
 class FaultView:
     """A fault of a run. told: as much as somebody looked at, None where nobody did (as in a search)."""
 
@@ -205,6 +223,14 @@ class VerdictView:
         """What a baseline knows to be broken, and what this run says of it."""
         found = (self.raw.get("baseline") or {}).get("known", ())
         return tuple(KnownView(**each) for each in found)
+
+    @property
+    def exposures(self) -> tuple[ExposureView, ...]:
+        """What stepped wall clocks let happen; it changes nothing of the verdict."""
+        return tuple(
+            ExposureView(**{**each, "rows": tuple(make_row(**row) for row in each["rows"])})
+            for each in self.raw.get("exposures", ())
+        )
 
     @property
     def exit_code(self) -> int:

@@ -47,6 +47,7 @@ def target(argument: str | None) -> WireTarget:
         config=replace(SHORT_LEASES, persist_first_ms=FIRST_PERSISTS * SHORT_LEASES.persist_ms),
         opens=lambda config: ServedReference(config, flush, Path(folder) if folder else None),
         of_system=ServedReference.abilities,
+        if_able=ServedReference.if_able,
         kills_broker=True,
         syncs="" if folder else flush,
         remembers=bool(folder),

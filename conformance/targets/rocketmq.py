@@ -63,6 +63,7 @@ def local(text: str | None) -> WireTarget | Paired:
         config=replace(SHORT_LEASES, dialect=dialect_of(weaker)),
         opens=lambda config: ApacheOnThisMachine(version, config, newer=newer),
         of_system=ApacheOnThisMachine.abilities | upgrades.abilities(newer),
+        if_able=ApacheOnThisMachine.if_able,
         hindered=upgrades.hindered(
             newer, f"{LOCAL}:{version},{upgrades.OPTION}={jars.VERSIONS[-1]}"
         ),

@@ -8,15 +8,16 @@ from __future__ import annotations
 import sys
 import tempfile
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import ClassVar, Self
 
-from conformance.parts import ports
+from conformance.parts import ports, wall_clock
 from conformance.parts.apache import ApacheCluster
 from conformance.parts.own_disk import OwnDisk
 from conformance.parts.processes import Process
+from conformance.parts.wall_clock import WallClock
 from conformance.waiting import wait_until
 from reference_impl.core.broker import Broker, BrokerConfig
 from reference_impl.core.broker.config import FIRST, NEXT
@@ -34,6 +35,8 @@ from specs.plan.ability import Ability
 from specs.plan.config import IN_MEMORY, Config
 
 ADDRESS_DEADLINE_S = 60.0
+BEFORE_START = frozenset({Ability.CUT_POWER, Ability.STEP_BROKER_CLOCK})
+"""What can be done to a broker only where it was started for it (`System.make_ready`)."""
 FIRST_PERSISTS = 2
 
 
@@ -48,6 +51,8 @@ class System(ABC):
     upstreams: Mapping[str, str]
     abilities: ClassVar[frozenset[Ability]] = frozenset()
     """What can be done to its brokers."""
+    if_able: ClassVar[Mapping[Ability, Callable[[], str | None]]] = {}
+    """And what where this machine can, each with who says why it can't."""
 
     @abstractmethod
     def __enter__(self) -> Self: ...
@@ -68,6 +73,14 @@ class System(ABC):
         """Start a killed broker again on its store."""
         raise UsageError("this target's brokers are not ours to start")
 
+    def pause_broker(self, name: str) -> None:
+        """Stop a broker between two instructions; its connections stay open."""
+        raise UsageError(f"this target can't {Ability.PAUSE_BROKER}")
+
+    def resume_broker(self, name: str) -> None:
+        """Let it go on."""
+        raise UsageError(f"this target can't {Ability.PAUSE_BROKER}")
+
     def end_broker(self, name: str) -> None:
         """End a broker in good order; its store stays."""
         raise UsageError(f"this target can't {Ability.UPGRADE_BROKER}")
@@ -83,9 +96,12 @@ class System(ABC):
         """A broker's disk has no more room, or has room again."""
         raise UsageError("this target's disks are not ours to fill")
 
-    def on_own_disk(self) -> None:
-        """To be called before it is entered: its store is to lie on a disk whose power can be cut."""
-        raise UsageError(f"this target can't {Ability.CUT_POWER}")
+    def make_ready(self, needs: Collection[Ability]) -> None:  # noqa: B027 - most need no preparation
+        """To be called before it is entered: what is to be done to its brokers. Unavailable where it can't be here."""
+
+    def step_clock(self, name: str, ms: int) -> None:
+        """A broker's wall clock is set by so much."""
+        raise UsageError(f"this target can't {Ability.STEP_BROKER_CLOCK}")
 
     def keep(self) -> None:
         """What is on that disk by now survives a power cut."""
@@ -102,11 +118,22 @@ class System(ABC):
 class ReferenceOnSockets(System):
     """Our own cluster on sockets of 127.0.0.1, in this process.
 
+    It runs in a thread of its own, so a frozen broker is that thread standing still, and its name server stands still
+    with it. It is handed its wall clock, so a step is one of that.
+
     make_broker: its core, where it is not the plain one. flush: how it keeps its messages on a disk, in a folder that
     is deleted at the end; none keeps them in memory.
     """
 
-    abilities = frozenset({Ability.CRASH_BROKER, Ability.FILL_DISK, Ability.UPGRADE_BROKER})
+    abilities = frozenset(
+        {
+            Ability.CRASH_BROKER,
+            Ability.FILL_DISK,
+            Ability.PAUSE_BROKER,
+            Ability.STEP_BROKER_CLOCK,
+            Ability.UPGRADE_BROKER,
+        }
+    )
 
     def __init__(
         self,
@@ -151,6 +178,12 @@ class ReferenceOnSockets(System):
     def restart_broker(self, name: str) -> None:
         self._cluster.restart(name)
 
+    def pause_broker(self, name: str) -> None:
+        self._cluster.pause()
+
+    def resume_broker(self, name: str) -> None:
+        self._cluster.resume()
+
     def end_broker(self, name: str) -> None:
         self._cluster.end(name)
 
@@ -160,16 +193,22 @@ class ReferenceOnSockets(System):
     def fill_disk(self, name: str, *, full: bool) -> None:
         self._cluster.fill(name, full=full)
 
+    def step_clock(self, name: str, ms: int) -> None:
+        self._cluster.step_clock(ms)
+
 
 class ServedReference(System):
     """Our own cluster as a process of its own, `inorder serve` with a store on disk: it is killed with SIGKILL.
 
-    The process is name server and broker in one, so both are gone for a while. store: the folder, None for one that
-    is deleted at the end. flush: where the configuration does not say it. Its first offsets are persisted after twice
-    `persist_ms`, so the configuration must say so.
+    The process is name server and broker in one, so both are gone, or stand still, for a while. store: the folder, None
+    for one that is deleted at the end. flush: where the configuration does not say it. Its first offsets are persisted
+    after twice `persist_ms`, so the configuration must say so.
     """
 
-    abilities = frozenset({Ability.CRASH_BROKER})
+    abilities = frozenset({Ability.CRASH_BROKER, Ability.PAUSE_BROKER})
+    if_able: ClassVar[Mapping[Ability, Callable[[], str | None]]] = {
+        Ability.STEP_BROKER_CLOCK: wall_clock.why_not
+    }
 
     def __init__(self, config: Config, flush: str, store: Path | None = None) -> None:
         if config.persist_first_ms != FIRST_PERSISTS * config.persist_ms:
@@ -181,6 +220,7 @@ class ServedReference(System):
         self._folder = folder = Path(self._temporary.name)
         self._store = store or folder / "store"
         self._disk: OwnDisk | None = None
+        self._clock: WallClock | None = None
         self._log = folder / "serve.log"
         name_server, broker = (str(reservation.port) for reservation in self._reservations)
         self.namesrv = f"127.0.0.1:{name_server}"
@@ -237,21 +277,36 @@ class ServedReference(System):
     def restart_broker(self, name: str) -> None:
         self._start()
 
-    def on_own_disk(self) -> None:
-        self._disk = OwnDisk(self._folder / "disk", self._store)
+    def pause_broker(self, name: str) -> None:
+        if self._process is not None:
+            self._process.pause()
+
+    def resume_broker(self, name: str) -> None:
+        if self._process is not None:
+            self._process.resume()
+
+    def make_ready(self, needs: Collection[Ability]) -> None:
+        if Ability.CUT_POWER in needs:
+            self._disk = OwnDisk(self._folder / "disk", self._store)
+        if Ability.STEP_BROKER_CLOCK in needs:
+            self._clock = WallClock(self._folder)
+
+    def step_clock(self, name: str, ms: int) -> None:
+        _stepped(self._clock, ms)
 
     def keep(self) -> None:
         if self._disk is not None and self._process is not None:
             self._disk.keep(self._process)
 
     def cut_power(self, name: str, *, synced: bool) -> int:
-        assert self._disk is not None, "on_own_disk comes first"
+        assert self._disk is not None, "make_ready comes first"
         assert self._process is not None, "it is killed already"
         return self._disk.cut(self._process, synced=synced)
 
     def _start(self) -> None:
         command = self._command if self._disk is None else self._disk.command(self._command)
-        self._process = Process("inorder serve", command, log=self._log)
+        env = None if self._clock is None else self._clock.environment
+        self._process = Process("inorder serve", command, log=self._log, env=env)
         self._process.wait_until(
             self._is_ready, what="register its broker", deadline_s=ADDRESS_DEADLINE_S
         )
@@ -269,7 +324,10 @@ class ApacheOnThisMachine(System):
     newer: the version that its broker may be upgraded to, if any.
     """
 
-    abilities = frozenset({Ability.CRASH_BROKER})
+    abilities = frozenset({Ability.CRASH_BROKER, Ability.PAUSE_BROKER})
+    if_able: ClassVar[Mapping[Ability, Callable[[], str | None]]] = {
+        Ability.STEP_BROKER_CLOCK: wall_clock.why_not
+    }
     started: ClassVar[type[ApacheCluster]] = ApacheCluster
     """What is started."""
 
@@ -327,6 +385,12 @@ class ApacheOnThisMachine(System):
     def restart_broker(self, name: str) -> None:
         self._cluster.start_broker()
 
+    def pause_broker(self, name: str) -> None:
+        self._cluster.broker_process.pause()
+
+    def resume_broker(self, name: str) -> None:
+        self._cluster.broker_process.resume()
+
     def end_broker(self, name: str) -> None:
         self._cluster.stop_broker(kill=False)
 
@@ -343,8 +407,15 @@ class ApacheOnThisMachine(System):
                 self.end_broker(name)
                 self.begin_broker(name, newer=False)
 
-    def on_own_disk(self) -> None:
-        self._cluster.on_own_disk(Path(self._temporary.name) / "disk")
+    def make_ready(self, needs: Collection[Ability]) -> None:
+        folder = Path(self._temporary.name)
+        if Ability.CUT_POWER in needs:
+            self._cluster.on_own_disk(folder / "disk")
+        if Ability.STEP_BROKER_CLOCK in needs:
+            self._cluster.clock = WallClock(folder)
+
+    def step_clock(self, name: str, ms: int) -> None:
+        _stepped(self._cluster.clock, ms)
 
     def keep(self) -> None:
         if self._cluster.disk is not None:
@@ -352,6 +423,12 @@ class ApacheOnThisMachine(System):
 
     def cut_power(self, name: str, *, synced: bool) -> int:
         return self._cluster.cut_power(synced=synced)
+
+
+def _stepped(clock: WallClock | None, ms: int) -> None:
+    if clock is None:
+        raise UsageError("the broker was started with the machine's own wall clock")
+    clock.step(ms)
 
 
 def _flushes(config: Config) -> dict[str, str]:

@@ -20,10 +20,19 @@ from reference_impl.protocol.command import Command
 from reference_impl.shell.client import SyncClient
 from reference_impl.shell.errors import RequestFailed
 from specs.errors import TargetMisbehaved, UsageError
-from specs.faults import broker_crash, disk_full, power_cut, upgrade
+from specs.faults import (
+    HEALINGS,
+    broker_crash,
+    clock_step,
+    disk_full,
+    pause,
+    power_cut,
+    upgrade,
+)
 from specs.history.evidence import change_of
+from specs.history.journal import Journal
 from specs.plan.ability import Ability
-from specs.plan.plan import Action, Plan
+from specs.plan.plan import Action
 from specs.vocabulary import Kind, Lane, Level, Outcome, Queue, dead_letter_topic, retry_topic
 
 VERSION_DEADLINE_S = 30.0
@@ -52,15 +61,19 @@ class Brokers:
         self._groups: dict[Queue, str | None] = {}
         self._readers: dict[str, WireClient] = {}
         self._broken: dict[tuple[str, str], None] = {}
+        self._pauses: dict[str, Journal] = {}
         self._one_at_a_time = threading.RLock()
-        cuts = cuts_power(run.plan)
+        self._stepped_ms: dict[str, int] = {}
+        self._lent = lent
+        needs = run.plan.asks_of_brokers()
+        cuts = Ability.CUT_POWER in needs
         try:
-            if cuts and not lent:
-                if not isinstance(system, System):
-                    raise UsageError(
-                        "the system runs already, so nobody can cut the power of its store"
-                    )
-                system.on_own_disk()
+            if isinstance(system, System):
+                system.make_ready(needs)
+            elif cuts and not lent:
+                raise UsageError(
+                    "the system runs already, so nobody can cut the power of its store"
+                )
             self.system = self._stack.enter_context(system)
             self.first = min(self.system.brokers)
             self._names = self._named(run.plan.topology.brokers)
@@ -213,8 +226,12 @@ class Brokers:
 
     def act(self, action: Action) -> bool:
         """Do what an action does to a broker. Was it one of these? UsageError for an unknown broker."""
-        name = action.args.get("broker", "")
+        name = action.args.get("broker") or action.args.get("node", "")
         match action.do:
+            case pause.VERB if name in self.names:
+                self.pause(name)
+            case pause.HEALED_BY if name in self.names:
+                self.resume(name)
             case broker_crash.VERB:
                 self.crash(name)
             case broker_crash.HEALED_BY:
@@ -224,11 +241,38 @@ class Brokers:
             case upgrade.VERB | upgrade.HEALED_BY:
                 newer = action.do == upgrade.VERB and not action.args.get("same", False)
                 self.exchange(name, newer=newer)
+            case clock_step.VERB if name in self.names:
+                self.step_clock(name, action.args["ms"])
             case disk_full.VERB | disk_full.HEALED_BY:
                 self.fill(name, full=action.do == disk_full.VERB)
             case _:
                 return False
         return True
+
+    def pause(self, planned: str) -> None:
+        """Stop a broker between two instructions. Nothing, where it is dead or stands. UsageError for an unknown one.
+
+        The row lasts from the order to stop until it goes on.
+        """
+        name = self.name(planned)
+        with self._one_at_a_time:
+            if self._is_dead(name) or name in self._pauses:
+                return
+            self._broken[name, pause.HEALED_BY] = None
+            journal = self._pauses[name] = self._run.journal(name)
+            journal.begin(name, Kind.PAUSE, {"broker": name})
+            self.system.pause_broker(name)
+
+    def resume(self, planned: str) -> None:
+        """It goes on. Nothing, where it does not stand. UsageError for an unknown one."""
+        name = self.name(planned)
+        with self._one_at_a_time:
+            if name not in self._pauses:
+                return
+            self.system.resume_broker(name)
+            with self._pauses.pop(name) as journal:
+                journal.end(name, Outcome.OK)
+            del self._broken[name, pause.HEALED_BY]
 
     def crash(self, planned: str) -> None:
         """Kill a broker; its store stays. Nothing, where it is dead. UsageError for an unknown one."""
@@ -236,6 +280,7 @@ class Brokers:
         with self._one_at_a_time:
             if self._is_dead(name):
                 return
+            self.resume(name)
             self._broken[name, broker_crash.HEALED_BY] = None
             self.system.crash_broker(name)
             columns = {"broker": name, "detail": "killed by the harness"}
@@ -252,6 +297,7 @@ class Brokers:
         with self._one_at_a_time:
             if self._is_dead(name):
                 return
+            self.resume(name)
             self._broken[name, power_cut.HEALED_BY] = None
             with self._run.journal(name) as journal:
                 journal.begin(name, Kind.PAUSE, {"broker": name})
@@ -271,6 +317,7 @@ class Brokers:
         with self._one_at_a_time:
             if self._is_dead(name):
                 return
+            self.resume(name)
             before = self.version(name)
             self.system.end_broker(name)
             with self._run.journal(name) as journal:
@@ -322,20 +369,24 @@ class Brokers:
         else:
             self._broken.pop((name, disk_full.HEALED_BY), None)
 
+    def step_clock(self, planned: str, ms: int) -> None:
+        """A broker's wall clock is set by so much. UsageError for an unknown one."""
+        name = self.name(planned)
+        self.system.step_clock(name, ms)
+        self._stepped_ms[name] = self._stepped_ms.get(name, 0) + ms
+
     def heal(self) -> None:
-        """Who was killed lives again, and whose disk was full has room."""
+        """Who was killed lives again, who stands still goes on, and whose disk was full has room."""
         for name, verb in list(self._broken):
-            self.act(Action(0, verb, {"broker": name}))
+            self.act(Action(0, verb, dict.fromkeys(HEALINGS[verb].nodes, name)))
 
     def close(self) -> None:
-        """Leave the system. May be called again."""
+        """Leave the system, with the wall clocks of one that stays. May be called again."""
+        if self._lent:
+            for name, ms in self._stepped_ms.items():
+                self.system.step_clock(name, -ms)
+        self._stepped_ms.clear()
         self._stack.close()
-
-
-def cuts_power(plan: Plan) -> bool:
-    """Does the plan cut a broker's power? Then its store must lie on a disk of its own."""
-    done = {action.do for action in plan.actions} | {step.do for step in plan.steps}
-    return power_cut.VERB in done
 
 
 def make_topic(

@@ -19,7 +19,7 @@ from conformance.records import BY_WIRE_CLIENTS
 from conformance.targets.base import Asked, Run, Searched, Target
 from conformance.targets.systems import System
 from conformance.waiting import now_s
-from conformance.wire.brokers import Brokers, cuts_power
+from conformance.wire.brokers import Brokers
 from conformance.wire.nodes import CORRECT, PROBES, SENDS, ClientNodes
 from conformance.wire.session import patience_ms
 from conformance.wire.stalls import Stalls
@@ -49,7 +49,8 @@ Opens = Callable[[Config], AbstractContextManager[System]]
 class WireTarget(Target):
     """config: with the lease times that the target's brokers really have.
 
-    opens: takes the configuration. of_system: what can be done to the brokers. kills_broker: a search kills one while
+    opens: takes the configuration. of_system: what can be done to the brokers; if_able: what besides where this machine
+    can, each with who says why it can't. kills_broker: a search kills one while
     the clients are at work, and starts it again. rounds: how many plans of `conformance.wire.work` it does, each on a
     system of its own. cores: the classes of the clients, where they are not the correct ones. plan_config: what every
     plan's configuration has to say. sought: the clause or wire rule whose first breach ends the search. told_us: of
@@ -65,6 +66,7 @@ class WireTarget(Target):
     config: Config
     opens: Opens
     of_system: frozenset[Ability] = frozenset()
+    if_able: Mapping[Ability, Callable[[], str | None]] = field(default_factory=dict)
     lease_known: bool = True
     kills_broker: bool = False
     remembers: bool = False
@@ -83,10 +85,13 @@ class WireTarget(Target):
     def __post_init__(self) -> None:
         own = () if self.remembers else (Ability.OWN_SYSTEM,)
         self.abilities = OF_OUR_CLIENTS | self.of_system | {*own}
-        if self.syncs and (why := own_disk.why_not()) is not None:
-            self.hindered = {**self.hindered, Ability.CUT_POWER: why}
-        elif self.syncs:
-            self.abilities |= {Ability.CUT_POWER}
+        looks = dict(self.if_able)
+        if self.syncs:
+            looks[Ability.CUT_POWER] = own_disk.why_not
+        found = {ability: why_not() for ability, why_not in looks.items()}
+        self.abilities |= {ability for ability, why in found.items() if why is None}
+        hindered = {ability: why for ability, why in found.items() if why is not None}
+        self.hindered = {**self.hindered, **hindered}
         self._brokers: Brokers | None = None
         self._nodes: ClientNodes | None = None
         self._stalls: asyncio.Task[None] | None = None
@@ -98,7 +103,8 @@ class WireTarget(Target):
 
     def suited(self, plan: Plan) -> Plan:
         plan = with_config(plan, self.plan_config)
-        if self.syncs and plan.config.flush == IN_MEMORY and cuts_power(plan):
+        cuts = Ability.CUT_POWER in plan.asks_of_brokers()
+        if self.syncs and plan.config.flush == IN_MEMORY and cuts:
             return with_config(plan, {"flush": self.syncs})
         return plan
 
@@ -263,11 +269,20 @@ class _Rig(PartialRig):
     def exchange(self, broker: str, *, newer: bool) -> None:
         self._target.brokers.exchange(broker, newer=newer)
 
+    def pause(self, node: str) -> None:
+        self._target.brokers.pause(node)
+
+    def resume(self, node: str) -> None:
+        self._target.brokers.resume(node)
+
     def fill_disk(self, broker: str) -> None:
         self._target.brokers.fill(broker, full=True)
 
     def make_room(self, broker: str) -> None:
         self._target.brokers.fill(broker, full=False)
+
+    def step_clock(self, node: str, ms: int) -> None:
+        self._target.brokers.step_clock(node, ms)
 
     def _in_the_loop(self, work: Coroutine[Any, Any, None]) -> None:
         asyncio.run_coroutine_threadsafe(work, self._loop).result()

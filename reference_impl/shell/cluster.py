@@ -263,6 +263,8 @@ class ThreadedCluster:
         self._thread = threading.Thread(
             target=self._loop.run_forever, name="reference cluster", daemon=True
         )
+        self._going_on = threading.Event()
+        self._going_on.set()
 
     @property
     def namesrv(self) -> str:
@@ -294,6 +296,7 @@ class ThreadedCluster:
 
     def stop(self) -> None:
         """End everything; raises BodyFailed if a core ever failed."""
+        self.resume()
         try:
             self._do(self._cluster.stop())
         finally:
@@ -307,6 +310,20 @@ class ThreadedCluster:
 
     def restart(self, name: str, release: int | None = None) -> None:
         self._do(self._cluster.restart(name, release))
+
+    def pause(self) -> None:
+        """All of it stands still between two instructions, as a process does that is stopped, until `resume`."""
+        if self._going_on.is_set():
+            self._going_on.clear()
+            self._loop.call_soon_threadsafe(self._going_on.wait)
+
+    def resume(self) -> None:
+        """It goes on, with what has come meanwhile. Nothing, where it goes."""
+        self._going_on.set()
+
+    def step_clock(self, ms: int) -> None:
+        """The wall clock of its brokers and name servers is set by so much."""
+        self._cluster.clock.step(ms)
 
     def fill(self, name: str, *, full: bool) -> None:
         self._do(self._cluster.fill(name, full=full))

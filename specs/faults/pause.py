@@ -103,14 +103,18 @@ def _silence(mine: Sequence[Row], pause: Row) -> tuple[int | None, int | None]:
 
 
 def _of_a_broker(rows: Sequence[Row], pause: Row) -> str | None:
+    """Where nobody asked anew meanwhile, for all of them waited, those count that were under way when it began, if in
+    the second half nothing was answered.
+    """
     ends_us = pause.ended_us or pause.started_us
-    waited = [
+    asked = [row for row in rows if row.kind in ASKED and row.broker == pause.broker]
+    under_way = [
         row
-        for row in rows
-        if row.kind in ASKED
-        and row.broker == pause.broker
-        and row.started_us < ends_us
-        and (row.ended_us is None or row.ended_us >= ends_us)
-        and row.started_us >= pause.started_us
+        for row in asked
+        if row.started_us < ends_us and (row.ended_us is None or row.ended_us >= ends_us)
     ]
+    waited = [row for row in under_way if row.started_us >= pause.started_us]
+    half_us = (pause.started_us + ends_us) // 2
+    if not any(row.ended_us is not None and half_us <= row.ended_us < ends_us for row in asked):
+        waited = under_way
     return f"{len(waited)} requests waited for {pause.broker}" if waited else None

@@ -32,5 +32,6 @@ class Ability(StrEnum):
     SPOIL_LINK = "lose, double and reorder what a connection carries"
     DROP_REQUEST = "lose one request or its answer"
     REFUSE_REQUEST = "answer one request with an error in its broker's place"
-    STEP_CLOCK = "step a party's wall clock"
+    STEP_CLOCK = "step a client's wall clock"
+    STEP_BROKER_CLOCK = "step a broker's wall clock"
     OWN_SYSTEM = "start a system of its own for each search"

@@ -25,6 +25,7 @@ from typing import Any
 
 from specs import faults
 from specs.errors import UsageError
+from specs.plan.ability import Ability
 from specs.plan.arguments import NODE, STATE, Arguments
 from specs.plan.config import Config
 from specs.plan.fault import Subject
@@ -395,6 +396,22 @@ class Plan:
             raise UsageError(
                 f"{where}: until_ms {self.until_ms} comes before the last action, at {last_ms}"
             )
+
+    def befallen(self, verb: str) -> frozenset[str]:
+        """The nodes that a fault of that verb is to befall, by an action or a step."""
+        done = [(action.do, action.args) for action in self.actions]
+        done += [(step.do, step.args) for step in self.steps]
+        nodes = faults.FAULTS[verb].nodes
+        return frozenset(args[name] for do, args in done if do == verb for name in nodes)
+
+    def asks_of_brokers(self) -> frozenset[Ability]:
+        """What its faults need of the brokers that they are to befall."""
+        mine = frozenset(self.topology.brokers)
+        return frozenset(
+            fault.needs_of_broker
+            for verb, fault in faults.FAULTS.items()
+            if fault.subject is not Subject.LINK and self.befallen(verb) & mine
+        )
 
     def with_actions(self, actions: Iterable[Action]) -> Plan:
         return replace(self, actions=tuple(actions))

@@ -20,7 +20,7 @@ from specs.profiles import Profile
 from specs.verdicts.examine import examine
 from specs.verdicts.reach import out_of_reach
 from specs.verdicts.tally import Check, Examination
-from specs.verdicts.verdict import Verdict, by_python, conclude
+from specs.verdicts.verdict import Verdict, by_python, conclude, with_exposures
 
 
 def judge(history: History, profile: Profile, options: Mapping[str, Any] | None = None) -> Verdict:
@@ -32,7 +32,9 @@ def judge(history: History, profile: Profile, options: Mapping[str, Any] | None 
     """
     options = options or {}
     chosen = chosen_by(options)
-    return concluded(examined(history, chosen), history.info, profile, options, by_python())
+    found = examined(history, chosen)
+    verdict = concluded(found, history.info, profile, options, by_python())
+    return with_exposures(verdict, history.rows()) if found.clock_stepped else verdict
 
 
 def chosen_by(options: Mapping[str, Any]) -> tuple[Clause, ...] | None:

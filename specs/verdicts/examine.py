@@ -279,6 +279,7 @@ class Examiner:
         self._begin_routes: dict[tuple[Kind, Level], _Route] = {}
         self._end_routes: dict[tuple[Kind, Level], _Route] = {}
         self._run: str | None = None
+        self._clock_stepped = False
         self._last_seq = 0
         self._last_us: dict[str | None, int] = {}
         self._sent: set[tuple[str | None, int | None]] = set()
@@ -309,6 +310,7 @@ class Examiner:
             if row.broker_epoch is not None:
                 self.context.epoch(row)
             if row.kind in CONTEXT_KINDS:
+                self._clock_stepped = self._clock_stepped or row.kind is Kind.CLOCK_STEP
                 self.context.begins(row)
             elif row.kind in LOOKS and row.level in REQUEST_LEVELS:
                 self.context.looked(row)
@@ -331,7 +333,12 @@ class Examiner:
         self._finish()
         tallies = dict(self._not_judged)
         tallies.update((bench.clause.id, bench.tally(self._seen)) for bench in self.benches)
-        return Examination({id_: tallies[id_] for id_ in self._order}, self.facts, list(why_cut))
+        return Examination(
+            {id_: tallies[id_] for id_ in self._order},
+            self.facts,
+            list(why_cut),
+            clock_stepped=self._clock_stepped,
+        )
 
     def first_finding(self, name: str | None = None) -> Finding | None:
         """End the history; the first violation of the first clause, a certain one before a possible one.

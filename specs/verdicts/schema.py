@@ -103,6 +103,20 @@ def verdict_schema() -> dict[str, Any]:
         }
     )
     baseline = _object({"file": _TEXT, "today": day, "known": {"type": "array", "items": known}})
+    exposure = _object(
+        {
+            "clause": {
+                **_TEXT,
+                "description": "Whose promise it is; after such a step it claims nothing.",
+            },
+            "title": _TEXT,
+            "stepped": {**_TEXT, "description": "Whose wall clock was set, and by how much."},
+            "after_ms": {**_COUNT, "description": "From the step to what broke the promise."},
+            "explanation": _TEXT,
+            "times": _COUNT,
+            "rows": {"type": "array", "items": {"$ref": "#/$defs/row"}},
+        }
+    )
     check = _object(
         {"id": _TEXT, "title": _TEXT, "ok": {"type": ["boolean", "null"]}, "detail": _TEXT}
     )
@@ -144,7 +158,12 @@ def verdict_schema() -> dict[str, Any]:
                 "coverage": coverage,
                 "search": search,
                 "baseline": baseline,
+                "exposures": {
+                    "type": "array",
+                    "items": exposure,
+                    "description": "What a stepped wall clock let happen; it changes no verdict.",
+                },
             },
-            ("coverage", "search", "baseline"),
+            ("coverage", "search", "baseline", "exposures"),
         ),
     }

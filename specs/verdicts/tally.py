@@ -167,11 +167,12 @@ class RunFacts:
 
 @dataclass(slots=True)
 class Examination:
-    """The tallies of one or several histories."""
+    """The tallies of one or several histories. clock_stepped: somebody who looked saw a step of a wall clock."""
 
     tallies: dict[str, Tally] = field(default_factory=dict)
     facts: RunFacts = field(default_factory=RunFacts)
     cut: list[str] = field(default_factory=list)
+    clock_stepped: bool = field(default=False, compare=False)
 
     def merge(self, other: Examination) -> None:
         for clause_id, tally in other.tallies.items():
@@ -179,6 +180,7 @@ class Examination:
             self.tallies.setdefault(clause_id, Tally(missing=tally.missing)).merge(tally)
         self.facts.merge(other.facts)
         self.cut.extend(other.cut)
+        self.clock_stepped = self.clock_stepped or other.clock_stepped
 
     def refuted(self) -> tuple[str, ...]:
         """Ids of clauses with a certain violation, in catalogue order."""

@@ -5,7 +5,7 @@ Per run: inadmissible (the history can't be trusted) > refuted > inconclusive > 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from importlib.metadata import version
@@ -19,6 +19,7 @@ from specs.fingerprint import of_this_tool
 from specs.history.row import Row
 from specs.history.runinfo import RunInfo
 from specs.profiles import Claim, Profile
+from specs.verdicts.exposures import Exposure, exposed
 from specs.verdicts.tally import Check, Examination, FaultTold, Tally
 from specs.vocabulary import Party
 
@@ -226,7 +227,7 @@ class Search:
 class Verdict:
     """coverage: of a search by a machine; None for any other run. search: what a search says of itself, if anything.
 
-    told: the faults again, with more of each, where somebody looked.
+    told: the faults again, with more of each, where somebody looked. exposures: what a stepped clock let happen.
     baseline: what came of what was known to be broken, where a gate was told (`specs.verdicts.baseline`).
     """
 
@@ -237,6 +238,7 @@ class Verdict:
     met: tuple[Check, ...]
     faults: tuple[tuple[str, bool], ...] = ()
     told: tuple[FaultTold, ...] = ()
+    exposures: tuple[Exposure, ...] = ()
     cut: tuple[str, ...] = ()
     tool: Mapping[str, str] = field(default_factory=dict)
     coverage: Coverage | None = None
@@ -272,6 +274,9 @@ class Verdict:
             **({"coverage": self.coverage.to_json()} if self.coverage is not None else {}),
             **({"search": self.search.to_json()} if self.search is not None else {}),
             **({"baseline": dict(self.baseline)} if self.baseline is not None else {}),
+            **(
+                {"exposures": [each.to_json() for each in self.exposures]} if self.exposures else {}
+            ),
         }
 
 
@@ -501,6 +506,12 @@ def including(verdict: Verdict, lines: Sequence[Judged]) -> Verdict:
         for check in verdict.met
     )
     return replace(verdict, verdict=run_verdict(judged, met), clauses=judged, met=met)
+
+
+def with_exposures(verdict: Verdict, rows: Iterable[Row]) -> Verdict:
+    """The verdict with what stepped wall clocks let happen, by the clauses that are judged. rows: of its history."""
+    claimed = frozenset(each.id for each in verdict.clauses if each.not_judged is None)
+    return replace(verdict, exposures=exposed(rows, verdict.info, claimed))
 
 
 def by_python(**more: str) -> dict[str, str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -18,10 +20,11 @@ from conformance.wire.runner import SHORT_LEASES
 from reference_impl.core.broker import Broker, BrokerConfig, BrokerStore
 from reference_impl.protocol.codes import ResponseCode
 from specs.errors import UsageError
-from specs.faults import broker_crash, power_cut
+from specs.faults import broker_crash, pause, power_cut
 from specs.history.journal import Journal, assemble, read_journal
+from specs.plan.config import Config
 from specs.plan.plan import Action, Plan, TopicPlan, Topology
-from specs.vocabulary import Kind, Queue, dead_letter_topic
+from specs.vocabulary import Kind, Outcome, Queue, dead_letter_topic
 
 WHY_NOT = own_disk.why_not()
 needs_a_disk = pytest.mark.skipif(WHY_NOT is not None, reason=str(WHY_NOT))
@@ -51,6 +54,45 @@ def test_a_queue_is_read_to_its_end_also_after_the_broker_died(tmp_path: Path) -
     journals = map(read_journal, sorted((tmp_path / "journal").glob("*.jsonl")))
     rows = assemble("a run", journals)
     assert [row.broker for row in rows if row.kind is Kind.CRASH] == ["b0"]
+
+
+def in_a_process(config: Config) -> ServedReference:
+    return ServedReference(replace(config, persist_first_ms=2 * config.persist_ms), "async")
+
+
+@pytest.mark.parametrize("opens", [ReferenceOnSockets, in_a_process])
+def test_a_frozen_broker_answers_when_it_goes_on(
+    tmp_path: Path, opens: Callable[[Config], System]
+) -> None:
+    """Who was frozen and is killed has not stood still any more."""
+    run = Run(PLAN, tmp_path)
+    brokers = Brokers(run, opens(SHORT_LEASES))
+    freeze, thaw = (Action(0, verb, {"node": "b0"}) for verb in (pause.VERB, pause.HEALED_BY))
+    try:
+        producer = brokers.client("shop")
+        asking = threading.Thread(target=producer.send, args=(Queue("orders", "b0", 1), "m0", None))
+        assert brokers.act(freeze)
+        brokers.act(freeze)  # it stands: nothing is done
+        asking.start()
+        asking.join(0.3)
+        assert brokers.act(thaw)
+        brokers.act(thaw)
+        asking.join()
+        producer.close()
+        brokers.act(freeze)
+        brokers.crash("b0")
+        brokers.heal()
+        brokers.queues()
+        found = brokers.read(Queue("orders", "b0", 1))
+    finally:
+        brokers.close()
+        run.close()
+    assert [row["message_id"] for row in found] == ["m0"]
+    rows = assemble("a run", map(read_journal, sorted((tmp_path / "journal").glob("*.jsonl"))))
+    kinds = (Kind.PAUSE, Kind.SEND, Kind.CRASH)
+    ends = sorted((row.seq_end, row.kind) for row in rows if row.kind in kinds)
+    assert [kind for _seq, kind in ends] == [Kind.PAUSE, Kind.SEND, Kind.PAUSE, Kind.CRASH]
+    assert {row.outcome for row in rows if row.kind is Kind.PAUSE} == {Outcome.OK}
 
 
 @needs_a_disk
