@@ -63,7 +63,7 @@ def test_only_what_a_target_can_have_is_drawn() -> None:
     assert {Ability.BREAK_ONE_LINK, Ability.MORE_BROKERS} & set().union(
         *(scenario.needs for scenario in made)
     ) == set()
-    assert verbs == {"crash", "cut", "hold", "delay", "stop"}
+    assert verbs == {"crash", "cut", "hold", "delay", "start", "stop"}
     assert all(not scenario.config for scenario in made)
     assert any(not scenario.faults for scenario in made)
     assert any(fault.table.get("beside") for each in made for fault in each.faults)
