@@ -55,9 +55,11 @@ ERRORS = (
     ResponseCode.SYSTEM_BUSY,
     ResponseCode.SERVICE_NOT_AVAILABLE,
 )
+MOVED = 0.7
+"""How often something makes clients ask after a trap was laid for a request."""
 WINDOWS_MOST = 3
 IN_A_ROW_MOST = 3
-MESSAGES = 160
+MESSAGES = 96
 MESSAGES_REAL = 80
 """In real time: whatever a step waits for, they are sent again and again."""
 BACKLOG = 2
@@ -76,7 +78,8 @@ CONFIGS: Sequence[Mapping[str, Any]] = (
     {"flush": "sync"},
     {"flush": "async", "flush_ms": 2_000},
 )
-"""What a configuration may say besides; it says up to two of them."""
+"""What a configuration may say besides; of what contradicts itself the last one counts."""
+SAID = 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,15 +165,15 @@ def _elsewhen(dice: Random, choice: Choice, fault: StepTemplate) -> StepTemplate
     """The same at another moment, for another time."""
     table = {**fault.table, "after_messages": dice.choice(AFTER)}
     if "for_ms" in table:
-        table["for_ms"] = _length(dice, choice)
+        table["for_ms"] = _length(dice, choice, fault.fault)
     return replace(fault, table=table)
 
 
 def _config(dice: Random, choice: Choice) -> dict[str, Any]:
-    number = min(dice.choice((0, 0, 1, 1, 2)), len(choice.configs))
     told: dict[str, Any] = {}
-    for each in dice.sample(choice.configs, number):
-        told |= each
+    for each in choice.configs:
+        if dice.random() < SAID:
+            told |= each
     return told
 
 
@@ -221,16 +224,36 @@ def _windows(dice: Random, choice: Choice, workload: Workload) -> Iterator[StepT
 
 
 def _window(dice: Random, choice: Choice, workload: Workload) -> Iterator[StepTemplate]:
-    """A subset of the faults."""
+    """A subset of the faults. After a trap for a request something that makes clients ask."""
     for _ in range(dice.randint(0, choice.at_once)):
-        yield _fault(dice, choice, workload)
+        fault = _fault(dice, choice, workload)
+        yield fault
+        if _is_trap(fault) and dice.random() < MOVED:
+            yield _move(dice, choice, workload)
 
 
 def _again_and_again(dice: Random, choice: Choice, workload: Workload) -> list[StepTemplate]:
     """A fault several times in a row, one after the other or at once."""
-    fault, at_once = _fault(dice, choice, workload), dice.random() < 0.5
+    fault = _fault(dice, choice, workload)
+    at_once = _is_trap(fault) or dice.random() < 0.5
     more = [_elsewhen(dice, choice, fault) for _ in range(dice.randint(1, IN_A_ROW_MOST - 1))]
-    return [fault, *(_beside(dice, each) if at_once else each for each in more)]
+    row = [fault, *(_beside(dice, each) if at_once else each for each in more)]
+    return [*row, _beside(dice, _move(dice, choice, workload))] if _is_trap(fault) else row
+
+
+def _is_trap(fault: StepTemplate) -> bool:
+    """Does it lie in wait for a request?"""
+    return fault.fault is not None and "code" in fault.fault.arguments
+
+
+def _move(dice: Random, choice: Choice, workload: Workload) -> StepTemplate:
+    """What makes lanes change hands."""
+    movers = tuple(
+        verb
+        for verb in choice.verbs
+        if verb == STOP or (verb in FAULTS and FAULTS[verb].subject in OF_PARTIES)
+    )
+    return _fault(dice, replace(choice, verbs=movers or (STOP,)), workload)
 
 
 def _beside(dice: Random, fault: StepTemplate) -> StepTemplate:
@@ -243,8 +266,11 @@ def _moment(dice: Random, client: str) -> dict[str, Any]:
     return {"client": client, "after_messages": dice.choice(AFTER), "deadline_s": LATEST_S}
 
 
-def _length(dice: Random, choice: Choice) -> int:
-    return dice.choice(LEASTS_MS if choice.in_real_time else LEASTS_MS + LONG_MS)
+def _length(dice: Random, choice: Choice, fault: Fault | None) -> int:
+    """A trap has to lie there until its request comes."""
+    known = LEASTS_MS if choice.in_real_time else LEASTS_MS + LONG_MS
+    is_trap = fault is not None and "code" in fault.arguments
+    return dice.choice(known[len(LEASTS_MS) - 2 :] if is_trap else known)
 
 
 def _fault(dice: Random, choice: Choice, workload: Workload) -> StepTemplate:
@@ -256,7 +282,7 @@ def _fault(dice: Random, choice: Choice, workload: Workload) -> StepTemplate:
     if workload.work_ms < SEEN_MS:
         table["at_work"] = False
     if fault is None or fault.healed_by is not None:
-        table["for_ms"] = _length(dice, choice)
+        table["for_ms"] = _length(dice, choice, fault)
     if fault is not None:
         table |= _of(dice, choice, fault, workload)
     can_stay_away = fault is None or fault.subject in (Subject.CLIENT, Subject.BROKER)

@@ -151,7 +151,7 @@ def test_examples_side_by_side_need_brokers_that_are_lent(target: str) -> None:
 def test_a_find_is_made_small_and_still_breaks_the_clause() -> None:
     scenario = load("paused-and-killed")
     twin = Twin(load_mutant("stale-commit-after-release"))
-    small = smaller(scenario, 1, "CMT-5", twin)
+    small = smaller(scenario, lambda candidate: twin.breaks(candidate, 1, "CMT-5"))
     assert twin.breaks(small, 1, "CMT-5")
     assert len(small.faults) == 1
     assert small.workload.messages < scenario.workload.messages
