@@ -1,8 +1,8 @@
 """From a plan that breaks a clause to a short one that still breaks it.
 
-Parts are left out, largest first, for as long as the run of what remains still breaks the clause: all that a client
-does, all actions of a kind, stretches of actions, listener rules, messages of a burst, clients, queues and brokers,
-the waiting between two actions. A run is repeated with
+Parts are left out, largest first, for as long as the run of what remains still breaks the clause: stretches of steps,
+all that a client does, all actions of a kind, stretches of actions, listener rules, messages of a burst, clients,
+queues and brokers, the waiting between two actions. A run is repeated with
 another plan each time, so what is left out for good was not needed. The number of runs is limited, not the time:
 the same plan shrinks to the same plan everywhere.
 """
@@ -60,7 +60,8 @@ class _Search:
 def shrink(plan: Plan, still_broken: StillBroken, budget: int = BUDGET) -> Plan:
     """The shortest plan found within `budget` runs. `still_broken` must hold for the plan itself."""
     search = _Search(plan, still_broken, budget)
-    search.accept(_short_end(plan))
+    search.without(lambda p: len(p.steps), _without_steps)
+    search.accept(_short_end(search.best))
     _whole_clients_and_verbs(search)
     again = True
     while again and search.left > 0:
@@ -98,7 +99,8 @@ def _whole_clients_and_verbs(search: _Search) -> None:
             if client.id in _nodes_of(action)
         }
         if places:
-            search.accept(_without_places(search.best, places))
+            steps = tuple(step for step in search.best.steps if client.id not in step.nodes())
+            search.accept(replace(_without_places(search.best, places), steps=steps))
     for verb in sorted({action.do for action in search.best.actions}):
         places = {place for place, action in enumerate(search.best.actions) if action.do == verb}
         search.accept(_without_places(search.best, places))
@@ -136,6 +138,10 @@ def _renumbered(
 
 def _without_rules(plan: Plan, start: int, stop: int) -> Plan:
     return replace(plan, listener=plan.listener[:start] + plan.listener[stop:])
+
+
+def _without_steps(plan: Plan, start: int, stop: int) -> Plan:
+    return replace(plan, steps=plan.steps[:start] + plan.steps[stop:])
 
 
 def _short_end(plan: Plan) -> Plan:
@@ -185,6 +191,7 @@ def _shorter_waits(search: _Search) -> bool:
 
 def _only_used_clients(plan: Plan) -> Plan:
     used = {name for action in plan.actions for name in _nodes_of(action)}
+    used |= {name for step in plan.steps for name in step.nodes()}
     kept: tuple[ClientPlan, ...] = tuple(client for client in plan.clients if client.id in used)
     return replace(plan, clients=kept)
 
@@ -197,6 +204,7 @@ def _smaller_topology(search: _Search) -> None:
         for value in action.args.values()
         if isinstance(value, str)
     }
+    used |= {value for step in search.best.steps for value in step.nodes()}
     brokers = tuple(name for name in topology.brokers if name in used) or topology.brokers[:1]
     search.accept(replace(search.best, topology=replace(topology, brokers=brokers)))
     for queues in (1, 2):

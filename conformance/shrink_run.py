@@ -52,7 +52,7 @@ class PlanSize:
         return cls(
             rows=rows,
             actions=len(plan.actions),
-            faults=sum(action.do in FAULTS for action in plan.actions),
+            faults=sum(each.do in FAULTS for each in (*plan.actions, *plan.steps)),
             messages=sum(sends),
             rules=len(plan.listener),
             clients=len(plan.clients),

@@ -15,7 +15,7 @@ import click
 from chaos.cli import PROCESS, find_target
 from chaos.hosted import HostedClients
 from chaos.hunting.draw import Choice, as_toml, choice_of
-from chaos.hunting.find import SAY, Find, Twin, as_found, real, simulated
+from chaos.hunting.find import Again, Find, Twin, as_found, real, simulated
 from chaos.hunting.reached import states_of
 from chaos.hunting.search import Example, Search, hunt
 from chaos.kept import KeptSystems
@@ -57,6 +57,7 @@ from specs.verdicts.verdict import ClauseVerdict
 MINUTES = 5
 AT_ONCE = 3
 TIMES, TIMES_REAL = 20, 5
+SMALL_MINUTES = 5.0
 WORKERS = 4
 DATA, CURVE, CORPUS, FINDS = "hunt.json", "saturation.svg", "corpus", "finds"
 ON_SOCKETS, IN_VIRTUAL_TIME = "mutant+tcp:", "mutant:"
@@ -198,6 +199,15 @@ def in_real_time(
     metavar="N",
     help=f"Do a find again so often, for its rate: {TIMES}, on real parts {TIMES_REAL}, if not given.",
 )
+@click.option(
+    "--small",
+    "small_minutes",
+    type=click.FloatRange(min=0),
+    default=SMALL_MINUTES,
+    show_default=True,
+    metavar="N",
+    help="On real parts: make a find that comes again smaller for so many minutes at most; 0: as it was found.",
+)
 @click.option("--keep-going", is_flag=True, help="Go on after a find; each clause gets one.")
 @click.option(
     "--corpus",
@@ -223,6 +233,7 @@ def command(  # noqa: PLR0913 - each is an option of the command
     at_once: int,
     workers: int | None,
     times: int | None,
+    small_minutes: float,
     corpus: Path | None,
     out: Path | None,
     reporting: Reporting,
@@ -232,10 +243,11 @@ def command(  # noqa: PLR0913 - each is an option of the command
     """Hunt for what only trouble shows: draw workload and faults together, run, judge, and go on near to what was new.
 
     An example has windows of quiet and of trouble, each with another subset of the faults that the target can have.
-    The first one that breaks a promise ends it: it is made small on the simulated twin, where there is one, done again
-    on the target, and shown as any failure, with how often it comes again and a scenario that does it.
+    The first one that breaks a promise ends it: it is made small, on the simulated twin, where there is one that shows
+    it, else on the target by a sequential test, done again on the target, and shown as any failure, with how often it
+    comes again and a scenario that does it.
 
-    The first Ctrl-C ends the search; what was found until then is shown.
+    The first Ctrl-C ends the search, or the making small; what was found until then is shown.
 
     \b
     Exits with 0: nothing was found; 1: something is broken; 2: cut short, or no example could be
@@ -267,7 +279,15 @@ def command(  # noqa: PLR0913 - each is an option of the command
     try:
         with watching(quiet=reporting.quiet) as watch, listening(stop, watch.say):
             _search(search, side_by_side, choice, seed, examples, stop, first, out, watch)
-            finds += _finds(search, quarry, out, times, watch.say, stop)
+            how = Again(
+                [each.target for each in side_by_side],
+                quarry.profile,
+                TIMES_REAL if times is None else times,
+                small_minutes * 60,
+                lambda: stop.interrupted,
+                watch.say,
+            )
+            finds += _finds(search, quarry, out, times, how)
     finally:
         quarry.release()
         finds += _as_found(search, finds, quarry, out)
@@ -321,7 +341,7 @@ def _search(
 
 
 def _finds(
-    search: Search, quarry: Quarry, out: Path, times: int | None, say: SAY, stop: Stop
+    search: Search, quarry: Quarry, out: Path, times: int | None, how: Again
 ) -> Iterator[Find]:
     """Each clause that was broken, where one example broke several the first of them alone."""
     done: set[int] = set()
@@ -331,23 +351,12 @@ def _finds(
         done.add(example.number)
         folder = out / FINDS / clause
         folder.mkdir(parents=True)
-        if stop.interrupted:
-            times = 0
         if quarry.is_simulated and quarry.twin is not None:
-            yield simulated(
-                example,
-                clause,
-                quarry.twin,
-                quarry.profile,
-                folder,
-                TIMES if times is None else times,
-                say,
-            )
+            often = TIMES if times is None else times
+            often = 0 if how.is_over() else often
+            yield simulated(example, clause, quarry.twin, quarry.profile, folder, often, how.say)
         else:
-            number = TIMES_REAL if times is None else times
-            yield real(
-                example, clause, quarry.target, quarry.twin, quarry.profile, folder, number, say
-            )
+            yield real(example, clause, quarry.twin, folder, how)
 
 
 def _as_found(search: Search, finds: Sequence[Find], quarry: Quarry, out: Path) -> Iterator[Find]:

@@ -376,7 +376,7 @@ def replay(
     from conformance.replay import replay as replay_run
 
     info = info_of(path)
-    again_on = None if target is not None or info is None else _real_target_of(info)
+    again_on = None if target is not None or info is None else real_target_of(info)
     if info is not None and again_on is not None:
         return _run_again(info, again_on, profile, out, watch)
     refuse_real_runs(path, info)
@@ -386,7 +386,7 @@ def replay(
     return view(verdict) if out is None else save(verdict, out)
 
 
-def _real_target_of(info: RunInfo) -> Target | None:
+def real_target_of(info: RunInfo) -> Target | None:
     """The target of a run, where a whole run of it is a plan in real time, done again as such."""
     by_plan = (info.replay or "").startswith("inorder replay")
     if info.plan is None or not (by_plan or info.plan.get("steps")):

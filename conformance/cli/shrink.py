@@ -14,8 +14,11 @@ from conformance.cli.options import JSON, format_option, print_human, print_json
 from conformance.cli.people import tell, watching
 from conformance.reports.saving import check
 from conformance.reports.schemas import SHRINK_SCHEMA
+from conformance.shrink_real import MINUTES, shrink_real
 from conformance.shrink_run import BUDGET, Shrunk, shrink_run
-from specs.errors import UsageError
+from conformance.stopping import Bounds, Stop, listening
+from conformance.targets.base import Target
+from specs.errors import EXIT_INCONCLUSIVE, UsageError
 
 
 @click.command(name="shrink")
@@ -43,6 +46,12 @@ from specs.errors import UsageError
     help="Plans to try, at most.",
 )
 @click.option(
+    "--minutes",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="N",
+    help=f"On real parts: so long, at most; {MINUTES:g} if not given.",
+)
+@click.option(
     "--out",
     type=click.Path(path_type=Path),
     metavar="DIR",
@@ -50,27 +59,46 @@ from specs.errors import UsageError
 )
 @format_option()
 def command(
-    run: Path, clause_id: str | None, target: str | None, tries: int, out: Path | None, form: str
+    run: Path,
+    clause_id: str | None,
+    target: str | None,
+    tries: int,
+    minutes: float | None,
+    out: Path | None,
+    form: str,
 ) -> int:
-    """Make a simulated RUN smaller while the same clause stays refuted.
+    """Make a RUN smaller while the same clause stays refuted.
 
     Faults, actions, messages, listener rules, clients, brokers and queues are left out for as long as the run of
     what remains still breaks the clause.
 
+    A run on real parts is first done again some times, for its rate; then a plan with less in it is kept if a
+    sequential test says that it breaks the clause about as often. The smallest so far and all tries are kept as they
+    are made: after a Ctrl-C the same command goes on.
+
     \b
-    Exits with 0: a smaller run, or the same one if there is none, is in DIR; 64 for a run that refutes
-    nothing, or was made on real sockets.
+    Exits with 0: a smaller run, or the same one if there is none, is in DIR; 2: on real parts it did not
+    come again, or was cut short; 64 for a run that refutes nothing, or has no plan that can be done again.
     """
     out = Path(f"{str(run).removesuffix('.json')}-shrunk") if out is None else out
     if out.resolve() == run.resolve():
         raise UsageError(f"{out} is the run itself; give another --out")
-    seam.refuse_real_runs(run, seam.info_of(run))
-    seam.make_room(out)
+    info = seam.info_of(run)
+    real = None if info is None or target is not None else seam.real_target_of(info)
     tell(f"shrinking {run}")
-    with watching() as watch:
-        shrunk = shrink_run(
-            run, out, clause_id=clause_id, target=target, budget=tries, progress=watch.progress
-        )
+    if real is not None:
+        shrunk = _on_real_parts(run, out, real, clause_id, MINUTES if minutes is None else minutes)
+        if shrunk is None:
+            return EXIT_INCONCLUSIVE
+    else:
+        seam.refuse_real_runs(run, info)
+        if minutes is not None:
+            raise UsageError("a simulated run is shrunk by a number of plans: give --tries")
+        seam.make_room(out)
+        with watching() as watch:
+            shrunk = shrink_run(
+                run, out, clause_id=clause_id, target=target, budget=tries, progress=watch.progress
+            )
     if form == JSON:
         data = shrunk.to_json()
         check(data, SHRINK_SCHEMA)
@@ -81,6 +109,28 @@ def command(
     tell(f"kept in {out}; tell its story with: inorder explain {out}")
     tell(f"replay: inorder replay {out}")
     return 0
+
+
+def _on_real_parts(
+    run: Path, out: Path, target: Target, clause_id: str | None, minutes: float
+) -> Shrunk | None:
+    """The smaller run; None where there is none yet, or a Ctrl-C came first."""
+    stop = Stop(Bounds(minutes * 60))
+    with watching() as watch, listening(stop, watch.say):
+        stop.breaks_in = True
+        try:
+            shrunk = shrink_real(run, out, target, stop, watch.say, clause_id=clause_id)
+        except KeyboardInterrupt:
+            if not stop.interrupted or stop.again:
+                raise
+            kept = f"the smallest so far is in {out}" if out.is_dir() else "nothing is smaller yet"
+            tell(f"cut short: {kept}; the same again goes on")
+            return None
+        finally:
+            stop.breaks_in = False
+    if shrunk is None:
+        tell(f"nothing smaller was found in {minutes:g} minutes; the same again goes on")
+    return shrunk
 
 
 def _table(shrunk: Shrunk) -> Table:

@@ -10,7 +10,14 @@ from typing import Any, TypeVar, cast
 
 import click
 
-from conformance.cli.options import HUMAN, LARGEST_SEED, budget_option, folder_name, format_option
+from conformance.cli.options import (
+    HUMAN,
+    LARGEST_SEED,
+    budget_option,
+    draw_seed,
+    folder_name,
+    format_option,
+)
 from conformance.cli.people import tell
 from inorder.evidence import grid
 from specs.errors import EXIT_INCONCLUSIVE, EXIT_REFUTED, EXIT_UPHELD, InorderError
@@ -85,18 +92,21 @@ def grid_options(
     seed: int | None = SEED,
     workers: int | None = None,
     formats: Sequence[str] | None = None,
+    draws_seed: bool = False,
 ) -> Callable[[F], F]:
     """Adds --out, --budget and --fresh, and where they have a meaning --seed, --workers and --format.
 
     All of them reach the command as one `how` (GridOptions). out: what is kept there, for the help. seed, workers: what
     they are if nobody says; None for a grid that has none of them. formats: what can be printed beside `human` and
-    `json`; None for a grid that prints for people alone.
+    `json`; None for a grid that prints for people alone. draws_seed: where nobody says one it is drawn.
     """
 
     def decorate(function: F) -> F:
         @wraps(function)
         def command(*arguments: Any, budget: float | None, **options: Any) -> Any:
             given = {name: options.pop(name) for name in _NAMES if name in options}
+            if draws_seed and given["seed"] is None:
+                given["seed"] = draw_seed()
             return function(*arguments, how=GridOptions(budget_s=budget, **given), **options)
 
         for option in (
@@ -107,7 +117,7 @@ def grid_options(
             budget_option("Begin nothing after this time (90s, 10m, 2h); the same again goes on."),
             click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help=out),
             *(() if workers is None else (_workers(workers),)),
-            *(() if seed is None else (_seed(seed),)),
+            *(() if seed is None and not draws_seed else (_seed(seed),)),
         ):
             command = option(command)
         return cast(F, command)
@@ -118,14 +128,14 @@ def grid_options(
 _NAMES = ("seed", "workers", "out", "fresh", "form")
 
 
-def _seed(default: int) -> Callable[[F], F]:
+def _seed(default: int | None) -> Callable[[F], F]:
     return click.option(
         "--seed",
         type=click.IntRange(0, LARGEST_SEED),
         default=default,
         show_default=True,
         metavar="N",
-        help="An integer.",
+        help="An integer; drawn when left out." if default is None else "An integer.",
     )
 
 

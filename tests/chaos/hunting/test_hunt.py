@@ -63,7 +63,7 @@ def test_only_what_a_target_can_have_is_drawn() -> None:
     assert {Ability.BREAK_ONE_LINK, Ability.MORE_BROKERS} & set().union(
         *(scenario.needs for scenario in made)
     ) == set()
-    assert verbs == {"crash", "cut", "hold", "delay", "stop"}
+    assert verbs == {"crash", "cut", "hold", "delay", "start", "stop"}
     assert all(not scenario.config for scenario in made)
     assert any(not scenario.faults for scenario in made)
     assert any(fault.table.get("beside") for each in made for fault in each.faults)
@@ -151,7 +151,7 @@ def test_examples_side_by_side_need_brokers_that_are_lent(target: str) -> None:
 def test_a_find_is_made_small_and_still_breaks_the_clause() -> None:
     scenario = load("paused-and-killed")
     twin = Twin(load_mutant("stale-commit-after-release"))
-    small = smaller(scenario, 1, "CMT-5", twin)
+    small = smaller(scenario, lambda candidate: twin.breaks(candidate, 1, "CMT-5"))
     assert twin.breaks(small, 1, "CMT-5")
     assert len(small.faults) == 1
     assert small.workload.messages < scenario.workload.messages
