@@ -145,6 +145,9 @@ def why_not(scenario: Scenario, target: Target, name: str, backend: str) -> str 
         needs = " and ".join(need.value for need in missing)
         others = ", ".join(_that_can(scenario)) or "none that needs no argument"
         return f"needs a target that can {needs}; {name} can't (of the others can: {others})"
+    work_ms, most_ms = scenario.workload.work_ms, target.call_ms_max
+    if most_ms is not None and work_ms > most_ms:
+        return f"works {work_ms} ms on a message; with {name} it is another's after {most_ms} ms"
     if target.takes_config:
         wanted = Config.from_json({**target.config.to_json(), **scenario.config})
         told = target.suited(Plan(config=wanted)).config.to_json()

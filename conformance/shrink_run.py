@@ -52,7 +52,10 @@ class PlanSize:
         return cls(
             rows=rows,
             actions=len(plan.actions),
-            faults=sum(each.do in FAULTS for each in (*plan.actions, *plan.steps)),
+            faults=sum(
+                do in FAULTS
+                for do in (*(each.do for each in plan.actions), *(each.do for each in plan.steps))
+            ),
             messages=sum(sends),
             rules=len(plan.listener),
             clients=len(plan.clients),

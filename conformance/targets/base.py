@@ -190,7 +190,8 @@ class Target(ABC):
     may hold what earlier runs left. sleeps: its brokers promise something of a consumer that stands still for too long
     and goes on, so that drawn plans have one. lease_known: `config` holds the lease time that its brokers really have,
     not one that is taken for it. modes: how its groups can be told to consume, the first one where nobody says.
-    any_way: its search works in whatever way a profile says.
+    any_way: its search works in whatever way a profile says. call_ms_max: a call that takes longer may lose its message
+    to another, since nobody renews a lease while a listener works; None where somebody does.
 
     `JOIN`, `LEAVE`, `CRASH` and `READ` are written by who makes the run, unless the target says that it does.
     """
@@ -210,6 +211,7 @@ class Target(ABC):
     modes: tuple[str, ...] = MODES[:1]
     any_way: ClassVar[bool] = False
     lease_known: bool = True
+    call_ms_max: int | None = None
 
     def config_for(self, profile: Profile) -> Config:
         """Its configuration in the way in which the groups consume that the profile speaks about.

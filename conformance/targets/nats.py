@@ -80,6 +80,8 @@ TOLD = (
     "suspend_ms",
 )
 NO_LIMIT = {"max_reconsume_times": -1}
+POLL_MS, SPARE_MS = 400, 100
+"""Of `ack_wait` the driver counts against a call how long it may have polled for the message, and a rest to be safe."""
 LOOK_EVERY_S = 0.1
 WORK_MS = 20
 """So long a call takes where each message is followed by a rollup: it is to come while one is in work."""
@@ -108,6 +110,7 @@ class NatsTarget(ServedTarget):
     config: Config = CONFIG
     reads_at_work = True
     behind_link = True
+    call_ms_max = CONFIG.broker_lease_ms - POLL_MS - SPARE_MS
 
     def __init__(self, argument: Argument, version: str | None, library: Library) -> None:
         super().__init__(argument, version, library, NatsPy(nats.DEFAULT_CLIENT))

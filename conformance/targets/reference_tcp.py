@@ -41,10 +41,12 @@ def target(argument: str | None) -> WireTarget:
             f"the target reference+tcp takes no argument {argument!r}; it can be reference+tcp:sync or"
             " reference+tcp:async, and =DIR may follow for its store"
         )
+    first_ms = FIRST_PERSISTS * SHORT_LEASES.persist_ms
     return replace(
         in_memory,
         name=f"reference+tcp:{argument}",
-        config=replace(SHORT_LEASES, persist_first_ms=FIRST_PERSISTS * SHORT_LEASES.persist_ms),
+        config=replace(SHORT_LEASES, persist_first_ms=first_ms),
+        plan_config={"persist_first_ms": first_ms},
         opens=lambda config: ServedReference(config, flush, Path(folder) if folder else None),
         of_system=ServedReference.abilities,
         if_able=ServedReference.if_able,

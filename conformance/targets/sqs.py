@@ -47,6 +47,8 @@ CONFIG = replace(
     batch=1,
 )
 """broker_lease_ms is the visibility timeout, which SQS has in whole seconds."""
+POLL_MS, SPARE_MS = 1_000, 100
+"""Of it the driver counts against a call how long it may have polled for the message, and a rest to be safe."""
 TOLD = (
     "batch",
     "broker_lease_ms",
@@ -84,6 +86,7 @@ class SqsTarget(ServedTarget):
     config: Config = CONFIG
     reads_at_work = True
     behind_link = True
+    call_ms_max = CONFIG.broker_lease_ms - POLL_MS - SPARE_MS
 
     def __init__(
         self, argument: Argument, version: str | None, library: Boto3, keeper: Boto3

@@ -202,6 +202,17 @@ def test_a_lane_that_nobody_takes_over_is_refuted_and_no_failure_of_the_suite(
     assert "LSE-4" in {clause.id for clause in verdict.of(ClauseVerdict.REFUTED)}
 
 
+def test_a_listener_that_outlasts_its_message_is_left_out_where_nobody_renews() -> None:
+    """NATS hands a message out again that is not acknowledged in time; RocketMQ's clients renew while they work."""
+    slow = load("slow-listener-joined")
+    words = [
+        why_not(slow, find_target(name, "process"), name, "process")
+        for name in ("nats-local:2.15.2", "rocketmq-local:5.4.0", "reference+tcp")
+    ]
+    told = "works 1300 ms on a message; with nats-local:2.15.2 it is another's after 1000 ms"
+    assert words == [told, None, None]
+
+
 def test_a_scenario_whose_setting_is_not_the_targets_to_take_is_left_out() -> None:
     """RocketMQ 4 forgets who is silent after two minutes: nobody is taken over from a sleeper of seconds."""
     sleeps = load("paused-among-three")

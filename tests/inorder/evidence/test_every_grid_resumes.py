@@ -26,13 +26,14 @@ import sys, time
 from pathlib import Path
 
 from chaos.scenario import names as scenario_names
-from inorder.evidence import false_alarms, hunts, planted, scenario_matrix
+from inorder.evidence import false_alarms, hunts, planted
 from inorder.evidence.chaos_grid import cells as chaos_grid
 from inorder.evidence.grid import run
 from inorder.evidence.interop import __main__ as interop
 from inorder.evidence.kill_matrix import matrix
 from inorder.evidence.load import __main__ as load
 from inorder.evidence.profile_grid import __main__ as profile_grid
+from inorder.evidence.scenario_matrix import simulated, sockets
 from inorder.evidence.options import GridOptions
 from inorder.evidence.systems import __main__ as systems
 from inorder.evidence.systems.table import systems as names_of_systems
@@ -58,8 +59,9 @@ GRIDS = {{
         systems.cell_of(name, 1, None) for name in [*names_of_systems()][:{MOST}]
     ],
     "scenarios": list(
-        scenario_matrix.cells_of(scenario_names()[:{MOST}], (1,), every=False)
+        simulated.cells_of(scenario_names()[:{MOST}], (1,), every=False)
     )[:{MOST}],
+    "sockets": list(sockets.cells_of(["consumer-killed", "consumer-paused"], (1, 2))),
     "hunts": list(hunts.cells_of(hunts.bugs(), (1,), 1))[:{MOST}],
     "load": [load.turn_of(4, 1, load.WARM, turn, ("ours",)) for turn in range({MOST})],
 }}

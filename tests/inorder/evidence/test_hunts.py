@@ -33,7 +33,8 @@ def test_a_search_finds_a_bug_that_it_is_not_told() -> None:
 
 def test_what_a_bug_needs_of_the_configuration_is_not_told() -> None:
     twin = hunts.quarry_of("acknowledged-before-the-sync").twin
-    assert twin is not None and twin.mutant is not None
+    assert twin is not None
+    assert twin.mutant is not None
     assert (twin.mutant.name, dict(twin.mutant.config)) == ("acknowledged-before-the-sync", {})
 
 
@@ -62,7 +63,7 @@ def made(
         bug = cell.key["bug"]
         learns = cell.key["way"] == hunts.LEARNING
         correct = ["ORD-2"] if bug == alarm else []
-        is_missed = learns and bug in missed or bug == REFERENCE and not correct
+        is_missed = (learns and bug in missed) or (bug == REFERENCE and not correct)
         return outcome([] if is_missed else ["ORD-2"], correct)
 
     monkeypatch.setattr(hunts, "bugs", lambda: KNOWN)
