@@ -21,6 +21,7 @@ MESSAGE_MODELS = ("clustering", "broadcasting")
 STRATEGIES = ("AVG", "CIRCLE", "CONSISTENT_HASH", "CONFIG", "MACHINE_ROOM", "NEARBY")
 """How the members of a group share its queues: blocks, like cards, by a ring of hashes, a fixed list for each, within
 the listed machine rooms, or first within each machine room."""
+LOOKS_FOR_SILENT_MS = 10_000
 IN_MEMORY = "memory"
 FLUSHES = (IN_MEMORY, "sync", "async")
 """What a crash of a simulated broker does to its store. memory: nothing, as a kill of the process on a machine that
@@ -86,6 +87,14 @@ class Config:
     def system(self) -> str:
         """Whose numbers these are."""
         return ROCKETMQ
+
+    @property
+    def forgotten_ms(self) -> int:
+        """Until a member that is silent is forgotten, at the latest: a broker looks every ten seconds who is.
+
+        Source: `broker:client/ClientHousekeepingService.java`, as in docs/sources.md#membership.
+        """
+        return self.channel_expiry_ms + LOOKS_FOR_SILENT_MS
 
     @property
     def untold(self) -> frozenset[str]:
@@ -166,6 +175,10 @@ class OtherConfig(Config):
     @property
     def system(self) -> str:
         return self.name
+
+    @property
+    def forgotten_ms(self) -> int:
+        return self.channel_expiry_ms
 
     @property
     def untold(self) -> frozenset[str]:

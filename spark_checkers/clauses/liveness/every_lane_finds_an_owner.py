@@ -26,7 +26,7 @@ class Lane(Settled):
     def __init__(self, lane: LaneItems, findings: Findings) -> None:
         super().__init__(lane, findings)
         config = self.config
-        gone_ms = max(config.broker_lease_ms, config.channel_expiry_ms)
+        gone_ms = max(config.broker_lease_ms, config.forgotten_ms)
         taken_ms = (
             config.rebalance_ms
             + config.lock_interval_ms

@@ -117,7 +117,7 @@ class QueueJudge(SettledJudge):
     def __init__(self, context: Context) -> None:
         super().__init__(context)
         config = self.config
-        forgotten_ms = max(config.broker_lease_ms, config.channel_expiry_ms)
+        forgotten_ms = max(config.broker_lease_ms, config.forgotten_ms)
         retried_ms = config.rebalance_ms + config.lock_interval_ms
         self.bound_ms = forgotten_ms + retried_ms + config.delay_bound_ms + config.schedule_slack_ms
         self.leased_us: dict[
