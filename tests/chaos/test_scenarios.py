@@ -152,10 +152,10 @@ def test_a_scenarios_fault_is_a_verb_by_whichever_name(
 
 def test_a_fault_that_no_chaos_run_can_do_is_refused_before_anything_starts(tmp_path: Path) -> None:
     path = tmp_path / "mine.toml"
-    path.write_text('why = "x"\n[[fault]]\ndo = "clock_step"\nclient = "c1"')
+    path.write_text('why = "x"\n[[fault]]\ndo = "lose"\nclient = "c1"\nalone = true')
     target = find_target("reference+tcp", "process")
     profile = profiles.load(target.profile)
-    with pytest.raises(UsageError, match="step a party's wall clock"):
+    with pytest.raises(UsageError, match="lose, double and reorder"):
         run_scenario(load(str(path)), target, profile, seed=1, out=tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
