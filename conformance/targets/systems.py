@@ -77,8 +77,12 @@ class System(ABC):
         """Stop a broker between two instructions; its connections stay open."""
         raise UsageError(f"this target can't {Ability.PAUSE_BROKER}")
 
+    def starve_broker(self, name: str, percent: int) -> None:
+        """A broker gets so many per cent of a core, until it is resumed."""
+        raise UsageError(f"this target can't {Ability.STARVE_BROKER}")
+
     def resume_broker(self, name: str) -> None:
-        """Let it go on."""
+        """Let it go on as ever."""
         raise UsageError(f"this target can't {Ability.PAUSE_BROKER}")
 
     def end_broker(self, name: str) -> None:
@@ -205,7 +209,7 @@ class ServedReference(System):
     after twice `persist_ms`, so the configuration must say so.
     """
 
-    abilities = frozenset({Ability.CRASH_BROKER, Ability.PAUSE_BROKER})
+    abilities = frozenset({Ability.CRASH_BROKER, Ability.PAUSE_BROKER, Ability.STARVE_BROKER})
     if_able: ClassVar[Mapping[Ability, Callable[[], str | None]]] = {
         Ability.STEP_BROKER_CLOCK: wall_clock.why_not
     }
@@ -281,6 +285,10 @@ class ServedReference(System):
         if self._process is not None:
             self._process.pause()
 
+    def starve_broker(self, name: str, percent: int) -> None:
+        if self._process is not None:
+            self._process.starve(percent)
+
     def resume_broker(self, name: str) -> None:
         if self._process is not None:
             self._process.resume()
@@ -324,7 +332,7 @@ class ApacheOnThisMachine(System):
     newer: the version that its broker may be upgraded to, if any.
     """
 
-    abilities = frozenset({Ability.CRASH_BROKER, Ability.PAUSE_BROKER})
+    abilities = frozenset({Ability.CRASH_BROKER, Ability.PAUSE_BROKER, Ability.STARVE_BROKER})
     if_able: ClassVar[Mapping[Ability, Callable[[], str | None]]] = {
         Ability.STEP_BROKER_CLOCK: wall_clock.why_not
     }
@@ -387,6 +395,9 @@ class ApacheOnThisMachine(System):
 
     def pause_broker(self, name: str) -> None:
         self._cluster.broker_process.pause()
+
+    def starve_broker(self, name: str, percent: int) -> None:
+        self._cluster.broker_process.starve(percent)
 
     def resume_broker(self, name: str) -> None:
         self._cluster.broker_process.resume()

@@ -27,6 +27,7 @@ from specs.faults import (
     disk_full,
     pause,
     power_cut,
+    slow_cpu,
     upgrade,
 )
 from specs.history.evidence import change_of
@@ -230,6 +231,8 @@ class Brokers:
         match action.do:
             case pause.VERB if name in self.names:
                 self.pause(name)
+            case slow_cpu.VERB if name in self.names:
+                self.pause(name, percent=action.args["percent"])
             case pause.HEALED_BY if name in self.names:
                 self.resume(name)
             case broker_crash.VERB:
@@ -249,10 +252,11 @@ class Brokers:
                 return False
         return True
 
-    def pause(self, planned: str) -> None:
+    def pause(self, planned: str, *, percent: int = 0) -> None:
         """Stop a broker between two instructions. Nothing, where it is dead or stands. UsageError for an unknown one.
 
-        The row lasts from the order to stop until it goes on.
+        The row lasts from the order to stop until it goes on. percent: so much of a core it keeps, going on and
+        stopping turn by turn.
         """
         name = self.name(planned)
         with self._one_at_a_time:
@@ -261,7 +265,10 @@ class Brokers:
             self._broken[name, pause.HEALED_BY] = None
             journal = self._pauses[name] = self._run.journal(name)
             journal.begin(name, Kind.PAUSE, {"broker": name})
-            self.system.pause_broker(name)
+            if percent:
+                self.system.starve_broker(name, percent)
+            else:
+                self.system.pause_broker(name)
 
     def resume(self, planned: str) -> None:
         """It goes on. Nothing, where it does not stand. UsageError for an unknown one."""

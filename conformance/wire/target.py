@@ -272,6 +272,9 @@ class _Rig(PartialRig):
     def pause(self, node: str) -> None:
         self._target.brokers.pause(node)
 
+    def starve(self, node: str, percent: int) -> None:
+        self._target.brokers.pause(node, percent=percent)
+
     def resume(self, node: str) -> None:
         self._target.brokers.resume(node)
 

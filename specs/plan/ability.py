@@ -24,6 +24,8 @@ class Ability(StrEnum):
     UPGRADE_BROKER = "end a broker in good order and start another version on its store"
     MORE_BROKERS = "run several brokers at once"
     PAUSE_BROKER = "stop a broker between two instructions, and let it go on"
+    STARVE_CLIENT = "let a client have few per cent of a core"
+    STARVE_BROKER = "let a broker have few per cent of a core"
     FILL_DISK = "fill a broker's disk, and make room again"
     BREAK_LINK = "break, hold and delay a connection"
     BREAK_ONE_WAY = "break a connection in one direction only"
