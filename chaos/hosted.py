@@ -54,6 +54,7 @@ _OF_CLIENTS = frozenset({Ability.READ, Ability.GIVE_UP, Ability.CRASH_CLIENT, Ab
 _OF_SYSTEMS = frozenset(
     {
         Ability.CRASH_BROKER,
+        Ability.CRASH_NAME_SERVER,
         Ability.CUT_POWER,
         Ability.FILL_DISK,
         Ability.PAUSE_BROKER,

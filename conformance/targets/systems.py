@@ -73,6 +73,14 @@ class System(ABC):
         """Start a killed broker again on its store."""
         raise UsageError("this target's brokers are not ours to start")
 
+    def crash_name_server(self) -> None:
+        """Kill the name server, with all that it knows."""
+        raise UsageError(f"this target can't {Ability.CRASH_NAME_SERVER}")
+
+    def restart_name_server(self) -> None:
+        """Start it again where it was; brokers tell it of themselves when it is their time."""
+        raise UsageError(f"this target can't {Ability.CRASH_NAME_SERVER}")
+
     def pause_broker(self, name: str) -> None:
         """Stop a broker between two instructions; its connections stay open."""
         raise UsageError(f"this target can't {Ability.PAUSE_BROKER}")
@@ -132,6 +140,7 @@ class ReferenceOnSockets(System):
     abilities = frozenset(
         {
             Ability.CRASH_BROKER,
+            Ability.CRASH_NAME_SERVER,
             Ability.FILL_DISK,
             Ability.PAUSE_BROKER,
             Ability.STEP_BROKER_CLOCK,
@@ -181,6 +190,12 @@ class ReferenceOnSockets(System):
 
     def restart_broker(self, name: str) -> None:
         self._cluster.restart(name)
+
+    def crash_name_server(self) -> None:
+        self._cluster.crash_name_server()
+
+    def restart_name_server(self) -> None:
+        self._cluster.restart_name_server()
 
     def pause_broker(self, name: str) -> None:
         self._cluster.pause()
@@ -332,7 +347,14 @@ class ApacheOnThisMachine(System):
     newer: the version that its broker may be upgraded to, if any.
     """
 
-    abilities = frozenset({Ability.CRASH_BROKER, Ability.PAUSE_BROKER, Ability.STARVE_BROKER})
+    abilities = frozenset(
+        {
+            Ability.CRASH_BROKER,
+            Ability.CRASH_NAME_SERVER,
+            Ability.PAUSE_BROKER,
+            Ability.STARVE_BROKER,
+        }
+    )
     if_able: ClassVar[Mapping[Ability, Callable[[], str | None]]] = {
         Ability.STEP_BROKER_CLOCK: wall_clock.why_not
     }
@@ -392,6 +414,12 @@ class ApacheOnThisMachine(System):
 
     def restart_broker(self, name: str) -> None:
         self._cluster.start_broker()
+
+    def crash_name_server(self) -> None:
+        self._cluster.stop_namesrv()
+
+    def restart_name_server(self) -> None:
+        self._cluster.start_namesrv()
 
     def pause_broker(self, name: str) -> None:
         self._cluster.broker_process.pause()

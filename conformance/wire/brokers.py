@@ -25,6 +25,7 @@ from specs.faults import (
     broker_crash,
     clock_step,
     disk_full,
+    name_server_crash,
     pause,
     power_cut,
     slow_cpu,
@@ -34,9 +35,11 @@ from specs.history.evidence import change_of
 from specs.history.journal import Journal
 from specs.plan.ability import Ability
 from specs.plan.plan import Action
+from specs.plan.rig import NAME_SERVER
 from specs.vocabulary import Kind, Lane, Level, Outcome, Queue, dead_letter_topic, retry_topic
 
 VERSION_DEADLINE_S = 30.0
+_NAME_SERVER_DEAD = (NAME_SERVER, name_server_crash.HEALED_BY)
 
 
 class Brokers:
@@ -229,6 +232,10 @@ class Brokers:
         """Do what an action does to a broker. Was it one of these? UsageError for an unknown broker."""
         name = action.args.get("broker") or action.args.get("node", "")
         match action.do:
+            case name_server_crash.VERB:
+                self.crash_name_server()
+            case name_server_crash.HEALED_BY:
+                self.restart_name_server()
             case pause.VERB if name in self.names:
                 self.pause(name)
             case slow_cpu.VERB if name in self.names:
@@ -251,6 +258,20 @@ class Brokers:
             case _:
                 return False
         return True
+
+    def crash_name_server(self) -> None:
+        """Kill the name server. Nothing, where it is dead."""
+        with self._one_at_a_time:
+            if _NAME_SERVER_DEAD not in self._broken:
+                self._broken[_NAME_SERVER_DEAD] = None
+                self.system.crash_name_server()
+
+    def restart_name_server(self) -> None:
+        """Start it again. Nothing, where it lives."""
+        with self._one_at_a_time:
+            if _NAME_SERVER_DEAD in self._broken:
+                self.system.restart_name_server()
+                del self._broken[_NAME_SERVER_DEAD]
 
     def pause(self, planned: str, *, percent: int = 0) -> None:
         """Stop a broker between two instructions. Nothing, where it is dead or stands. UsageError for an unknown one.

@@ -46,8 +46,8 @@ from specs.history.journal import MemoryRecorder
 from specs.history.row import Row
 from specs.plan.ability import Ability
 from specs.plan.listener import Listener
-from specs.plan.plan import NAME_SERVER, ClientPlan, ListenerRule, Plan
-from specs.plan.rig import TURN_MS, Trouble
+from specs.plan.plan import ClientPlan, ListenerRule, Plan
+from specs.plan.rig import NAME_SERVER, TURN_MS, Trouble
 from specs.vocabulary import SCHEDULE_TOPIC, Kind, Level, Outcome, Queue, group_of, retry_topic
 
 NAME_SERVER_ADDRESS = "10.0.0.1:9876"
@@ -436,14 +436,19 @@ class Cluster:
         found = self._nodes[node]
         if found.alive:
             return
-        if node in self._stores:
+        if node == NAME_SERVER:
+            found.boot(NameServer())
+            self._recorder.end(NAME_SERVER, Outcome.OK)
+        elif node in self._stores:
             self._boot_broker(node)
         elif node in self._clients and found.life:
             self._dead.discard(node)
             self._boot_client(self._clients[node])
 
     def kill(self, node: str, *, silent: bool = False) -> None:
-        if node in self._stores:
+        if node == NAME_SERVER:
+            self._kill_name_server()
+        elif node in self._stores:
             self._kill_broker(node)
         else:
             self._kill_client(node, silent)
@@ -459,6 +464,14 @@ class Cluster:
         self._fault_note(client)
         self._forget_work(client)
         node.halt(silent=silent)
+
+    def _kill_name_server(self) -> None:
+        """The fault's row lasts until it is back."""
+        node = self._nodes[NAME_SERVER]
+        if node.alive:
+            fields = {"level": Level.CLIENT, "process": "harness", "detail": self.verb}
+            self._recorder.begin(NAME_SERVER, Kind.FAULT, fields)
+            node.halt()
 
     def cut_power(self, broker: str, *, synced: bool = False) -> None:
         told = None if synced else "its machine lost its power"

@@ -20,6 +20,7 @@ class Ability(StrEnum):
     CRASH_CLIENT = "kill a client"
     PAUSE_CLIENT = "stop a client between two instructions, and let it go on"
     CRASH_BROKER = "kill a broker and start it again"
+    CRASH_NAME_SERVER = "kill the name server and start it again"
     CUT_POWER = "cut the power of a broker's machine"
     UPGRADE_BROKER = "end a broker in good order and start another version on its store"
     MORE_BROKERS = "run several brokers at once"

@@ -18,6 +18,8 @@ from typing import Protocol
 from specs.errors import SpecError
 from specs.plan.ability import Ability
 
+NAME_SERVER = "ns"
+"""The name server's node; one of a plan's, though no plan lists it."""
 TURN_MS = 100
 """How long one turn of a starved process is: what it runs of it, and what it stands."""
 
