@@ -28,6 +28,7 @@ SAYS = (Saying("name server crashes", "The name server is gone, with all that it
 HEALING_SAYS = (
     Saying("name server restarts", "It is back, and knows what brokers tell it from now on.", {}),
 )
+_DONE = WORK | {Kind.ASSIGN}
 
 
 def inject(rig: Rig) -> None:
@@ -39,21 +40,21 @@ def heal(rig: Rig) -> None:
 
 
 def attest(rows: Sequence[Row], fault: Row) -> str | None:
-    """Who came meanwhile did nothing before it was back."""
+    """Who came meanwhile did nothing before it was back: it dealt out no queues, since it knew of none."""
     ends_us = fault.ended_us
     if ends_us is None:
         return None
     for row in rows:
-        if row.kind is not Kind.JOIN or not fault.started_us <= row.started_us <= ends_us:
+        if row.kind is not Kind.JOIN or row.client_id is None:
             continue
-        work = [
-            each.started_us
+        if not fault.started_us <= row.started_us <= ends_us:
+            continue
+        done = (
+            each
             for each in rows
-            if each.kind in WORK
-            and is_of(each, row.client_id or "-")
-            and each.seq_begin > row.seq_begin
-        ]
-        if work and min(work) >= ends_us:
-            waited = (ends_us - row.started_us) / 1000
-            return f"{row.client_id} came meanwhile, and did nothing for {waited:.0f} ms until it was back"
+            if each.kind in _DONE and each.seq_begin > row.seq_begin and is_of(each, row.client_id)
+        )
+        if all(each.started_us >= ends_us for each in done):
+            waited_ms = (ends_us - row.started_us) / 1000
+            return f"{row.client_id} came meanwhile, and did nothing for {waited_ms:.0f} ms until it was back"
     return None
