@@ -1,7 +1,7 @@
 """A plan whose faults befall somebody else: the same moments, the same numbers, and nobody at work notices.
 
 Beside each consumer stands a bystander: a producer that sends nothing. What befalls a client, or its link, befalls its
-bystander. What befalls a broker befalls everybody, and is left out. A bug
+bystander. What befalls a broker or the name server befalls everybody, and is left out. A bug
 that is refuted all the same needs no fault, and a scenario that shows it shows nothing of what it breaks.
 """
 
@@ -15,6 +15,7 @@ from specs.plan.plan import Action, ClientPlan, Plan
 from specs.plan.step import EVERYBODY, Step
 
 BESIDE = "beside-"
+_EVERYBODYS = (Subject.BROKER, Subject.NAME_SERVER)
 LASTS_MS = 3_000
 """How long what lasts until others have somebody's lanes does: nobody takes over from a bystander."""
 
@@ -37,7 +38,7 @@ def befalls_bystanders(plan: Plan) -> Plan:
 def _moved(step: Step, late: set[str], first: str) -> Iterator[Step]:
     """late: the clients that join by a step; they never do here, so anybody's work is waited for instead of theirs."""
     fault = step.fault
-    if step.of_broker or (fault is not None and fault.subject is Subject.BROKER):
+    if step.of_broker or (fault is not None and fault.subject in _EVERYBODYS):
         return
     whom = first if EVERYBODY in step.args.values() else ""
     names = step.healing_args

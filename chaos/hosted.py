@@ -34,7 +34,7 @@ from reference_impl.shell.node import ClientNode
 from reference_impl.shell.planned import client_node
 from reference_impl.sim.cluster import Cores
 from specs.errors import TargetMisbehaved, UsageError
-from specs.faults import clock_step, crash, pause, perform
+from specs.faults import clock_step, crash, pause, perform, slow_cpu
 from specs.history.runinfo import declared
 from specs.plan.ability import Ability
 from specs.plan.config import Config
@@ -54,9 +54,11 @@ _OF_CLIENTS = frozenset({Ability.READ, Ability.GIVE_UP, Ability.CRASH_CLIENT, Ab
 _OF_SYSTEMS = frozenset(
     {
         Ability.CRASH_BROKER,
+        Ability.CRASH_NAME_SERVER,
         Ability.CUT_POWER,
         Ability.FILL_DISK,
         Ability.PAUSE_BROKER,
+        Ability.STARVE_BROKER,
         Ability.STEP_BROKER_CLOCK,
         Ability.UPGRADE_BROKER,
     }
@@ -115,6 +117,8 @@ class HostedClients(Target):
         ):  # neither a stranger's cluster nor a served one
             self.abilities |= OF_PROXIES
         self.hindered = lender.hindered
+        if kind == PROCESSES:
+            self.abilities |= {Ability.STARVE_CLIENT}
         if kind == PROCESSES and (why := wall_clock.why_not()) is not None:
             self.hindered = {**self.hindered, Ability.STEP_CLOCK: why}
         elif kind == PROCESSES:
@@ -249,6 +253,8 @@ class HostedClients(Target):
                 await asyncio.to_thread(party.kill)
             case pause.VERB if party is not None:
                 await asyncio.to_thread(party.pause)
+            case slow_cpu.VERB if party is not None:
+                await asyncio.to_thread(party.starve, args["percent"])
             case pause.HEALED_BY if party is not None:
                 await asyncio.to_thread(party.resume)
             case clock_step.VERB if party is not None:

@@ -24,10 +24,11 @@ _Place = tuple[tuple[tuple[str, object], ...], bool, frozenset[Ability]]
 
 
 def befalls_a_broker(plan: Plan) -> bool:
-    """Does the plan do something to a broker, which everybody on it feels?"""
+    """Does the plan do something to a broker or the name server, which everybody feels?"""
     faults = ((step.fault, step.of_broker) for step in plan.steps)
     return any(
-        fault and (of_broker or fault.subject is Subject.BROKER) for fault, of_broker in faults
+        fault and (of_broker or fault.subject in (Subject.BROKER, Subject.NAME_SERVER))
+        for fault, of_broker in faults
     )
 
 

@@ -37,9 +37,13 @@ class Party(ABC):
     def pause(self) -> None:
         """It stops between two instructions; its connections stay open."""
 
+    def starve(self, percent: int) -> None:
+        """It gets so many per cent of a core, until it is resumed."""
+        raise UsageError(f"here nobody can {Ability.STARVE_CLIENT}")
+
     @abstractmethod
     def resume(self) -> None:
-        """It goes on."""
+        """It goes on as ever."""
 
     def own_clock(self, folder: Path) -> None:
         """To be called before `start`: it is to have a wall clock that can be set. folder: for its file."""
@@ -94,6 +98,9 @@ class ProcessParty(Party):
 
     def pause(self) -> None:
         self._running().pause()
+
+    def starve(self, percent: int) -> None:
+        self._running().starve(percent)
 
     def resume(self) -> None:
         self._running().resume()

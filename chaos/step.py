@@ -124,9 +124,9 @@ def _words_of(fault: Fault | None) -> set[str]:
     known = {"client", "after_messages", "for_ms", "beside", "at_work", "deadline_s"}
     if fault is None:
         return known | {"restart", "while"}
-    if fault.subject is not Subject.CLIENT:
+    if fault.subject not in (Subject.CLIENT, Subject.NAME_SERVER):
         known |= {"broker"}
-    if fault.subject in (Subject.CLIENT, Subject.BROKER):
+    if fault.subject in (Subject.CLIENT, Subject.BROKER, Subject.NAME_SERVER):
         known |= {"restart"}
     if fault.subject is Subject.LINK:
         known |= {"alone"}
@@ -193,6 +193,8 @@ def _nodes(
     """Whom it befalls, as the arguments of the verb."""
     if fault is None:
         return [{"client": table["client"]}]
+    if fault.subject is Subject.NAME_SERVER:
+        return [{}]
     if fault.subject is Subject.LINK:
         whose = table["client"] if table.get("alone") else EVERYBODY
         ends = [table["broker"]] if "broker" in table else sorted(brokers)

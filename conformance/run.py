@@ -29,7 +29,7 @@ from conformance.records import BEFALLS
 from conformance.steps import Steps, attested, lacking
 from conformance.targets.base import ClockKind, CutShort, Run, Target, known_names
 from specs.errors import Unavailable, UsageError
-from specs.faults import broker_crash, clock_step, crash, pause
+from specs.faults import broker_crash, clock_step, crash, pause, slow_cpu
 from specs.history.clock import host_clock
 from specs.history.journal import Journal
 from specs.history.runinfo import RunInfo, declared, write_runinfo
@@ -319,7 +319,7 @@ class _Made:
                 await self._target.start(args["broker"])
             case crash.VERB:
                 await self._crash(action)
-            case pause.VERB if args["node"] not in self._brokers:
+            case pause.VERB | slow_cpu.VERB if args["node"] not in self._brokers:
                 await self._pause(action)
             case pause.HEALED_BY if args["node"] not in self._brokers:
                 await self._resume(action)

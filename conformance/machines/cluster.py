@@ -46,7 +46,6 @@ from specs.history.runinfo import RunInfo
 from specs.plan.config import Config
 from specs.plan.fault import Subject
 from specs.plan.plan import (
-    NAME_SERVER,
     STATES,
     Action,
     ClientPlan,
@@ -55,6 +54,7 @@ from specs.plan.plan import (
     TopicPlan,
     Topology,
 )
+from specs.plan.rig import NAME_SERVER
 from specs.verdicts.examine import examine
 from specs.verdicts.tally import Examination
 from specs.verdicts.verdict import Coverage, coverage_of

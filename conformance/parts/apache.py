@@ -211,9 +211,23 @@ class ApacheCluster:
 
     def restart_namesrv(self) -> None:
         """Kills the name server and starts it again on its port; waits until the broker is registered."""
-        _end(self.namesrv_process, kill=True)
-        self._namesrv = self._start_namesrv()
+        self.stop_namesrv()
+        self.start_namesrv()
         self._wait_ready()
+
+    def stop_namesrv(self) -> None:
+        """Kills the name server, with all that it knows."""
+        _end(self.namesrv_process, kill=True)
+        self._namesrv = None
+
+    def start_namesrv(self) -> None:
+        """Starts it again on its port; waits until it answers. Brokers register with it each 30 s."""
+        self._namesrv = process = self._start_namesrv()
+        process.wait_until(
+            lambda: _ask(self.namesrv, GET_BROKER_CLUSTER_INFO, {}),
+            what=f"answer at {self.namesrv}",
+            deadline_s=START_DEADLINE_S,
+        )
 
     def stop(self) -> None:
         """A clean end: SIGTERM to both, then `close`."""

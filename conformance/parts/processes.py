@@ -35,6 +35,7 @@ from typing import IO, Self, TypeAlias, TypeVar
 from tenacity import RetryCallState, Retrying, retry_if_result, stop_after_delay, wait_fixed
 
 from specs.errors import TargetMisbehaved, Unavailable
+from specs.plan.rig import TURN_MS
 
 T = TypeVar("T")
 Child: TypeAlias = "subprocess.Popen[bytes]"
@@ -171,6 +172,7 @@ class Process:
         end = _the_end.get()
         if end is not None and end.is_set():
             raise TargetMisbehaved(f"{name} is not started: what it was for is over.")
+        self._starving: _Turns | None = None
         self._popen = _the_forker().fork(fork)
         with _lock:
             _living[self._popen.pid] = self
@@ -264,7 +266,20 @@ class Process:
         it does nothing."""
         self._signal_group(signal.SIGSTOP)
 
+    def starve(self, percent: int) -> None:
+        """Until `resume` it runs for so much of each turn, and stands still for the rest. Nothing for 100."""
+        self.resume()
+        if percent < 100:
+            self._starving = _Turns(self, percent)
+
     def resume(self) -> None:
+        """It goes on as ever."""
+        starving, self._starving = self._starving, None
+        if starving is not None:
+            starving.end()
+        self.go_on()
+
+    def go_on(self) -> None:
         """SIGCONT to its group."""
         self._signal_group(signal.SIGCONT)
 
@@ -341,6 +356,32 @@ class Process:
         trace: TracebackType | None,
     ) -> None:
         self.kill()
+
+
+class _Turns:
+    """Stops a process and lets it go on, turn by turn, until the end of one of us."""
+
+    def __init__(self, process: Process, percent: int) -> None:
+        self._process = process
+        self._runs_s = TURN_MS * percent / 100_000
+        self._stands_s = TURN_MS / 1000 - self._runs_s
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._take, name="inorder-turns", daemon=True)
+        self._thread.start()
+
+    def _take(self) -> None:
+        while self._process.alive:
+            self._process.pause()
+            if self._over.wait(self._stands_s):
+                return
+            self._process.go_on()
+            if self._over.wait(self._runs_s):
+                return
+
+    def end(self) -> None:
+        """No further turn; it may stand still."""
+        self._over.set()
+        self._thread.join()
 
 
 def _how_it_ended(code: int) -> str:

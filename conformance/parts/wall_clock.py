@@ -82,7 +82,6 @@ class _Told:
         self._page.close()
 
 
-@cache
 def why_not() -> str | None:
     """Why no such clock can be had on this machine, and what mends it; None where it can. Tried once."""
     if sys.platform != "linux":
@@ -90,7 +89,11 @@ def why_not() -> str | None:
     library = _library()
     if library.exists():
         return None
-    compiler = next((name for name in COMPILERS if shutil.which(name)), None)
+    return _tried(library, next((name for name in COMPILERS if shutil.which(name)), None))
+
+
+@cache
+def _tried(library: Path, compiler: str | None) -> str | None:
     if compiler is None:
         return f"there is no C compiler ({MEND})"
     try:

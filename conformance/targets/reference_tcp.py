@@ -15,8 +15,10 @@ from conformance.wire.runner import SHORT_LEASES, ours
 from conformance.wire.target import WireTarget
 from conformance.wire.work import ROUNDS
 from specs.errors import UsageError
+from specs.plan.ability import Ability
 
 FLUSHES = ("sync", "async")
+IN_THE_HARNESS = "its broker is a thread of the harness, which has no core of its own; reference+tcp:sync is a process"
 
 
 def target(argument: str | None) -> WireTarget:
@@ -32,6 +34,7 @@ def target(argument: str | None) -> WireTarget:
         rounds=ROUNDS,
         opens=ReferenceOnSockets,
         of_system=ReferenceOnSockets.abilities,
+        hindered={Ability.STARVE_BROKER: IN_THE_HARNESS},
     )
     if argument is None:
         return in_memory
@@ -50,6 +53,7 @@ def target(argument: str | None) -> WireTarget:
         opens=lambda config: ServedReference(config, flush, Path(folder) if folder else None),
         of_system=ServedReference.abilities,
         if_able=ServedReference.if_able,
+        hindered={},
         kills_broker=True,
         syncs="" if folder else flush,
         remembers=bool(folder),

@@ -73,12 +73,24 @@ class System(ABC):
         """Start a killed broker again on its store."""
         raise UsageError("this target's brokers are not ours to start")
 
+    def crash_name_server(self) -> None:
+        """Kill the name server, with all that it knows."""
+        raise UsageError(f"this target can't {Ability.CRASH_NAME_SERVER}")
+
+    def restart_name_server(self) -> None:
+        """Start it again where it was; brokers tell it of themselves when it is their time."""
+        raise UsageError(f"this target can't {Ability.CRASH_NAME_SERVER}")
+
     def pause_broker(self, name: str) -> None:
         """Stop a broker between two instructions; its connections stay open."""
         raise UsageError(f"this target can't {Ability.PAUSE_BROKER}")
 
+    def starve_broker(self, name: str, percent: int) -> None:
+        """A broker gets so many per cent of a core, until it is resumed."""
+        raise UsageError(f"this target can't {Ability.STARVE_BROKER}")
+
     def resume_broker(self, name: str) -> None:
-        """Let it go on."""
+        """Let it go on as ever."""
         raise UsageError(f"this target can't {Ability.PAUSE_BROKER}")
 
     def end_broker(self, name: str) -> None:
@@ -128,6 +140,7 @@ class ReferenceOnSockets(System):
     abilities = frozenset(
         {
             Ability.CRASH_BROKER,
+            Ability.CRASH_NAME_SERVER,
             Ability.FILL_DISK,
             Ability.PAUSE_BROKER,
             Ability.STEP_BROKER_CLOCK,
@@ -178,6 +191,12 @@ class ReferenceOnSockets(System):
     def restart_broker(self, name: str) -> None:
         self._cluster.restart(name)
 
+    def crash_name_server(self) -> None:
+        self._cluster.crash_name_server()
+
+    def restart_name_server(self) -> None:
+        self._cluster.restart_name_server()
+
     def pause_broker(self, name: str) -> None:
         self._cluster.pause()
 
@@ -205,7 +224,7 @@ class ServedReference(System):
     after twice `persist_ms`, so the configuration must say so.
     """
 
-    abilities = frozenset({Ability.CRASH_BROKER, Ability.PAUSE_BROKER})
+    abilities = frozenset({Ability.CRASH_BROKER, Ability.PAUSE_BROKER, Ability.STARVE_BROKER})
     if_able: ClassVar[Mapping[Ability, Callable[[], str | None]]] = {
         Ability.STEP_BROKER_CLOCK: wall_clock.why_not
     }
@@ -281,6 +300,10 @@ class ServedReference(System):
         if self._process is not None:
             self._process.pause()
 
+    def starve_broker(self, name: str, percent: int) -> None:
+        if self._process is not None:
+            self._process.starve(percent)
+
     def resume_broker(self, name: str) -> None:
         if self._process is not None:
             self._process.resume()
@@ -324,7 +347,14 @@ class ApacheOnThisMachine(System):
     newer: the version that its broker may be upgraded to, if any.
     """
 
-    abilities = frozenset({Ability.CRASH_BROKER, Ability.PAUSE_BROKER})
+    abilities = frozenset(
+        {
+            Ability.CRASH_BROKER,
+            Ability.CRASH_NAME_SERVER,
+            Ability.PAUSE_BROKER,
+            Ability.STARVE_BROKER,
+        }
+    )
     if_able: ClassVar[Mapping[Ability, Callable[[], str | None]]] = {
         Ability.STEP_BROKER_CLOCK: wall_clock.why_not
     }
@@ -385,8 +415,17 @@ class ApacheOnThisMachine(System):
     def restart_broker(self, name: str) -> None:
         self._cluster.start_broker()
 
+    def crash_name_server(self) -> None:
+        self._cluster.stop_namesrv()
+
+    def restart_name_server(self) -> None:
+        self._cluster.start_namesrv()
+
     def pause_broker(self, name: str) -> None:
         self._cluster.broker_process.pause()
+
+    def starve_broker(self, name: str, percent: int) -> None:
+        self._cluster.broker_process.starve(percent)
 
     def resume_broker(self, name: str) -> None:
         self._cluster.broker_process.resume()

@@ -25,17 +25,21 @@ from specs.faults import (
     broker_crash,
     clock_step,
     disk_full,
+    name_server_crash,
     pause,
     power_cut,
+    slow_cpu,
     upgrade,
 )
 from specs.history.evidence import change_of
 from specs.history.journal import Journal
 from specs.plan.ability import Ability
 from specs.plan.plan import Action
+from specs.plan.rig import NAME_SERVER
 from specs.vocabulary import Kind, Lane, Level, Outcome, Queue, dead_letter_topic, retry_topic
 
 VERSION_DEADLINE_S = 30.0
+_NAME_SERVER_DEAD = (NAME_SERVER, name_server_crash.HEALED_BY)
 
 
 class Brokers:
@@ -228,8 +232,14 @@ class Brokers:
         """Do what an action does to a broker. Was it one of these? UsageError for an unknown broker."""
         name = action.args.get("broker") or action.args.get("node", "")
         match action.do:
+            case name_server_crash.VERB:
+                self.crash_name_server()
+            case name_server_crash.HEALED_BY:
+                self.restart_name_server()
             case pause.VERB if name in self.names:
                 self.pause(name)
+            case slow_cpu.VERB if name in self.names:
+                self.pause(name, percent=action.args["percent"])
             case pause.HEALED_BY if name in self.names:
                 self.resume(name)
             case broker_crash.VERB:
@@ -249,10 +259,25 @@ class Brokers:
                 return False
         return True
 
-    def pause(self, planned: str) -> None:
+    def crash_name_server(self) -> None:
+        """Kill the name server. Nothing, where it is dead."""
+        with self._one_at_a_time:
+            if _NAME_SERVER_DEAD not in self._broken:
+                self._broken[_NAME_SERVER_DEAD] = None
+                self.system.crash_name_server()
+
+    def restart_name_server(self) -> None:
+        """Start it again. Nothing, where it lives."""
+        with self._one_at_a_time:
+            if _NAME_SERVER_DEAD in self._broken:
+                self.system.restart_name_server()
+                del self._broken[_NAME_SERVER_DEAD]
+
+    def pause(self, planned: str, *, percent: int = 0) -> None:
         """Stop a broker between two instructions. Nothing, where it is dead or stands. UsageError for an unknown one.
 
-        The row lasts from the order to stop until it goes on.
+        The row lasts from the order to stop until it goes on. percent: so much of a core it keeps, going on and
+        stopping turn by turn.
         """
         name = self.name(planned)
         with self._one_at_a_time:
@@ -261,7 +286,10 @@ class Brokers:
             self._broken[name, pause.HEALED_BY] = None
             journal = self._pauses[name] = self._run.journal(name)
             journal.begin(name, Kind.PAUSE, {"broker": name})
-            self.system.pause_broker(name)
+            if percent:
+                self.system.starve_broker(name, percent)
+            else:
+                self.system.pause_broker(name)
 
     def resume(self, planned: str) -> None:
         """It goes on. Nothing, where it does not stand. UsageError for an unknown one."""

@@ -32,7 +32,7 @@ from specs.history.runinfo import declared
 from specs.plan.ability import Ability
 from specs.plan.config import IN_MEMORY, Config, without_the_brokers
 from specs.plan.plan import Action, Plan
-from specs.plan.rig import PartialRig
+from specs.plan.rig import NAME_SERVER, PartialRig
 from specs.profiles import Profile
 from specs.verdicts.verdict import OURS
 from specs.vocabulary import Kind, Queue
@@ -255,12 +255,17 @@ class _Rig(PartialRig):
             raise UsageError(
                 "a client on sockets can't die without its connections being seen to close"
             )
-        if node in self.brokers:
+        if node == NAME_SERVER:
+            self._target.brokers.crash_name_server()
+        elif node in self.brokers:
             self._target.brokers.crash(node)
         else:
             self._in_the_loop(self._target.nodes.kill(node))
 
     def revive(self, node: str) -> None:
+        if node == NAME_SERVER:
+            self._target.brokers.restart_name_server()
+            return
         self._in_the_loop(self._target.start(node))
 
     def cut_power(self, broker: str, *, synced: bool = False) -> None:
@@ -271,6 +276,9 @@ class _Rig(PartialRig):
 
     def pause(self, node: str) -> None:
         self._target.brokers.pause(node)
+
+    def starve(self, node: str, percent: int) -> None:
+        self._target.brokers.pause(node, percent=percent)
 
     def resume(self, node: str) -> None:
         self._target.brokers.resume(node)

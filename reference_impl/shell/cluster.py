@@ -321,6 +321,12 @@ class ThreadedCluster:
         """It goes on, with what has come meanwhile. Nothing, where it goes."""
         self._going_on.set()
 
+    def crash_name_server(self, number: int = 0) -> None:
+        self._do(self._cluster.crash_name_server(number))
+
+    def restart_name_server(self, number: int = 0) -> None:
+        self._do(self._cluster.restart_name_server(number))
+
     def step_clock(self, ms: int) -> None:
         """The wall clock of its brokers and name servers is set by so much."""
         self._cluster.clock.step(ms)

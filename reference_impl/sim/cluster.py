@@ -46,8 +46,8 @@ from specs.history.journal import MemoryRecorder
 from specs.history.row import Row
 from specs.plan.ability import Ability
 from specs.plan.listener import Listener
-from specs.plan.plan import NAME_SERVER, ClientPlan, ListenerRule, Plan
-from specs.plan.rig import Trouble
+from specs.plan.plan import ClientPlan, ListenerRule, Plan
+from specs.plan.rig import NAME_SERVER, TURN_MS, Trouble
 from specs.vocabulary import SCHEDULE_TOPIC, Kind, Level, Outcome, Queue, group_of, retry_topic
 
 NAME_SERVER_ADDRESS = "10.0.0.1:9876"
@@ -127,6 +127,7 @@ class Cluster:
         self._releases: dict[str, int] = {}  # brokers that were exchanged
         self._full: dict[str, object] = {}  # brokers with a full disk, by the fault's operation
         self._pauses: dict[str, tuple[object, object]] = {}
+        self._held_up: set[str] = set()  # of the starved ones, those for whom something has waited
         self._build()
 
     # ------------------------------------------------------------ nodes
@@ -435,14 +436,19 @@ class Cluster:
         found = self._nodes[node]
         if found.alive:
             return
-        if node in self._stores:
+        if node == NAME_SERVER:
+            found.boot(NameServer())
+            self._recorder.end(NAME_SERVER, Outcome.OK)
+        elif node in self._stores:
             self._boot_broker(node)
         elif node in self._clients and found.life:
             self._dead.discard(node)
             self._boot_client(self._clients[node])
 
     def kill(self, node: str, *, silent: bool = False) -> None:
-        if node in self._stores:
+        if node == NAME_SERVER:
+            self._kill_name_server()
+        elif node in self._stores:
             self._kill_broker(node)
         else:
             self._kill_client(node, silent)
@@ -458,6 +464,14 @@ class Cluster:
         self._fault_note(client)
         self._forget_work(client)
         node.halt(silent=silent)
+
+    def _kill_name_server(self) -> None:
+        """The fault's row lasts until it is back."""
+        node = self._nodes[NAME_SERVER]
+        if node.alive:
+            fields = {"level": Level.CLIENT, "process": "harness", "detail": self.verb}
+            self._recorder.begin(NAME_SERVER, Kind.FAULT, fields)
+            node.halt()
 
     def cut_power(self, broker: str, *, synced: bool = False) -> None:
         told = None if synced else "its machine lost its power"
@@ -531,22 +545,45 @@ class Cluster:
         )
 
     def pause(self, node: str) -> None:
+        if self._stands(node):
+            self._nodes[node].pause()
+
+    def starve(self, node: str, percent: int) -> None:
+        if self._stands(node):
+            self._turn(node, percent, self._pauses[node])
+
+    def _turn(self, node: str, percent: int, ops: tuple[object, object]) -> None:
+        """A starved process stands still for the rest of its turn; then it goes on for its share of the next."""
+        if self._pauses.get(node) is ops and percent < 100:
+            self._nodes[node].pause()
+            self._timeline.after(TURN_MS * (100 - percent) // 100, self._goes, node, percent, ops)
+
+    def _goes(self, node: str, percent: int, ops: tuple[object, object]) -> None:
+        if self._pauses.get(node) is ops:
+            if self._nodes[node].waiting:
+                self._held_up.add(node)
+            self._nodes[node].resume()
+            self._timeline.after(TURN_MS * percent // 100, self._turn, node, percent, ops)
+
+    def _stands(self, node: str) -> bool:
+        """Write down that it stands still, now and then or all the time, until `resume`. Was it at work as ever?"""
         found = self._nodes[node]
-        if not found.alive or found.paused:
-            return
+        if not found.alive or node in self._pauses:
+            return False
         pause, fault = (Kind.PAUSE, node, self._next_fault()), ("fault", self._next_fault())
         fields = self._party(node)
         self._recorder.begin(pause, Kind.PAUSE, fields)
         self._recorder.begin(fault, Kind.FAULT, {**fields, "detail": f"{self.verb} {node}"})
         self._pauses[node] = (pause, fault)
-        found.pause()
+        return True
 
     def resume(self, node: str) -> None:
         ops = self._pauses.pop(node, None)
         if ops is None:
             return
         self._recorder.end(ops[0], Outcome.OK)
-        waited = self._nodes[node].waiting
+        waited = self._nodes[node].waiting or node in self._held_up
+        self._held_up.discard(node)
         self._recorder.end(ops[1], Outcome.OK if waited else Outcome.REFUSED)
         self._nodes[node].resume()
 

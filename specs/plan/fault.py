@@ -41,6 +41,7 @@ class Subject(StrEnum):
     BROKER = "a broker"
     PROCESS = "a client or a broker"
     LINK = "a link"
+    NAME_SERVER = "the name server"
 
 
 class Requests(StrEnum):

@@ -29,6 +29,7 @@ from specs.plan.ability import Ability
 from specs.plan.arguments import NODE, STATE, Arguments
 from specs.plan.config import Config
 from specs.plan.fault import Subject
+from specs.plan.rig import NAME_SERVER
 from specs.plan.step import MOVES, Step
 from specs.reading import (
     Told,
@@ -415,10 +416,6 @@ class Plan:
 
     def with_actions(self, actions: Iterable[Action]) -> Plan:
         return replace(self, actions=tuple(actions))
-
-
-NAME_SERVER = "ns"
-"""The name server's node."""
 
 
 def read_plan(path: Path) -> Plan:

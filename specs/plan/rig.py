@@ -18,6 +18,11 @@ from typing import Protocol
 from specs.errors import SpecError
 from specs.plan.ability import Ability
 
+NAME_SERVER = "ns"
+"""The name server's node; one of a plan's, though no plan lists it."""
+TURN_MS = 100
+"""How long one turn of a starved process is: what it runs of it, and what it stands."""
+
 
 class Trouble(StrEnum):
     """What can be wrong with a link between two nodes, whichever of them connected, until it is mended."""
@@ -74,8 +79,11 @@ class Rig(Protocol):
     def pause(self, node: str) -> None:
         """Its process stops between two instructions."""
 
+    def starve(self, node: str, percent: int) -> None:
+        """Its process runs for so much of each `TURN_MS`, and stands still for the rest, until `resume`."""
+
     def resume(self, node: str) -> None:
-        """And goes on."""
+        """It goes on as ever."""
 
     def trouble(
         self,
@@ -128,6 +136,9 @@ class PartialRig:
         self._cant()
 
     def pause(self, node: str) -> None:
+        self._cant()
+
+    def starve(self, node: str, percent: int) -> None:
         self._cant()
 
     def resume(self, node: str) -> None:

@@ -95,6 +95,7 @@ def test_the_state_of_every_part_is_recorded(
         "rocketmq-4.9.7": "missing",
         "rocketmq-5.4.0": "missing",
         "kafka": "missing",
+        "c-compiler": "missing",
         "nats": "ok",
         "redis": "ok",
         "rocketmq_go": "ok",

@@ -31,6 +31,7 @@ def test_it_looks_at_every_part(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
         "rocketmq-go",
         "rocketmq-grpc",
         "toxiproxy",
+        "wall-clock",
         "go",
         "docker",
         "chromium",

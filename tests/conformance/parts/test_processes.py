@@ -259,3 +259,26 @@ def test_nobody_starts_after_the_end(tmp_path: Path) -> None:
             asyncio.run(start())
     with asyncio.run(start()) as other:
         assert other.alive
+
+
+def test_a_starved_process_stops_and_goes_on_in_turns_until_it_is_resumed(tmp_path: Path) -> None:
+    with Process("a starved one", SLEEP, log=tmp_path / "log") as process:
+        known = psutil.Process(process.pid)
+
+        def stands() -> bool:
+            return known.status() == psutil.STATUS_STOPPED
+
+        process.starve(50)
+        for _turn in range(2):
+            assert wait_until(stands, deadline_s=30, every_s=0.005)
+            assert wait_until(lambda: not stands(), deadline_s=30, every_s=0.005)
+        process.resume()
+        assert not wait_until(stands, deadline_s=0.3, every_s=0.005)
+
+
+def test_who_is_starved_can_be_killed(tmp_path: Path) -> None:
+    process = Process("a starved one", SLEEP, log=tmp_path / "log")
+    process.starve(5)
+    process.kill()
+    assert not process.alive
+    assert living() == []

@@ -12,15 +12,21 @@ from typing import cast
 import pytest
 
 from conformance.parts import own_disk
+from conformance.parts.processes import wait_until
 from conformance.targets.base import Run
-from conformance.targets.systems import ReferenceOnSockets, ServedReference, System
+from conformance.targets.systems import (
+    ReferenceOnSockets,
+    ServedReference,
+    System,
+    broker_addresses,
+)
 from conformance.wire.brokers import Brokers, make_topic
 from conformance.wire.client import Answer, WireClient
 from conformance.wire.runner import SHORT_LEASES
 from reference_impl.core.broker import Broker, BrokerConfig, BrokerStore
 from reference_impl.protocol.codes import ResponseCode
-from specs.errors import UsageError
-from specs.faults import broker_crash, pause, power_cut
+from specs.errors import Unavailable, UsageError
+from specs.faults import broker_crash, name_server_crash, pause, power_cut
 from specs.history.journal import Journal, assemble, read_journal
 from specs.plan.config import Config
 from specs.plan.plan import Action, Plan, TopicPlan, Topology
@@ -93,6 +99,23 @@ def test_a_frozen_broker_answers_when_it_goes_on(
     ends = sorted((row.seq_end, row.kind) for row in rows if row.kind in kinds)
     assert [kind for _seq, kind in ends] == [Kind.PAUSE, Kind.SEND, Kind.PAUSE, Kind.CRASH]
     assert {row.outcome for row in rows if row.kind is Kind.PAUSE} == {Outcome.OK}
+
+
+def test_a_name_server_that_was_killed_hears_of_the_brokers_again(tmp_path: Path) -> None:
+    run = Run(PLAN, tmp_path)
+    brokers = Brokers(run, ReferenceOnSockets(SHORT_LEASES))
+    try:
+        for _again in range(2):
+            assert brokers.act(Action(0, name_server_crash.VERB, {}))
+        with pytest.raises(Unavailable, match="no name server answers"):
+            broker_addresses(brokers.system.namesrv)
+        brokers.heal()
+        brokers.heal()
+        found = wait_until(lambda: broker_addresses(brokers.system.namesrv), deadline_s=60)
+    finally:
+        brokers.close()
+        run.close()
+    assert found == dict(brokers.system.brokers)
 
 
 @needs_a_disk

@@ -8,6 +8,7 @@ from reference_impl.sim.simulate import simulate
 from specs.faults import FAULTS
 from specs.history.row import Row
 from specs.plan.config import Config
+from specs.plan.fault import Subject
 from specs.plan.plan import Action, ClientPlan, ListenerRule, Plan, TopicPlan, Topology
 from specs.vocabulary import Kind
 
@@ -19,11 +20,14 @@ IDLE = "c3"
 def run_with(verb: str, lasts_ms: int, **args: Any) -> tuple[list[Row], Row | None]:
     """The history of a run with that fault, and the fault's row."""
     fault = FAULTS[verb]
+    late = fault.subject is Subject.NAME_SERVER
     actions = [Action(0, "start", {"client": name}) for name in ("p1", "c1", "c2")]
     for at_ms in range(100, 9_000, 40):
         send = {"client": "p1", "topic": "orders", "key": f"k{at_ms // 40 % 5}", "count": 1}
         actions.append(Action(at_ms, "send", send))
     actions.append(Action(AT_MS, verb, args))
+    if late:  # who is at work already need not notice
+        actions.append(Action(AT_MS + 500, "start", {"client": IDLE}))
     if fault.healed_by is not None:
         nodes = {name: args[name] for name in fault.nodes}
         actions.append(Action(AT_MS + lasts_ms, fault.healed_by, nodes))
@@ -43,7 +47,7 @@ def run_with(verb: str, lasts_ms: int, **args: Any) -> tuple[list[Row], Row | No
         clients=(ClientPlan("p1", "producer"), *consumers),
         actions=tuple(sorted(actions, key=lambda action: action.at_ms)),
         listener=(ListenerRule(duration_ms=25),),
-        until_ms=9_500,
+        until_ms=60_000 if late else 9_500,
     )
     _, rows = simulate(plan)
     return rows, next((row for row in rows if row.kind is Kind.FAULT), None)

@@ -62,6 +62,9 @@ class Heard:
     def mend(self, a: str, b: str) -> None:
         self.asked.append((self.verb, "mend", a, b))
 
+    def starve(self, node: str, percent: int) -> None:
+        self.asked.append((self.verb, "starve", node, percent))
+
     def fill_disk(self, broker: str) -> None:
         self.asked.append((self.verb, "fill_disk", broker))
 
