@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from pathlib import Path
@@ -125,6 +126,7 @@ class HostedClients(Target):
         self._turn = ExitStack()
         self._brokers: Brokers | None = None
         self._proxies: Proxies | None = None
+        self._one_at_a_time = threading.Lock()
         self._parties: dict[str, Party] = {}
         self._nodes: dict[str, ClientNode] = {}
 
@@ -267,7 +269,9 @@ class HostedClients(Target):
         if self._proxies is None:
             raise UsageError(f"the target {self.name} can't do {action.do!r}")
         self._check_nobody_bypasses(self._proxies)
-        if not perform(Links(self._proxies.by_link), action.do, action.args):
+        with self._one_at_a_time:  # steps that end at the same moment mend the same link
+            done = perform(Links(self._proxies.by_link), action.do, action.args)
+        if not done:
             raise UsageError(f"the target {self.name} can't do {action.do!r}")
 
     def _check_nobody_bypasses(self, proxies: Proxies) -> None:
