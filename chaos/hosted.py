@@ -380,6 +380,14 @@ def _lender(kind: str, argument: str | None) -> Any:
     return found
 
 
+def _connections(pid: int | None) -> Sequence[Any]:
+    """Those of a process; none of one that another step has just killed."""
+    try:
+        return [] if pid is None else psutil.Process(pid).net_connections("tcp")
+    except psutil.NoSuchProcess:
+        return []
+
+
 def _breaks_links(plan: Plan) -> bool:
     return any(step.fault is not None and step.fault.subject is Subject.LINK for step in plan.steps)
 

@@ -1,7 +1,8 @@
-"""Steps that begin or end at the same moment break and mend links one after the other."""
+"""Links of clients that we host: broken and mended one after the other, whoever has been killed meanwhile."""
 
 from __future__ import annotations
 
+import subprocess
 import threading
 from types import SimpleNamespace
 from typing import Any
@@ -42,3 +43,11 @@ def test_two_ends_of_faults_never_mend_a_link_at_once(monkeypatch: pytest.Monkey
     for thread in threads:
         thread.join()
     assert met == [True, True]
+
+
+def test_a_consumer_that_was_just_killed_has_no_connections() -> None:
+    """Another step may have killed it since its number was asked for; that ended a hunt."""
+    ended = subprocess.Popen(["true"])  # noqa: S607 - of the machine's own path
+    ended.wait()
+    assert hosted._connections(ended.pid) == []
+    assert hosted._connections(None) == []
