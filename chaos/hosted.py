@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from pathlib import Path
@@ -129,6 +130,7 @@ class HostedClients(Target):
         self._turn = ExitStack()
         self._brokers: Brokers | None = None
         self._proxies: Proxies | None = None
+        self._one_at_a_time = threading.Lock()
         self._parties: dict[str, Party] = {}
         self._nodes: dict[str, ClientNode] = {}
 
@@ -273,7 +275,9 @@ class HostedClients(Target):
         if self._proxies is None:
             raise UsageError(f"the target {self.name} can't do {action.do!r}")
         self._check_nobody_bypasses(self._proxies)
-        if not perform(Links(self._proxies.by_link), action.do, action.args):
+        with self._one_at_a_time:  # steps that end at the same moment mend the same link
+            done = perform(Links(self._proxies.by_link), action.do, action.args)
+        if not done:
             raise UsageError(f"the target {self.name} can't do {action.do!r}")
 
     def _check_nobody_bypasses(self, proxies: Proxies) -> None:
@@ -380,6 +384,14 @@ def _lender(kind: str, argument: str | None) -> Any:
     if not lends_its_system(found):
         raise UsageError(f"the target {argument} has no brokers that clients of ours could work on")
     return found
+
+
+def _connections(pid: int | None) -> Sequence[Any]:
+    """Those of a process; none of one that another step has just killed."""
+    try:
+        return [] if pid is None else psutil.Process(pid).net_connections("tcp")
+    except psutil.NoSuchProcess:
+        return []
 
 
 def _breaks_links(plan: Plan) -> bool:

@@ -98,7 +98,7 @@ class _Trying:
     def keep(self) -> None:
         """The last try that broke the clause is the smallest so far."""
         if self._red.is_dir():  # else it was kept before
-            shutil.rmtree(self.out)
+            shutil.rmtree(self.out, ignore_errors=True)
             self._red.rename(self.out)
             save(self.seen, self.out)
 
@@ -129,6 +129,7 @@ def shrink_real(
     )
     if not tries.number:
         replace_run_folder(out)
+        out.rmdir()  # there is nothing smaller yet
     best = failure.plan
 
     def still_broken(plan: Plan) -> bool:

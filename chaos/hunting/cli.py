@@ -58,7 +58,7 @@ MINUTES = 5
 AT_ONCE = 3
 TIMES, TIMES_REAL = 20, 5
 SMALL_MINUTES = 5.0
-WORKERS = 4
+WORKERS = 6
 DATA, CURVE, CORPUS, FINDS = "hunt.json", "saturation.svg", "corpus", "finds"
 ON_SOCKETS, IN_VIRTUAL_TIME = "mutant+tcp:", "mutant:"
 

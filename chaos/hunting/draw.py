@@ -29,8 +29,10 @@ LEASTS_MS = (100, 300, 480, 520, 900, 1_100, 1_600, 2_500, 3_500)
 """How long a fault lasts: below and above the client's lease, the broker's, and both with a rebalance."""
 LONG_MS = (5_000, 6_500)
 """Where time is virtual: until whatever follows from it has come about."""
-AFTER = (1, 3, 8, 15, 40)
-"""How many messages somebody finishes first: before the first commit, before the first of the others, and later."""
+AFTER = (1, 3, 8, 15)
+"""How many messages somebody finishes first: before the first commit, or later."""
+LATER = (40,)
+"""Where time is virtual."""
 WORKS_MS = (1, 15, 30, 60, 110, 300)
 PACES_MS = (60, 120, 250)
 LONGER_THAN_A_LEASE_MS, ITS_PACE_MS = 1_300, 1_500
@@ -63,7 +65,7 @@ SIZES = {
     "after_bytes": (150, 1_000, 4_000),
 }
 """Around a frame, which has 100 to 1,000 bytes, and what a link carries in a lease."""
-WINDOWS_MOST = 3
+WINDOWS_MOST, WINDOWS_MOST_REAL = 3, 2
 IN_A_ROW_MOST = 3
 MESSAGES = 96
 MESSAGES_REAL = 80
@@ -75,6 +77,8 @@ LATEST_S = 10
 SEEN_MS = 60
 """A listener that is done sooner is seldom met at work, by who looks every 50 ms."""
 START, STOP = "start", "stop"
+ON_BROKERS = 0.3
+"""In real time: how many examples befall brokers."""
 OF_PARTIES = (Subject.CLIENT, Subject.PROCESS)
 CONFIGS: Sequence[Mapping[str, Any]] = (
     {"channel_expiry_ms": 2_000, "heartbeat_ms": 500},
@@ -128,12 +132,30 @@ def choice_of(
 
 
 def drawn(dice: Random, choice: Choice, name: str) -> Scenario:
-    """A scenario drawn anew."""
+    """A scenario drawn anew, of a part of what may be drawn."""
+    choice = _part_of(dice, choice)
     workload = _workload(dice, choice)
     faults = tuple(_windows(dice, choice, workload))
     return Scenario(
         name, "Drawn by a search.", (), (), workload, faults, config=_config(dice, choice)
     )
+
+
+def _part_of(dice: Random, choice: Choice) -> Choice:
+    """Each verb by the toss of a coin: what is left meets itself, and the others, more often.
+
+    Groce and others, Swarm Testing (2012, https://doi.org/10.1145/2338965.2336763). In real time an example that
+    befalls a broker has it alone, and others wait for it: most of them spare brokers.
+    """
+    abilities, verbs = choice.abilities, choice.verbs
+    if choice.in_real_time and dice.random() >= ON_BROKERS:
+        of_brokers = {fault.verb for fault in FAULTS.values() if fault.subject is Subject.BROKER}
+        verbs = tuple(verb for verb in verbs if verb not in of_brokers) or verbs
+        abilities -= {
+            fault.needs_of_broker for fault in FAULTS.values() if fault.subject is Subject.PROCESS
+        } - {fault.needs for fault in FAULTS.values()}
+    some = tuple(verb for verb in verbs if dice.random() < 0.5)
+    return replace(choice, verbs=some or (dice.choice(verbs),), abilities=abilities)
 
 
 def varied(dice: Random, choice: Choice, base: Scenario, other: Scenario, name: str) -> Scenario:
@@ -169,7 +191,7 @@ def _fits(fault: StepTemplate, known: Collection[str]) -> bool:
 
 def _elsewhen(dice: Random, choice: Choice, fault: StepTemplate) -> StepTemplate:
     """The same at another moment, for another time."""
-    table = {**fault.table, "after_messages": dice.choice(AFTER)}
+    table = {**fault.table, "after_messages": _after(dice, choice)}
     if "for_ms" in table:
         table["for_ms"] = _length(dice, choice, fault.fault)
     return replace(fault, table=table)
@@ -218,10 +240,11 @@ def _bearable(choice: Choice, workload: Workload) -> Workload:
 
 def _windows(dice: Random, choice: Choice, workload: Workload) -> Iterator[StepTemplate]:
     late = list(workload.clients[workload.at_first or workload.consumers :])
-    for _ in range(max(dice.randint(1, WINDOWS_MOST), len(late))):
+    most = WINDOWS_MOST_REAL if choice.in_real_time else WINDOWS_MOST
+    for _ in range(max(dice.randint(1, most), len(late))):
         window = list(_window(dice, choice, workload))
         if late:
-            joins = StepTemplate(START, _moment(dice, late.pop(0)))
+            joins = StepTemplate(START, _moment(dice, choice, late.pop(0)))
             window.insert(dice.randint(0, len(window)), joins)
         for number, fault in enumerate(window):
             yield fault if number == 0 else _beside(dice, fault)
@@ -268,8 +291,12 @@ def _beside(dice: Random, fault: StepTemplate) -> StepTemplate:
     )
 
 
-def _moment(dice: Random, client: str) -> dict[str, Any]:
-    return {"client": client, "after_messages": dice.choice(AFTER), "deadline_s": LATEST_S}
+def _moment(dice: Random, choice: Choice, client: str) -> dict[str, Any]:
+    return {"client": client, "after_messages": _after(dice, choice), "deadline_s": LATEST_S}
+
+
+def _after(dice: Random, choice: Choice) -> int:
+    return dice.choice(AFTER if choice.in_real_time else AFTER + LATER)
 
 
 def _length(dice: Random, choice: Choice, fault: Fault | None) -> int:
@@ -284,7 +311,7 @@ def _fault(dice: Random, choice: Choice, workload: Workload) -> StepTemplate:
     fault = FAULTS.get(verb)
     at_work = workload.clients[: workload.at_first or workload.consumers]
     has_lanes = at_work[: workload.queues * workload.brokers]
-    table = _moment(dice, dice.choice(has_lanes))
+    table = _moment(dice, choice, dice.choice(has_lanes))
     if workload.work_ms < SEEN_MS:
         table["at_work"] = False
     if fault is None or fault.healed_by is not None:

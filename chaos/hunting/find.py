@@ -40,7 +40,7 @@ from specs.plan.plan import Plan
 from specs.profiles import Profile
 from specs.verdicts.engine import of_one_run
 from specs.verdicts.examine import examine
-from specs.verdicts.verdict import ClauseVerdict
+from specs.verdicts.verdict import ClauseVerdict, Verdict
 
 STEPS_BUDGET, ACTIONS_BUDGET = 40, 250
 """How many runs the making small may take, of the scenario and of its plan."""
@@ -186,14 +186,14 @@ class Again:
 
 @dataclass(slots=True)
 class _RealTries:
-    """The tries of a find. red: by try the folder and the verdict of those that broke the clause."""
+    """The tries of a find. red: by scenario the folder and the verdict of the first one that broke the clause."""
 
     example: Example
     clause: str
     out: Path
     how: Again
     until_s: float = math.inf
-    red: dict[str, tuple[Path, VerdictView]] = field(default_factory=dict)
+    red: dict[str, tuple[Path, Verdict]] = field(default_factory=dict)
 
     def once(self, target: Target, scenario: Scenario, number: int) -> bool:
         """A try; the folder of one that breaks nothing goes."""
@@ -217,7 +217,7 @@ class _RealTries:
         if self.clause not in {each.id for each in verdict.of(ClauseVerdict.REFUTED)}:
             shutil.rmtree(folder)
             return False
-        shown = self.red.setdefault(_key(scenario), (folder, save(verdict, folder)))
+        shown = self.red.setdefault(_key(scenario), (folder, verdict))
         if shown[0] != folder:
             shutil.rmtree(folder)
         return True
@@ -252,7 +252,8 @@ def real(example: Example, clause: str, twin: Twin | None, out: Path, how: Again
         shutil.rmtree(folder, ignore_errors=True)
     if shown is None:
         return _kept(Find(clause, example.scenario, *example.kept, tried, example.number))
-    return _kept(Find(clause, small, *shown, tried, example.number))
+    folder, verdict = shown
+    return _kept(Find(clause, small, folder, save(verdict, folder), tried, example.number))
 
 
 def _key(scenario: Scenario) -> str:

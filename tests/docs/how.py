@@ -122,6 +122,9 @@ HELD_ELSEWHERE: Mapping[str, str] = {
     r"docs/spark-api\.md: inorder check s3a?://.*": "tests/spark_checkers/test_cluster.py",
     r"docs/(?:attach|chaos|tap)\.md: inorder chaos --attach .*": "tests/chaos/attach/test_attach.py",
     r"docs/chaos\.md: inorder hunt .*": "tests/chaos/hunting/test_hunt.py",
+    r"docs/chaos\.md: inorder shrink RUN --minutes 10": (
+        "tests/conformance/cli/test_shrink_real.py"
+    ),
     r"docs/chaos\.md: inorder confirm .*": "tests/conformance/reports/test_rate.py",
     r".*: python -m inorder\.evidence\.hunts": "tests/inorder/evidence/test_hunts.py",
     r".*: python -m inorder\.evidence\.scenario_matrix.*": (
