@@ -11,7 +11,8 @@ scenario says itself when the broker syncs. Of these runs stakes.md tells how ma
 scenario's clauses were at stake while something was broken.
 
 With --sockets the first of the three is made on real sockets, in real time, wherever the scenario's faults can be done
-there: our own cluster with the bug, each consumer a process.
+there: our own cluster with the bug, each consumer a process. A run that did not reach what it must is made again when
+the same command goes on.
 
 The cells are kept in the folder, beside them matrix.json, matrix.md, matrix.svg and stakes.md; with --docs the page
 docs/chaos-matrix.md tells of them too. Exit code: 1 where a bug was not refuted, the correct cluster was, or a bug
@@ -88,8 +89,9 @@ def main(
         else simulated.cells_of(scenarios, tried, every=every)
     )
     work = partial(sockets.make, root) if on_sockets else simulated.make
+    more = {"stands": sockets.stands} if on_sockets else {}
     made: list[grid.Done] = []
-    for done in how.make(cells, work, root / "cells"):
+    for done in how.make(cells, work, root / "cells", **more):
         made.append(done)
         if done.error is not None:
             tell(f"{done.cell.name}: {done.error}")

@@ -3,7 +3,9 @@
 Rules:
 - a scenario is run where its faults can be done: on brokers in memory, else on those that have a store
   (`mutant+tcp:BUG:sync`); where neither can have them the row says why;
-- of a run that shows its bug only the verdict is kept; one that does not is kept whole.
+- of a run that shows its bug only the verdict is kept; one that does not is kept whole;
+- a run that does not show it and did not reach what it must (a fault without effect, on a busy machine) tells nothing
+  of the scenario: it counts as one that does not, until the same command makes it again.
 """
 
 from __future__ import annotations
@@ -75,6 +77,12 @@ def folder_of(root: Path, cell: grid.Cell) -> Path:
     """Where a cell's run is kept."""
     key = cell.key
     return root.joinpath("sockets", key["scenario"], key["bug"], f"{key['seed']}")
+
+
+def stands(cell: grid.Cell, value: Mapping[str, Any]) -> bool:
+    """Whether a kept run says whether the scenario shows its bug."""
+    shown = load_mutant(cell.key["bug"]).killed_by in value["refuted"]
+    return shown or not value["missed"]
 
 
 def make(root: Path, cell: grid.Cell) -> Mapping[str, Any]:

@@ -83,6 +83,18 @@ def test_runs_on_sockets_go_on_where_they_ended(
     assert line[SOCKETS] == {"as it must be": 3, "of": 3}
 
 
+def test_a_run_that_reached_nothing_is_made_again(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    late = {"refuted": [], "word": "inconclusive", "missed": ["each fault had an effect: crash c1"]}
+    silent = {"refuted": [], "word": "upheld", "missed": []}
+    outcomes = [late, silent, late]
+    monkeypatch.setattr(sockets, "make", lambda _root, _cell: outcomes.pop(0))
+    words = ["--sockets", "--scenario", SCENARIO, "--out", str(tmp_path), "--seeds", "1"]
+    assert [CliRunner().invoke(command.main, words).exit_code for _ in range(3)] == [1, 1, 1]
+    assert outcomes == [late]  # the second run told something, so that it is not tried again
+
+
 @pytest.mark.long
 def test_a_bug_shows_on_real_sockets(tmp_path: Path) -> None:
     cell = sockets.cell_of(SCENARIO, BUG, 1)
