@@ -1,10 +1,10 @@
 """The engines `arrow` and `spark`: `judge(history, profile, options) -> Verdict`, the same as the Python engine's.
 
 Both do the same tasks, on processes of this machine or as Spark jobs. A first look reads the files once and says
-whether the history can be trusted (`facts`). Rows that a clause needs together are then brought together by their keys
-(`scatter`): one reading of the files, of only the rows that some clause needs there. Files that lie by queue are gone
-through where they lie; of others the queues are brought together like any other key. No key brings all that grows with
-the number of messages into one task: see `Twin`.
+whether the history can be trusted (`facts`). Then all goes through the queues: where they lie, if the files lie by
+queue, or brought together first (`scatter`). What belongs together by message or sharding key is judged there as well,
+but for keys that are seen in several queues (`homes`); what belongs together by another key is picked on the way and
+brought together. No key brings all that grows with the number of messages into one task: see `Twin`.
 """
 
 from __future__ import annotations
@@ -284,8 +284,6 @@ class QueuePass:
         return report
 
     def _judge(self, table: pa.Table, picked: dict[int, list[pa.Table]]) -> Iterable[Findings]:
-        if SOURCE in self.columns:
-            table = with_source(table)
         has_queue = np.asarray(table.column("queue_id").is_valid())
         for levels in sorted({levels_of((twin,)) for twin in self.twins}, key=sorted):
             needed = relevant(table, [twin for twin in self.twins if levels_of((twin,)) == levels])
@@ -314,10 +312,12 @@ class QueuePass:
 def _picked(wanted: Together, table: pa.Table, where: Ints, lost: pa.Table) -> pa.Table:
     """The rows at these positions, and what is needed of those of no queue."""
     others = positions(relevant(lost, wanted.twins))
+    names = [name for name in wanted.columns if name != SOURCE]
     some = pa.concat_tables(
-        each.select(wanted.columns).take(pa.array(at))
-        for each, at in ((table, where), (lost, others))
+        each.select(names).take(pa.array(at)) for each, at in ((table, where), (lost, others))
     )
+    if SOURCE in wanted.columns:
+        some = with_source(some)
     for name in wanted.grouping.must_have:
         if some.column(name).null_count:
             some = some.filter(some.column(name).is_valid())

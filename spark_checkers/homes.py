@@ -15,13 +15,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from spark_checkers import hashing
 from spark_checkers.hashing import Hashes
 from spark_checkers.jobs import Jobs
 from spark_checkers.keyed import wanted_of, with_source
 from spark_checkers.ordered import Group, Part, read_group
-from spark_checkers.rows import Rows
+from spark_checkers.rows import NO_TEXT, NONE, Rows
 from spark_checkers.scatter import Together, key_hashes
 from spark_checkers.segments import Mask
 from spark_checkers.twin import QUEUES, SOURCE
@@ -124,7 +125,8 @@ def without_home(rows: Rows, wanted: Together, away: Hashes) -> Mask:
     """Which of these rows have no key, or one of these hashes?"""
     found = np.zeros(rows.size, np.bool_)
     for name in wanted.grouping.must_have:
-        found |= np.asarray(rows.table.column(name).is_null())
+        is_number = name != SOURCE and pa.types.is_integer(rows.table.schema.field(name).type)
+        found |= rows.number(name) == NONE if is_number else rows.text(name) == NO_TEXT
     if len(away):
         keys = _key_hashes(rows, wanted)
         found |= away[np.minimum(np.searchsorted(away, keys), len(away) - 1)] == keys

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from spark_checkers.segments import NOWHERE, Ints, Mask, dense, first_of_each, ints, positions
 from specs.clauses.catalogue import get
@@ -602,8 +603,28 @@ class Rows:
         """A column of texts as codes, and the texts by code as an Arrow array."""
         found = self._codes.get(name)
         if found is None:
-            found = self._codes[name] = encoded(self.table.column(name))
+            columns = set(self.table.column_names)
+            is_source = name == "source_id" and {"message_id", "origin_id"} <= columns
+            made = self._sources() if is_source else encoded(self.table.column(name))
+            found = self._codes[name] = made
         return found
+
+    def _sources(self) -> tuple[Ints, Any]:
+        """As of the column that `with_source` makes, without telling the messages' ids apart once more."""
+        codes, words = self.encoded("message_id")
+        origin, named = self.encoded("origin_id")
+        if not len(named):
+            return codes, words
+        known = pc.index_in(named, words)
+        unknown = np.asarray(known.is_null())
+        place = np.asarray(known.fill_null(0), np.int64)
+        place[unknown] = len(words) + np.arange(int(unknown.sum()))
+        says = np.append(np.asarray(pc.not_equal(named, "")), False)[origin]
+        by_origin = (origin != NO_TEXT) & (says | (codes == NO_TEXT))
+        merged = pa.concat_arrays(
+            [words.cast(pa.string()), named.cast(pa.string()).filter(known.is_null())]
+        )
+        return np.where(by_origin, np.append(place, NO_TEXT)[origin], codes), merged
 
     def _enumerated(self, name: str, words: Sequence[str]) -> npt.NDArray[np.int8]:
         codes, present = self.text(name), self.words(name)
