@@ -1,10 +1,10 @@
 """The engines `arrow` and `spark`: `judge(history, profile, options) -> Verdict`, the same as the Python engine's.
 
 Both do the same tasks, on processes of this machine or as Spark jobs. A first look reads the files once and says
-whether the history can be trusted (`facts`). Rows that a clause needs together are then brought together by their keys
-(`scatter`): one reading of the files, of only the rows that some clause needs there. Files that lie by queue are gone
-through where they lie; of others the queues are brought together like any other key. No key brings all that grows with
-the number of messages into one task: see `Twin`.
+whether the history can be trusted (`facts`). Then all goes through the queues: where they lie, if the files lie by
+queue, or brought together first (`scatter`). What belongs together by message or sharding key is judged there as well,
+but for keys that are seen in several queues (`homes`); what belongs together by another key is picked on the way and
+brought together. No key brings all that grows with the number of messages into one task: see `Twin`.
 """
 
 from __future__ import annotations
@@ -25,13 +25,17 @@ import pyarrow.parquet as pq
 from spark_checkers import facts, scatter
 from spark_checkers.catalogue import all_twins, applicable, grouped
 from spark_checkers.facts import Facts
+from spark_checkers.hashing import Hashes
+from spark_checkers.homes import MOST_KEYS, keys_without_home, without_home
 from spark_checkers.jobs import InProcesses, Jobs, OnSpark
 from spark_checkers.keyed import columns_of, in_order, judge_keys, whole_keys, with_source
 from spark_checkers.ordered import Group, Part, is_by_queue, part_tables, parts, plain, row_groups
 from spark_checkers.rows import Findings, Rows, Runs, keep, kept
 from spark_checkers.scatter import Scatter, Spill, Together, gathered, shared_out
+from spark_checkers.segments import Ints, positions
 from spark_checkers.session import is_local, open_session, ship
 from spark_checkers.twin import (
+    AT_HOME,
     FINDINGS_ARROW,
     QUEUES,
     SOURCE,
@@ -215,11 +219,11 @@ class Sum:
 
 @dataclass
 class PassReport:
-    """What one task found; the file in which its findings lie, if there are any; and what its twins picked, by twin."""
+    """What one task found; the file in which its findings lie, if there are any; and what was picked, by its number."""
 
     sums: dict[str, Sum] = field(default_factory=dict)
     findings: str = ""
-    picked: dict[str, Spill] = field(default_factory=dict)
+    picked: dict[int, Spill] = field(default_factory=dict)
 
     def take(self, some: Iterable[Findings], folder: str) -> None:
         """Sum findings up, and write those of them that are violations."""
@@ -236,18 +240,32 @@ class PassReport:
 
 
 @dataclass(frozen=True)
+class AtHome:
+    """What is wanted together by a key that mostly lies in one queue. away: the hashes of the keys that do not."""
+
+    wanted: Together
+    away: Hashes
+
+
+@dataclass(frozen=True)
 class QueuePass:
-    """The work of one task: judge whole queues, and pick what some twins need of them."""
+    """The work of one task: judge whole queues, what is at home in them, and pick what is needed of them elsewhere."""
 
     queues: tuple[Together, ...]
     picks: tuple[Together, ...]
+    at_home: tuple[AtHome, ...]
     runs: Runs
     scatter: Scatter
 
     @property
+    def picking(self) -> tuple[Together, ...]:
+        """What is wanted of the rows that are picked: none that is at home in its queue."""
+        return (*self.picks, *(each.wanted for each in self.at_home))
+
+    @property
     def twins(self) -> tuple[Twin, ...]:
         """All that judge, and all that pick."""
-        return tuple(twin for each in (*self.queues, *self.picks) for twin in each.twins)
+        return tuple(twin for each in (*self.queues, *self.picking) for twin in each.twins)
 
     @property
     def columns(self) -> list[str]:
@@ -255,45 +273,55 @@ class QueuePass:
 
     def work(self, tables: Iterable[pa.Table]) -> PassReport:
         report = PassReport()
-        picked: dict[str, list[pa.Table]] = {}
+        picked: dict[int, list[pa.Table]] = {}
         report.take(
             (each for table in tables for each in self._judge(table, picked)), self.scatter.scratch
         )
-        for wanted in self.picks:
-            (twin,) = wanted.twins
-            if twin.id in picked:
-                rows = pa.concat_tables(picked[twin.id]).unify_dictionaries()
-                report.picked[twin.id] = self.scatter.write(wanted, rows, np.arange(rows.num_rows))
+        for index, tables_of in sorted(picked.items()):
+            rows = pa.concat_tables(tables_of).unify_dictionaries()
+            where = np.arange(rows.num_rows)
+            report.picked[index] = self.scatter.write(self.picking[index], rows, where)
         return report
 
-    def _judge(self, table: pa.Table, picked: dict[str, list[pa.Table]]) -> Iterable[Findings]:
-        if SOURCE in self.columns:
-            table = with_source(table)
+    def _judge(self, table: pa.Table, picked: dict[int, list[pa.Table]]) -> Iterable[Findings]:
         has_queue = np.asarray(table.column("queue_id").is_valid())
         for levels in sorted({levels_of((twin,)) for twin in self.twins}, key=sorted):
-            twins = [twin for twin in self.twins if levels_of((twin,)) == levels]
-            needed = relevant(table, twins)
+            needed = relevant(table, [twin for twin in self.twins if levels_of((twin,)) == levels])
             rows = Rows(kept(table, needed & has_queue), self.runs)
-            if rows.size:
-                judging = {twin.id for each in self.queues for twin in each.twins}
-                yield from judge_rows(rows, [twin for twin in twins if twin.id in judging])
             lost = kept(table, needed & ~has_queue)
-            for wanted in self.picks:
-                if wanted.twins[0] in twins:
-                    _pick(wanted, rows, lost, picked)
+            if rows.size:
+                for each in self.queues:
+                    if levels_of(each.twins) == levels:
+                        yield from judge_rows(rows, each.twins)
+            for index, wanted in enumerate(self.picking):
+                if levels_of(wanted.twins) != levels:
+                    continue
+                where = positions(relevant(rows.table, wanted.twins))
+                if index >= len(self.picks) and rows.size:
+                    home = self.at_home[index - len(self.picks)]
+                    away = without_home(rows, wanted, home.away)
+                    yield from judge_rows(rows.without(away), wanted.twins)
+                    where = where[away[where]]
+                elif wanted.twins[0].pick is not None and rows.size:
+                    where = wanted.twins[0].pick(rows)
+                some = _picked(wanted, rows.table, where, lost)
+                if some.num_rows:
+                    picked.setdefault(index, []).append(some)
 
 
-def _pick(wanted: Together, rows: Rows, lost: pa.Table, picked: dict[str, list[pa.Table]]) -> None:
-    """What the twin picks of these rows, and what it needs of those of no queue."""
-    (twin,) = wanted.twins
-    found = [kept(lost, relevant(lost, (twin,)))]
-    if rows.size and twin.pick is not None:
-        found.append(rows.table.take(pa.array(twin.pick(rows))))
-    some = pa.concat_tables(found).select(wanted.columns)
+def _picked(wanted: Together, table: pa.Table, where: Ints, lost: pa.Table) -> pa.Table:
+    """The rows at these positions, and what is needed of those of no queue."""
+    others = positions(relevant(lost, wanted.twins))
+    names = [name for name in wanted.columns if name != SOURCE]
+    some = pa.concat_tables(
+        each.select(names).take(pa.array(at)) for each, at in ((table, where), (lost, others))
+    )
+    if SOURCE in wanted.columns:
+        some = with_source(some)
     for name in wanted.grouping.must_have:
-        some = some.filter(some.column(name).is_valid())
-    if some.num_rows:
-        picked.setdefault(twin.id, []).append(plain(some))
+        if some.column(name).null_count:
+            some = some.filter(some.column(name).is_valid())
+    return plain(some)
 
 
 class _Examiner:
@@ -340,52 +368,47 @@ class _Examiner:
         twins = [twin for twin in applicable(self.history.info) if twin.id in chosen]
         wanted = [Together(*each) for each in grouped(twins)]
         queues = tuple(each for each in wanted if each.grouping == QUEUES)
-        picks = tuple(each for each in wanted if each.twins[0].pick is not None)
-        others = tuple(each for each in wanted if each not in (*picks, *queues))
+        at_home = self._at_home([each for each in wanted if each.grouping in AT_HOME])
+        homely = [each.wanted for each in at_home]
+        picks = tuple(each for each in wanted if each not in (*queues, *homely))
         buckets = 1 + sum(self.sizes) // scatter.BUCKET_ROWS
-        writing = Scatter((), buckets, str(self.folder))
-        work = QueuePass(queues, picks, runs, writing)
-        lie_by_queue = is_by_queue(self.paths)
-        wants_queues = bool(work.twins)
-        by_queue = Together(QUEUES, work.twins)
-        scattered = (*others, by_queue) if wants_queues and not lie_by_queue else others
-        spills = self._scattered(Scatter(scattered, buckets, str(self.folder)))
-        done: list[PassReport] = []
-        if wants_queues and lie_by_queue:
-            cut = parts(self.sizes, self.jobs.tasks)
-            done = self.jobs.each(
-                partial(_judge_part, groups=self.groups, cut=cut, work=work), len(cut)
-            )
-        elif wants_queues:
-            mine = spills.pop()
-            cuts = shared_out(mine, self.jobs.tasks)
-            done = self.jobs.each(
-                partial(_judge_queues, spills=mine, cuts=cuts, work=work), len(cuts)
-            )
-        picked = [
-            [
-                report.picked[each.twins[0].id]
-                for report in done
-                if each.twins[0].id in report.picked
-            ]
-            for each in picks
-        ]
+        work = QueuePass(queues, picks, at_home, runs, Scatter(buckets, str(self.folder)))
+        done = self._by_queue(work) if work.twins else []
         self._take(done)
         tasks = [
-            (each, tuple(mine), cut)
-            for each, mine in zip((*others, *picks), [*spills, *picked], strict=True)
+            (each, mine, cut)
+            for index, each in enumerate(work.picking)
+            for mine in [tuple(some.picked[index] for some in done if index in some.picked)]
             for cut in shared_out(mine, self.jobs.tasks)
         ]
         work_of = partial(_judge_buckets, tasks=tasks, runs=runs, scratch=str(self.folder))
         self._take(self.jobs.each(work_of, len(tasks)))
 
-    def _scattered(self, work: Scatter) -> list[list[Spill]]:
-        """Of each of what is wanted together, the files that the tasks wrote."""
-        cut = parts(self.sizes, max(self.jobs.tasks, sum(self.sizes) // SCATTERED_ROWS))
-        if not work.wanted:
-            return []
-        done = self.jobs.each(partial(work.part, groups=self.groups, cut=cut), len(cut))
-        return [[spills[index] for spills in done] for index in range(len(work.wanted))]
+    def _by_queue(self, work: QueuePass) -> list[PassReport]:
+        """Go through the queues, where they lie or after they were brought together."""
+        if is_by_queue(self.paths):
+            cut = parts(self.sizes, self.jobs.tasks)
+            judge_part = partial(_judge_part, groups=self.groups, cut=cut, work=work)
+            return self.jobs.each(judge_part, len(cut))
+        cut = self._cut()
+        writing = partial(work.scatter.queues, twins=work.twins, groups=self.groups, cut=cut)
+        spills = self.jobs.each(writing, len(cut))
+        cuts = shared_out(spills, self.jobs.tasks)
+        judge_queues = partial(_judge_queues, spills=spills, cuts=cuts, work=work)
+        return self.jobs.each(judge_queues, len(cuts))
+
+    def _at_home(self, wanted: Sequence[Together]) -> tuple[AtHome, ...]:
+        """What is judged with the queues: not what has too many keys in several of them."""
+        away = keys_without_home(self.jobs, self.groups, self._cut(), wanted, self.folder)
+        return tuple(
+            AtHome(each, keys)
+            for each, keys in zip(wanted, away, strict=True)
+            if len(keys) <= MOST_KEYS
+        )
+
+    def _cut(self) -> list[Part]:
+        """The parts of the files, as small as fits what is held of them whole."""
+        return parts(self.sizes, max(self.jobs.tasks, sum(self.sizes) // SCATTERED_ROWS))
 
     def _take(self, done: Iterable[PassReport]) -> None:
         for report in done:

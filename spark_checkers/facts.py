@@ -22,6 +22,7 @@ import pyarrow.parquet as pq
 from spark_checkers import hashing
 from spark_checkers.hashing import Hashes
 from spark_checkers.jobs import Jobs
+from spark_checkers.keyed import codes_of
 from spark_checkers.ordered import Group, Part, parts, read_group, row_groups
 from spark_checkers.rows import (
     CONTEXT_KINDS,
@@ -34,9 +35,10 @@ from spark_checkers.rows import (
     coded,
     keep,
 )
+from spark_checkers.segments import dense, first_of_each
 from specs.clauses.rows import REQUEST_LEVELS
 from specs.errors import HistoryError
-from specs.history.columns import COLUMNS, NAMES
+from specs.history.columns import NAMES
 from specs.history.runinfo import RunInfo
 from specs.history.store import rows_of_table
 from specs.verdicts.tally import RunFacts
@@ -46,7 +48,6 @@ WINDOW_ROWS = 12_000_000
 """So many rows are put in order at a time; more windows are more scans, fewer are more memory."""
 MOST_REASONS = 5
 """As many reasons why a history can't be trusted are named."""
-_TEXT = {column.name for column in COLUMNS if column.type == "string"}
 _LOOKED_AT = (
     "run",
     "seq_begin",
@@ -64,11 +65,6 @@ _LOOKED_AT = (
     "broker_epoch",
 )
 WINDOWED = ("run", "seq_begin", "started_us", "ended_us", "clock")
-
-
-def is_text(name: str) -> bool:
-    """Is it a column of texts (and else of numbers)?"""
-    return name in _TEXT
 
 
 Reason = tuple[str, int, int, str]
@@ -188,19 +184,13 @@ def _look_at_part(groups: Sequence[Group]) -> Report:
 
 def _look_at_epochs(report: Report, table: pa.Table) -> None:
     """When each broker first named an epoch, and which kinds of rows there are of which group."""
-    plain = pa.table(
-        {name: _plain_text(table.column(name)) for name in ("run", "broker", "group", "kind")}
-        | {name: table.column(name) for name in ("broker_epoch", "seq_begin")}
-    )
-    named = plain.filter(
-        pc.and_(plain.column("broker_epoch").is_valid(), plain.column("broker").is_valid())
-    )
-    firsts = named.group_by(["run", "broker", "broker_epoch"]).aggregate([("seq_begin", "min")])
-    for row in firsts.to_pylist():
+    told = _valid(table, "broker_epoch") & _valid(table, "broker")
+    for row in _alike(table, ("run", "broker", "broker_epoch"), told):
         key = (row["run"], row["broker"], row["broker_epoch"])
-        report.epochs[key] = min(row["seq_begin_min"], report.epochs.get(key, row["seq_begin_min"]))
-    kinds = plain.group_by(["run", "group", "kind"]).aggregate([])
-    report.seen.update((row["run"], row["group"], row["kind"]) for row in kinds.to_pylist())
+        report.epochs[key] = min(row["first"], report.epochs.get(key, row["first"]))
+    everything = np.ones(table.num_rows, np.bool_)
+    kinds = _alike(table, ("run", "group", "kind"), everything)
+    report.seen.update((row["run"], row["group"], row["kind"]) for row in kinds)
 
 
 def _look_at_looks(report: Report, table: pa.Table, calls: Any, reads: Any) -> None:
@@ -210,46 +200,43 @@ def _look_at_looks(report: Report, table: pa.Table, calls: Any, reads: Any) -> N
     """
     levels, words = coded(table.column("level"))
     asked = np.asarray([*(word in REQUEST_LEVELS for word in words), False], np.bool_)[levels]
-    of_calls = table.filter(pa.array(calls & asked)).select(["run", "topic", "seq_begin"])
-    _take_last(report, of_calls, ("topic",))
-    markers = table.filter(pa.array(reads & asked))
-    markers = markers.filter(
-        pc.and_(
-            pc.and_(
-                markers.column("queue_offset").is_null(), markers.column("message_id").is_null()
-            ),
-            pc.equal(_plain_text(markers.column("outcome")), Outcome.OK.value),
-        )
-    )
-    _take_last(report, markers, ("topic", "broker", "queue_id"))
-    named = table.filter(
-        pc.and_(
-            pc.and_(pa.array(reads & asked), table.column("origin_id").is_valid()),
-            pc.fill_null(pc.starts_with(_plain_text(table.column("topic")), DLQ_PREFIX), False),
-        )
-    )
-    plain = pa.table({"run": _plain_text(named.column("run")), "seq": named.column("seq_begin")})
-    for row in plain.group_by(["run"]).aggregate([("seq", "min")]).to_pylist():
-        first = report.named_origins.get(row["run"], row["seq_min"])
-        report.named_origins[row["run"]] = min(row["seq_min"], first)
+    _take_last(report, table, ("topic",), calls & asked)
+    ends, ways = coded(table.column("outcome"))
+    ok = np.asarray([*(way == Outcome.OK for way in ways), False], np.bool_)[ends]
+    markers = reads & asked & ok & ~_valid(table, "queue_offset") & ~_valid(table, "message_id")
+    _take_last(report, table, ("topic", "broker", "queue_id"), markers)
+    topics, names = coded(table.column("topic"))
+    dead = np.asarray([*(name.startswith(DLQ_PREFIX) for name in names), False], np.bool_)[topics]
+    for row in _alike(table, ("run",), reads & asked & dead & _valid(table, "origin_id")):
+        first = report.named_origins.get(row["run"], row["first"])
+        report.named_origins[row["run"]] = min(row["first"], first)
 
 
-def _take_last(report: Report, table: pa.Table, where: Sequence[str]) -> None:
-    names = ("run", *where)
-    plain = pa.table(
-        {
-            name: _plain_text(table.column(name)) if is_text(name) else table.column(name)
-            for name in names
-        }
-    )
-    plain = plain.append_column("seq_begin", table.column("seq_begin"))
-    for row in plain.group_by(list(names)).aggregate([("seq_begin", "max")]).to_pylist():
+def _take_last(report: Report, table: pa.Table, where: Sequence[str], wanted: Any) -> None:
+    for row in _alike(table, ("run", *where), wanted):
         key = (row["run"], tuple(row[name] for name in where))
-        report.looks[key] = max(row["seq_begin_max"], report.looks.get(key, 0))
+        report.looks[key] = max(row["last"], report.looks.get(key, 0))
 
 
-def _plain_text(column: Any) -> Any:
-    return column.cast(pa.string())
+def _valid(table: pa.Table, name: str) -> Any:
+    return np.asarray(table.column(name).is_valid())
+
+
+def _alike(table: pa.Table, names: Sequence[str], wanted: Any) -> list[dict[str, Any]]:
+    """Of the wanted rows that are alike in these columns: their values, and the first and the last seq_begin."""
+    where = np.flatnonzero(wanted)
+    number, count = dense(*(codes[where] for codes in codes_of(table, names)))
+    if not count:
+        return []
+    seq = table.column("seq_begin").to_numpy()[where]
+    first, last = np.full(count, NEVER, np.int64), np.full(count, -NEVER, np.int64)
+    np.minimum.at(first, number, seq)
+    np.maximum.at(last, number, seq)
+    rows = table.select(names).take(pa.array(where[first_of_each(number, count)])).to_pylist()
+    return [
+        row | {"first": low, "last": high}
+        for row, low, high in zip(rows, first.tolist(), last.tolist(), strict=True)
+    ]
 
 
 def _all_known(table: pa.Table, kinds: Sequence[str]) -> None:

@@ -181,9 +181,9 @@ def codes_of(table: pa.Table, columns: Sequence[str]) -> list[Any]:
     """The columns as numbers: equal values have equal numbers."""
     none = np.iinfo(np.int64).min
     return [
-        encoded(table.column(name))[0]
-        if name != "queue_id"
-        else table.column(name).fill_null(none).to_numpy()
+        table.column(name).fill_null(none).to_numpy()
+        if pa.types.is_integer(table.schema.field(name).type)
+        else encoded(table.column(name))[0]
         for name in columns
     ]
 

@@ -121,7 +121,8 @@ def may_be_by_hand(rows: Rows) -> Mask:
 
 
 class Stretch(NamedTuple):
-    """Uneventful calls. first, last: the rows that began first and last (`last` also ends last).
+    """Uneventful calls. first, last: the rows that began first and last (`last` also ends last); head: of the last call
+    the row that began first.
 
     Offsets first.offset..stop-1, once each. earliest_us, latest_us: of the begins, on the monotonic clock.
     finished_to: the offsets below it are finished by these calls (in manual mode: up to the last commit).
@@ -129,6 +130,7 @@ class Stretch(NamedTuple):
 
     first: Op
     last: Op
+    head: Op
     calls: int
     rows: int
     stop: int
@@ -267,6 +269,10 @@ class Digest:
         last_begin = first[tail] + calls_rows[tail] - 1
         firsts = self.ops(row[event_from])
         lasts = self.ops(row[last_begin])
+        heads_of_last = lasts[:]
+        several = np.flatnonzero(calls_rows[tail] > 1)
+        for index, op in zip(several.tolist(), self.ops(row[first[tail[several]]]), strict=True):
+            heads_of_last[index] = op
         n_calls = (tail - heads + 1).tolist()
         n_rows = ((event_to - event_from) // 2).tolist()
         stops = next_offset[tail].tolist()
@@ -277,6 +283,7 @@ class Digest:
             for each in zip(
                 firsts,
                 lasts,
+                heads_of_last,
                 n_calls,
                 n_rows,
                 stops,
@@ -329,6 +336,19 @@ class Digest:
                 self._room -= stretch.rows
                 self._expanded[stretch.events[0]] = found
         return found
+
+    def calls_of(self, taken: Iterable[Op | Stretch]) -> Iterator[Op]:
+        """The calls, of a stretch those after its last commit, one by one."""
+        for each in taken:
+            if isinstance(each, Op):
+                yield each
+            else:
+                events = self.expand(each)
+                yield from (
+                    op
+                    for _at, phase, op in events
+                    if phase == BEGIN and op.offset >= each.finished_to
+                )
 
     def _events(self, start: int, stop: int) -> Sequence[Event]:
         """The begins and ends of whole calls of a stretch."""

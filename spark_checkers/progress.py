@@ -203,9 +203,8 @@ class Progress(Machine):
             # What was taken before is committed along with the first that commits.
             self._commit_taken(mine, stretch)
         if stretch.finished_to < stretch.stop:
-            for _at, phase, op in self.lane.digest.expand(stretch):
-                if phase != END and op.offset >= stretch.finished_to:
-                    self._hold(op)
+            for op in self.lane.digest.calls_of((stretch,)):
+                self._hold(op)
             mine.taken.add(stretch.finished_to, stretch.stop)
         self.delivered.add(first.offset, stretch.stop)
         return True

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from spark_checkers.segments import NOWHERE, Ints, Mask, dense, first_of_each, ints, positions
 from specs.clauses.catalogue import get
@@ -534,6 +535,10 @@ _CHANGE_NOTHING_REFUSED = frozenset({Kind.RESET.value, Kind.TRIM.value})
 CONTEXT_KINDS = frozenset(_CONTEXT_KINDS)
 
 
+_MADE_OF_KINDS = ("correction", "told_ahead", "digest", "sends")
+"""What `Rows` derives from the kinds of rows."""
+
+
 class Rows:
     """Columns of rows, sorted by key and seq_begin. Derived columns are made when asked for, once."""
 
@@ -553,6 +558,14 @@ class Rows:
         found: Made = self._shared[make]
         return found
 
+    def without(self, hidden: Mask) -> Rows:
+        """The same rows, of which the hidden ones are of no kind: a kernel that goes by kinds does not see them."""
+        found = Rows.__new__(Rows)
+        kept = {name: made for name, made in self.__dict__.items() if name not in _MADE_OF_KINDS}
+        found.__dict__.update(kept, _shared={})
+        found.kind = np.where(hidden, len(KINDS), self.kind).astype(np.int8)
+        return found
+
     # ---- columns
 
     def number(self, name: str) -> Ints:
@@ -566,12 +579,12 @@ class Rows:
 
     def text(self, name: str) -> Ints:
         """A column of texts as codes; NO_TEXT where there is none."""
-        return self._text(name)[0]
+        return self.encoded(name)[0]
 
     def words(self, name: str) -> list[str]:
         """The texts of a column, by code."""
         if name not in self._words:
-            self._words[name] = self._text(name)[1].to_pylist()
+            self._words[name] = self.encoded(name)[1].to_pylist()
         return self._words[name]
 
     def code(self, name: str, word: str) -> int:
@@ -586,11 +599,32 @@ class Rows:
         code = int(self.text(name)[position])
         return self.words(name)[code] if code != NO_TEXT else ""
 
-    def _text(self, name: str) -> tuple[Ints, Any]:
+    def encoded(self, name: str) -> tuple[Ints, Any]:
+        """A column of texts as codes, and the texts by code as an Arrow array."""
         found = self._codes.get(name)
         if found is None:
-            found = self._codes[name] = encoded(self.table.column(name))
+            columns = set(self.table.column_names)
+            is_source = name == "source_id" and {"message_id", "origin_id"} <= columns
+            made = self._sources() if is_source else encoded(self.table.column(name))
+            found = self._codes[name] = made
         return found
+
+    def _sources(self) -> tuple[Ints, Any]:
+        """As of the column that `with_source` makes, without telling the messages' ids apart once more."""
+        codes, words = self.encoded("message_id")
+        origin, named = self.encoded("origin_id")
+        if not len(named):
+            return codes, words
+        known = pc.index_in(named, words)
+        unknown = np.asarray(known.is_null())
+        place = np.asarray(known.fill_null(0), np.int64)
+        place[unknown] = len(words) + np.arange(int(unknown.sum()))
+        says = np.append(np.asarray(pc.not_equal(named, "")), False)[origin]
+        by_origin = (origin != NO_TEXT) & (says | (codes == NO_TEXT))
+        merged = pa.concat_arrays(
+            [words.cast(pa.string()), named.cast(pa.string()).filter(known.is_null())]
+        )
+        return np.where(by_origin, np.append(place, NO_TEXT)[origin], codes), merged
 
     def _enumerated(self, name: str, words: Sequence[str]) -> npt.NDArray[np.int8]:
         codes, present = self.text(name), self.words(name)

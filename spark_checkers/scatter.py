@@ -38,15 +38,10 @@ class Spill:
 
 @dataclass(frozen=True, slots=True)
 class Together:
-    """Twins that need the same rows together. whole: rows that lack a part of the key are left out."""
+    """Twins that need the same rows together."""
 
     grouping: Grouping
     twins: tuple[Twin, ...]
-
-    @property
-    def whole(self) -> bool:
-        """Rows that name no queue are for twins that pick."""
-        return self.grouping is not QUEUES
 
     @property
     def columns(self) -> list[str]:
@@ -55,27 +50,26 @@ class Together:
 
 @dataclass(frozen=True, slots=True)
 class Scatter:
-    """The work of a task that brings rows together: what it wants, in how many buckets, and where they are kept."""
+    """How tasks bring rows together: in how many buckets, and where these are kept."""
 
-    wanted: tuple[Together, ...]
     buckets: int
     scratch: str
 
-    def part(self, number: int, *, groups: Sequence[Group], cut: Sequence[Part]) -> list[Spill]:
-        """Scatter the rows of one part of the files: a spill for each of `wanted`."""
-        names = sorted({name for each in self.wanted for name in each.columns} - {SOURCE})
+    def queues(
+        self, number: int, *, twins: tuple[Twin, ...], groups: Sequence[Group], cut: Sequence[Part]
+    ) -> Spill:
+        """Of one part of the files the rows that these twins need, by queue; those of no queue as well."""
+        wanted = Together(QUEUES, twins)
+        names = [name for name in wanted.columns if name != SOURCE]
         tables = [
             read_group(path, index, names)
             for path, index in groups[cut[number].start : cut[number].stop]
         ]
         table = pa.concat_tables(tables).unify_dictionaries().combine_chunks()
         del tables
-        if any(SOURCE in each.columns for each in self.wanted):
+        if SOURCE in wanted.columns:
             table = with_source(table)
-        return [
-            self.write(each, table, wanted_of(table, each.twins, each.grouping, whole=each.whole))
-            for each in self.wanted
-        ]
+        return self.write(wanted, table, wanted_of(table, twins, QUEUES, whole=False))
 
     def write(self, wanted: Together, table: pa.Table, where: Ints) -> Spill:
         """The rows at these positions, in buckets by their key; with the columns that these twins need."""

@@ -91,6 +91,13 @@ GROUPINGS: dict[Key, Grouping] = {
     Key.TOPIC_KEY: Grouping(("run", "topic", "sharding_key"), ("sharding_key",)),
     Key.RUN: Grouping(("run",)),
 }
+AT_HOME = tuple(
+    GROUPINGS[key] for key in (Key.MESSAGE, Key.GROUP_KEY, Key.PRODUCER_KEY, Key.TOPIC_KEY)
+)
+"""Keys of which nearly all lie in one queue: see `spark_checkers.homes`.
+
+Their kernels look for rows by their kinds, and need them in the order of seq_begin within a key alone.
+"""
 Only = Mapping[Kind, tuple[str, str]]
 """Of these kinds only rows of which the text of a column begins so: kind → (column, how it begins)."""
 

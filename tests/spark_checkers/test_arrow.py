@@ -16,16 +16,22 @@ from conformance.cli import seam
 from spark_checkers import engine, scatter
 from spark_checkers.catalogue import all_twins, kernels
 from spark_checkers.hashing import of_texts
+from spark_checkers.homes import keys_without_home
 from spark_checkers.jobs import InProcesses
+from spark_checkers.keyed import with_source
+from spark_checkers.ordered import parts, read_group, row_groups
+from spark_checkers.scatter import Together, key_hashes
 from spark_checkers.trace_mutants import DEFECTS, plant, spread
+from spark_checkers.twin import GROUPINGS
 from specs import profiles
 from specs.clauses.catalogue import all_clauses
 from specs.history.row import Row
 from specs.history.runinfo import RunInfo
 from specs.history.store import rows_to_table, write_history
+from specs.history.text import parse_history
 from specs.verdicts import engine as python_engine
 from specs.verdicts.examine import examine
-from specs.vocabulary import Kind
+from specs.vocabulary import Key, Kind
 
 
 def planted(name: str) -> tuple[RunInfo, list[Row]]:
@@ -58,6 +64,10 @@ def test_the_verdict_of_several_processes_is_that_of_the_python_engine(
         "orphan-forgotten",
         "lost-dead-letter",
         "dead-letters-reversed",
+        "dead-letter-twice",
+        "key-strays",
+        "producers-disagree",
+        "read-in-another-queue",
     ],
 )
 def test_what_lies_across_queues_is_found_whatever_the_buckets(
@@ -71,6 +81,41 @@ def test_what_lies_across_queues_is_found_whatever_the_buckets(
     found = engine.examine(history, here)
     assert found == examine(rows, info)
     assert found.tallies[DEFECTS[defect].clause or ""].found
+
+
+def test_keys_of_which_too_many_lie_in_several_queues_are_brought_together(
+    tmp_path: Path, here: InProcesses, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    info, rows = planted("key-strays")
+    monkeypatch.setattr(engine, "MOST_KEYS", -1)
+    assert engine.examine(write_history(tmp_path / "h", info, rows), here) == examine(rows, info)
+
+
+def test_a_key_lies_at_home_until_it_is_seen_in_another_queue(
+    tmp_path: Path, here: InProcesses
+) -> None:
+    """Of three messages one is seen in two queues, and one in none."""
+    text = """
+        0ms..1ms  shop   sends     orders/b0/0           offset=0 id=m0 ok
+        1ms..2ms  shop   sends     orders/b0/0           offset=1 id=m1 ok
+        2ms..3ms  shop   sends     -                     id=m2 unknown
+        3ms..4ms  alice  delivers  billing/orders/b0/0   offset=0 id=m0 success
+        5ms..6ms  alice  delivers  billing/orders/b0/1   offset=1 id=m1 success
+    """
+    info, rows = parse_history(text)
+    groups, sizes = row_groups(write_history(tmp_path / "h", info, rows).parquet)
+    messages = Together(GROUPINGS[Key.MESSAGE], tuple(t for t in all_twins() if t.id == "SND-2"))
+    cut = parts(sizes, 1)
+    (away,) = keys_without_home(here, groups, cut, [messages], tmp_path)
+    table = with_source(read_group(*groups[0], ["run", "message_id", "origin_id"]))
+    hashes = dict(
+        zip(
+            table.column("message_id").to_pylist(),
+            key_hashes(table, messages.grouping.columns).tolist(),
+            strict=True,
+        )
+    )
+    assert sorted(away.tolist()) == sorted([hashes["m1"], hashes["m2"]])
 
 
 GROW = {Kind.SEND, Kind.DELIVER, Kind.PULL, Kind.COMMIT, Kind.READ}

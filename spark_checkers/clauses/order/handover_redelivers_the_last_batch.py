@@ -1,4 +1,4 @@
-"""ORD-14 over columns: a stretch of calls in auto mode is remembered as one, and opened only to show a message."""
+"""ORD-14 over columns: a stretch of calls is remembered as one, and opened only to show a message."""
 
 from __future__ import annotations
 
@@ -24,16 +24,30 @@ from specs.clauses.rows import is_manual
 from specs.vocabulary import Kind, Outcome
 
 
+class Some(NamedTuple):
+    """The deliveries of a stretch with the offsets low..stop-1."""
+
+    low: int
+    stop: int
+    stretch: Stretch
+
+
+def span(each: Op | Some) -> tuple[int, int]:
+    """The offsets low..stop-1 of deliveries."""
+    return (each.low, each.stop) if isinstance(each, Some) else (each.offset, each.offset + 1)
+
+
 class Work:
-    """One incarnation. finished: deliveries that it is done with, single ones or stretches, the latest last."""
+    """One incarnation. finished: deliveries that it is done with, taken: those that it has not committed; the latest
+    last. last: the delivery with which its last call began."""
 
     __slots__ = ("add", "drop", "finished", "frozen", "last", "left", "taken", "told")
 
     def __init__(self, add: Op | None, left: Left | None) -> None:
         self.add = add
         self.left = left
-        self.finished: list[Op | Stretch] = []
-        self.taken: dict[int, Op] = {}
+        self.finished: list[Op | Some] = []
+        self.taken: list[Op | Some] = []
         self.told = -1  # below it everything is reported
         self.last: Op | None = None
         self.drop: Op | None = None
@@ -63,22 +77,23 @@ class Lane(Machine):
     def takes(self, stretch: Stretch) -> bool:
         first = stretch.first
         work = self.works.get(first.incarnation)
-        if (
-            work is None
-            or work.left is not None
-            or work.drop is not None
-            or work.frozen
-            or work.taken
-        ):
+        if work is None or work.left is not None or work.drop is not None or work.frozen:
             return False
-        if (
-            may_be_manual(first)
-            or stretch.rows != stretch.calls
-            or (work.last is not None and work.last.op == first.op)
-        ):
+        if work.last is not None and work.last.op == first.op:
             return False
-        work.finished.append(stretch)
-        work.last = stretch.last
+        if may_be_manual(first) and not first.manual:
+            return False
+        until = stretch.finished_to if first.manual else stretch.stop
+        if until > first.offset:
+            if any(
+                low < stretch.stop and first.offset < stop for low, stop in map(span, work.taken)
+            ):
+                return False
+            work.finished += [Some(first.offset, until, stretch), *work.taken]
+            work.taken.clear()
+        if until < stretch.stop:
+            work.taken.append(Some(until, stretch.stop, stretch))
+        work.last = stretch.head
         return True
 
     def begins(self, op: Op) -> None:
@@ -125,11 +140,7 @@ class Lane(Machine):
             work.finished.clear()
         elif op.outcome is not Outcome.REFUSED and op.value > work.told and not work.frozen:
             work.told = op.value
-            work.finished = [
-                each
-                for each in work.finished
-                if (each.stop - 1 if isinstance(each, Stretch) else each.offset) >= op.value
-            ]
+            work.finished = [each for each in work.finished if span(each)[1] > op.value]
 
     def _delivered(self, work: Work, op: Op) -> None:
         left, work.left = work.left, None
@@ -148,14 +159,13 @@ class Lane(Machine):
         if offset < work.told:
             return None
         for each in reversed(work.finished):
-            if isinstance(each, Stretch):
-                if each.first.offset <= offset < each.stop:
-                    ops = self.lane.digest.expand(each)
-                    return next(
-                        op for _at, phase, op in ops if phase == BEGIN and op.offset == offset
-                    )
-            elif each.offset == offset:
+            low, stop = span(each)
+            if not low <= offset < stop:
+                continue
+            if isinstance(each, Op):
                 return each
+            ops = self.lane.digest.expand(each.stretch)
+            return next(op for _at, phase, op in ops if phase == BEGIN and op.offset == offset)
         return None
 
     def ends(self, op: Op) -> None:
@@ -170,10 +180,10 @@ class Lane(Machine):
             return
         if certainly_acknowledges(op):
             work.finished.append(op)
-            work.finished.extend(work.taken.values())
+            work.finished.extend(work.taken)
             work.taken.clear()
         elif op.outcome is Outcome.SUCCESS:
-            work.taken[op.offset] = op
+            work.taken.append(op)
         elif may_put_back(op):
             work.taken.clear()
 

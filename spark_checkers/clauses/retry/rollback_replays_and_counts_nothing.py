@@ -26,14 +26,15 @@ _AUTO_FINISHES = (Outcome.SUCCESS, Outcome.COMMIT, Outcome.ROLLBACK)
 class Work:
     """One incarnation: what it took and did not commit, and what a ROLLBACK put back that has not come again.
 
-    spent: the highest offset that it may have given up unseen, should it go on beyond.
+    taken: calls, and stretches of which what lies after the last commit counts; the latest last. spent: the highest
+    offset that it may have given up unseen, should it go on beyond.
     """
 
     __slots__ = ("call", "replay", "rollback", "spent", "taken")
 
     def __init__(self) -> None:
         self.call = NONE
-        self.taken: dict[int, Op] = {}
+        self.taken: list[Op | Stretch] = []
         self.rollback: Op | None = None
         self.replay: dict[int, tuple[Op, Op]] = {}
         self.spent = NONE
@@ -52,7 +53,22 @@ class Lane(Machine):
         )
 
     def takes(self, stretch: Stretch) -> bool:
-        return not self.rolls
+        if not self.rolls:
+            return True
+        first = stretch.first
+        work = self.works.setdefault(first.incarnation, Work())
+        if work.replay or work.rollback is not None:
+            return False
+        if (
+            not first.manual
+            or stretch.finished_to > first.offset
+            or NONE < work.spent < first.offset
+        ):
+            work.taken.clear()
+        if first.manual and stretch.finished_to < stretch.stop:
+            work.taken.append(stretch)
+        work.call, work.spent = stretch.last.op, NONE
+        return True
 
     def begins(self, op: Op) -> None:
         if not self.rolls:
@@ -74,12 +90,12 @@ class Lane(Machine):
 
     def _begin_call(self, work: Work, op: Op) -> None:
         if NONE < work.spent < op.offset:
-            work.taken, work.rollback = {}, None
+            work.taken, work.rollback = [], None
         work.spent = NONE
         if work.rollback is not None:
-            for offset, taken in work.taken.items():
-                work.replay[offset] = (taken, work.rollback)
-            work.taken, work.rollback = {}, None
+            for taken in self.lane.digest.calls_of(work.taken):
+                work.replay[taken.offset] = (taken, work.rollback)
+            work.taken, work.rollback = [], None
 
     def _leave_behind(self, work: Work, op: Op) -> None:
         lowest = min(work.replay, default=op.offset)
@@ -109,14 +125,14 @@ class Lane(Machine):
         else:
             return
         if commits:
-            work.taken, work.rollback = {}, None
+            work.taken, work.rollback = [], None
         elif op.kind is Kind.DELIVER and op.outcome in LISTENER_SUSPENDS:
             limit = self.config.max_reconsume_times
             if limit >= 0 and (op.reconsume == NONE or op.reconsume >= limit):
                 work.spent = max(work.spent, op.offset)
         elif op.kind is Kind.DELIVER and op.manual and op.op == work.call:
             if op.outcome in (Outcome.SUCCESS, Outcome.ROLLBACK):
-                work.taken[op.offset] = op
+                work.taken.append(op)
             if op.outcome is Outcome.ROLLBACK:
                 work.rollback = op
 
