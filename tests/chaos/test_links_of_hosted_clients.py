@@ -47,7 +47,7 @@ def test_two_ends_of_faults_never_mend_a_link_at_once(monkeypatch: pytest.Monkey
 
 def test_a_consumer_that_was_just_killed_has_no_connections() -> None:
     """Another step may have killed it since its number was asked for; that ended a hunt."""
-    ended = subprocess.Popen(["true"])  # noqa: S607 - of the machine's own path
+    ended = subprocess.Popen(["true"])
     ended.wait()
     assert hosted._connections(ended.pid) == []
     assert hosted._connections(None) == []
