@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import socket
-import tempfile
 from abc import abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
@@ -20,6 +19,7 @@ from conformance.drivers.witness import Witness
 from conformance.parts.link import Link
 from conformance.parts.local_cluster import LocalCluster
 from conformance.parts.local_server import LocalServer
+from conformance.parts.scratch import Scratch
 from conformance.targets import upgrades
 from conformance.targets.base import Run
 from conformance.targets.options import Argument, near, parse
@@ -92,7 +92,7 @@ class ServedTarget(AdminTarget):
         self._nodes = int(self.options.get(NODES, "1"))
         self._is_down = False
         self._pause: Journal | None = None
-        self._temporary: tempfile.TemporaryDirectory[str] | None = None
+        self._temporary: Scratch | None = None
         self._settings: dict[str, str] = {}
         self.keepers_settings: Mapping[str, str] = {}
         self._witness: Witness | None = None
@@ -185,7 +185,7 @@ class ServedTarget(AdminTarget):
             self._heal(self._server)
             self._take_back(self._server)
             return
-        self._temporary = tempfile.TemporaryDirectory(prefix="inorder-server-")
+        self._temporary = Scratch("inorder-server-")
         folder = Path(self._temporary.name)
         try:
             if self._nodes > 1:

@@ -26,11 +26,11 @@ import sys
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import psutil
 
 from conformance.parts.processes import Process, wait_until
+from conformance.parts.scratch import Scratch
 from specs.errors import TargetMisbehaved, Unavailable
 
 MEGABYTES = 512
@@ -123,7 +123,7 @@ def why_not() -> str | None:
         return f"there is no command {missing[0]}"
     if not Path("/dev/loop-control").exists():
         return "there is no /dev/loop-control, so no loop devices"
-    with TemporaryDirectory(prefix="inorder-disk-") as folder:
+    with Scratch("inorder-disk-") as folder:
         image, at = Path(folder) / "image", Path(folder) / "at"
         at.mkdir()
         with image.open("wb") as empty:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import shlex
 import shutil
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +17,7 @@ from typing import Any
 from conformance.drivers.admin import AdminTarget, ignore
 from conformance.drivers.plans import STEADY
 from conformance.drivers.process import DriverProcess, Event
+from conformance.parts.scratch import Scratch
 from conformance.targets.base import Run
 from specs.errors import TargetMisbehaved, UsageError
 from specs.faults import crash
@@ -103,7 +103,7 @@ def target(command: str | None) -> ExecutedTarget:
         raise UsageError("the target exec needs a command, as in exec:'python3 driver.py'")
     if shutil.which(argv[0]) is None:
         raise UsageError(f"the target exec can't start {argv[0]!r}: there is no such program")
-    with tempfile.TemporaryDirectory(prefix="inorder-exec-") as folder:
+    with Scratch("inorder-exec-") as folder:
         try:
             with _spawn("hello", argv, Path(folder), ignore) as driver:
                 said = driver.hello()

@@ -6,7 +6,6 @@ A system is a context manager: entered it runs and its addresses are known, left
 from __future__ import annotations
 
 import sys
-import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
@@ -17,6 +16,7 @@ from conformance.parts import ports, wall_clock
 from conformance.parts.apache import ApacheCluster
 from conformance.parts.own_disk import OwnDisk
 from conformance.parts.processes import Process
+from conformance.parts.scratch import Scratch
 from conformance.parts.wall_clock import WallClock
 from conformance.waiting import wait_until
 from reference_impl.core.broker import Broker, BrokerConfig
@@ -157,7 +157,7 @@ class ReferenceOnSockets(System):
     ) -> None:
         self._reservation = ports.reserve()
         port = self._reservation.port
-        self._temporary = tempfile.TemporaryDirectory(prefix="inorder-store-") if flush else None
+        self._temporary = Scratch("inorder-store-") if flush else None
         self._cluster = ThreadedCluster(
             BrokerConfig.from_plan(config),
             broker_port=port,
@@ -235,7 +235,7 @@ class ServedReference(System):
                 f"a served broker persists its first offsets after {FIRST_PERSISTS} intervals"
             )
         self._reservations = [ports.reserve(), ports.reserve()]
-        self._temporary = tempfile.TemporaryDirectory(prefix="inorder-served-")
+        self._temporary = Scratch("inorder-served-")
         self._folder = folder = Path(self._temporary.name)
         self._store = store or folder / "store"
         self._disk: OwnDisk | None = None
@@ -370,7 +370,7 @@ class ApacheOnThisMachine(System):
         newer: str | None = None,
     ) -> None:
         self._newer = newer
-        self._temporary = tempfile.TemporaryDirectory(prefix="inorder-rocketmq-")
+        self._temporary = Scratch("inorder-rocketmq-")
         # 4.x does not know the first, and passes over what it does not know (MixAll.properties2Object).
         extra = {"channelExpiredTimeout": str(config.channel_expiry_ms), **_flushes(config)}
         self._cluster = self.started(
