@@ -33,6 +33,7 @@ from reference_impl import records
 from reference_impl.core.io import SendMessage
 from reference_impl.shell.node import ClientNode
 from reference_impl.shell.planned import client_node
+from reference_impl.shell.stalls import Stalls
 from reference_impl.sim.cluster import Cores
 from specs.errors import TargetMisbehaved, UsageError
 from specs.faults import clock_step, crash, pause, perform, slow_cpu
@@ -133,6 +134,7 @@ class HostedClients(Target):
         self._one_at_a_time = threading.Lock()
         self._parties: dict[str, Party] = {}
         self._nodes: dict[str, ClientNode] = {}
+        self._stalls: asyncio.Task[None] | None = None
 
     def suited(self, plan: Plan) -> Plan:
         return self._lender.suited(plan)
@@ -148,6 +150,7 @@ class HostedClients(Target):
         self._began_s = self._asks_s = now_s()
         (run.folder / "plan.json").write_text(json.dumps(run.plan.to_json()), encoding="utf-8")
         await asyncio.to_thread(self._open, run)
+        self._stalls = asyncio.create_task(Stalls(run.folder, lambda: self._nodes).watch())
 
     def _open(self, run: Run) -> None:
         if self._kept is None:
@@ -341,7 +344,10 @@ class HostedClients(Target):
             await node.kill()
         for party in self._parties.values():
             await asyncio.to_thread(party.kill)
-        self._nodes, self._parties = {}, {}
+        if self._stalls is not None:
+            self._stalls.cancel()
+            await asyncio.wait([self._stalls])
+        self._nodes, self._parties, self._stalls = {}, {}, None
         await asyncio.to_thread(self._leave)
 
     def _leave(self) -> None:

@@ -13,6 +13,8 @@ RETRY_PREFIX = "%RETRY%"
 DLQ_PREFIX = "%DLQ%"
 SCHEDULE_TOPIC = "SCHEDULE_TOPIC_XXXX"
 """Where a broker keeps delayed messages until their time comes."""
+STOOD_STILL = "the process stood still"
+"""The detail of a PAUSE that nobody made: its machine was busy, as the process itself has noticed."""
 
 
 class Kind(StrEnum):

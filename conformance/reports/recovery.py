@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from specs.history.row import Row
-from specs.vocabulary import Kind, Lane, Outcome, Queue
+from specs.vocabulary import STOOD_STILL, Kind, Lane, Outcome, Queue
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +42,8 @@ def recoveries(rows: Iterable[Row]) -> list[Recovery]:
     sent: dict[Queue, int] = {}
     for row in rows:
         if row.kind in GONE:
+            if row.detail == STOOD_STILL:  # nothing that was done to it
+                continue
             gone.append(row)
         elif row.kind is Kind.DELIVER and row.queue_id is not None:
             calls.setdefault(row.lane, []).append(row)

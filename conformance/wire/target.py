@@ -22,8 +22,8 @@ from conformance.waiting import now_s
 from conformance.wire.brokers import Brokers
 from conformance.wire.nodes import CORRECT, PROBES, SENDS, ClientNodes
 from conformance.wire.session import patience_ms
-from conformance.wire.stalls import Stalls
 from reference_impl import records
+from reference_impl.shell.stalls import Stalls
 from reference_impl.sim.cluster import Cores
 from reference_impl.sim.simulate import with_config
 from specs.errors import UsageError

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from reference_impl.shell.clock import monotonic_s
 from reference_impl.shell.planned import client_node
+from reference_impl.shell.stalls import Stalls
 from specs.errors import InorderError
 from specs.history.journal import Journal
 from specs.plan.plan import Plan, read_plan
@@ -32,10 +33,15 @@ async def work(plan: Plan, client: str, options: argparse.Namespace, began_s: fl
     with Journal(options.out, client) as journal:
         via = dict(pair.split("=", 1) for pair in options.via)
         node = client_node(plan, client, options.namesrv, journal, began_s, consumer=made, via=via)
+        stalls = asyncio.create_task(
+            Stalls(options.out, lambda: (client,), f"{client}.stalls").watch()
+        )
         node.start()
         print("ready", flush=True)  # noqa: T201 (the parent waits for this line)
         await told_to_stop.wait()
         await node.shutdown()
+        stalls.cancel()
+        await asyncio.wait([stalls])
 
 
 def main(words: list[str] | None = None) -> int:

@@ -16,7 +16,7 @@ from specs.plan.ability import Ability
 from specs.plan.arguments import NODE
 from specs.plan.fault import Requests, Saying, Subject
 from specs.plan.rig import Rig
-from specs.vocabulary import Kind
+from specs.vocabulary import STOOD_STILL, Kind
 
 VERB = "slow_cpu"
 RANK = 45
@@ -57,7 +57,9 @@ def attest(rows: Sequence[Row], fault: Row) -> str | None:
         stops = [
             row
             for row in rows
-            if row.kind is Kind.PAUSE and (row.broker == node or is_of(row, node))
+            if row.kind is Kind.PAUSE
+            and row.detail != STOOD_STILL
+            and (row.broker == node or is_of(row, node))
         ]
         slow = [_took_us(row) for row in mine if during(row, fault)]
         usual = [_took_us(row) for row in mine if not any(_meet(row, stop) for stop in stops)]

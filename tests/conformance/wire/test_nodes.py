@@ -14,8 +14,8 @@ from conformance.run import run
 from conformance.targets.base import Run, find
 from conformance.targets.systems import ReferenceOnSockets
 from conformance.wire.runner import SHORT_LEASES
-from conformance.wire.stalls import Stalls
 from conformance.wire.target import WireTarget
+from reference_impl.shell.stalls import Stalls
 from specs.errors import UsageError
 from specs.history.row import Row
 from specs.history.runinfo import RunInfo, write_runinfo

@@ -13,22 +13,28 @@ from pathlib import Path
 
 from specs.history.clock import RecorderClock, host_clock
 from specs.history.journal import Journal
-from specs.vocabulary import Kind, Outcome
+from specs.vocabulary import STOOD_STILL, Kind, Outcome
 
 LOOK_S = 0.02
-STOOD_STILL_US = 100_000
+LONG_US = 100_000
 """Beyond what a busy event loop takes for one turn, and far below every limit that is judged."""
 
 
 class Stalls:
-    """Writes into a journal of its own in the folder. clients: who lives in this process at the moment."""
+    """Writes into a journal of its own in the folder. clients: who lives in this process at the moment.
 
-    def __init__(self, folder: Path, clients: Callable[[], Iterable[str]]) -> None:
+    process: the journal's. Of a process that may be killed it begins with the client's name and a dot, so that the
+    journal may end as the client's own may.
+    """
+
+    def __init__(
+        self, folder: Path, clients: Callable[[], Iterable[str]], process: str = "stalls"
+    ) -> None:
         self._host = host_clock()
         self._clients = clients
         self._at_us = 0  # what the journal's clock says: a pause began before it was noticed
         clock = RecorderClock(self._host.name, lambda: self._at_us, self._host.wall_us)
-        self._journal = Journal(folder, "stalls", clock=clock)
+        self._journal = Journal(folder, process, clock=clock)
 
     async def watch(self) -> None:
         """Until it is cancelled."""
@@ -37,7 +43,7 @@ class Stalls:
             while True:
                 await asyncio.sleep(LOOK_S)  # what is measured is how much longer it takes
                 now_us = self._host.monotonic_us()
-                if now_us - looked_us > STOOD_STILL_US:
+                if now_us - looked_us > LONG_US:
                     self._write(looked_us, now_us)
                 looked_us = now_us
         finally:
@@ -47,9 +53,7 @@ class Stalls:
         names = sorted(self._clients())
         self._at_us = from_us
         for name in names:
-            self._journal.begin(
-                name, Kind.PAUSE, {"client_id": name, "detail": "the process stood still"}
-            )
+            self._journal.begin(name, Kind.PAUSE, {"client_id": name, "detail": STOOD_STILL})
         self._at_us = to_us
         for name in names:
             self._journal.end(name, Outcome.OK)
