@@ -286,15 +286,13 @@ class HostedClients(Target):
     def _check_nobody_bypasses(self, proxies: Proxies) -> None:
         """TargetMisbehaved when a consumer's process holds a connection to a broker past its own proxy."""
         for party in self._parties.values():
-            if party.pid is None:
-                continue
             past = {
                 (host, int(port))
                 for host, _, port in (
                     address.rpartition(":") for address in proxies.barred(party.name)
                 )
             }
-            for connection in psutil.Process(party.pid).net_connections("tcp"):
+            for connection in _connections(party.pid):
                 if connection.raddr and (connection.raddr.ip, connection.raddr.port) in past:
                     raise TargetMisbehaved(
                         f"consumer {party.name} speaks to a broker past its proxy"
