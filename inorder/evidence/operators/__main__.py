@@ -65,9 +65,9 @@ def cells_of(side: Side, count: int, seed: int) -> Iterator[grid.Cell]:
 
 def suffer(cell: grid.Cell, store: Path | None = None) -> Noticed:
     """Make a cell: who notices the change. store: where the prepared histories are kept, too."""
-    change, side, seed = Change(**cell.key["change"]), Side(cell.key["side"]), cell.key["seed"]
-    kept = store / f"histories-{seed}-{code_digest(*CODE)}.pickle" if store is not None else None
-    questions = questions_of(side, concerned(change.module), prepared(seed, kept))
+    change, side = Change(**cell.key["change"]), Side(cell.key["side"])
+    kept = store / f"histories-{code_digest(*CODE)}.pickle" if store is not None else None
+    questions = questions_of(side, concerned(change.module), prepared(kept))
     return noticed(change.module, again(text_of(change.module), change), questions)
 
 

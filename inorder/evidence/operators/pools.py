@@ -71,6 +71,8 @@ SHARED: Mapping[Side, tuple[str, ...]] = {
 """The modules that several clauses share for judging."""
 FOLDERS = {Side.JUDGES: "specs.clauses", Side.KERNELS: "spark_checkers.clauses"}
 TELLING = ("explain",)
+PREMISES = "specs.clauses.premises"
+"""A clause's premises are declared once, for both."""
 PLANTING = ("DEFECTS", "LOOKALIKES")
 NOT_JUDGING: Mapping[str, tuple[str, ...]] = {
     # How a clause is documented.
@@ -197,6 +199,27 @@ def _imports(module: str) -> frozenset[str]:
         if isinstance(node, ast.ImportFrom) and node.module:
             found |= {node.module, *(f"{node.module}.{each.name}" for each in node.names)}
     return frozenset(found & known)
+
+
+def is_common(module: str, function: str) -> bool:
+    """Do kernels use this text of the judges' side too? Then no comparison of the two can tell that it is wrong."""
+    name = function.partition(".")[0]
+    return name in _used_by_kernels(module) or module == PREMISES
+
+
+@cache
+def _used_by_kernels(module: str) -> frozenset[str]:
+    """The names of a module of the judges' side that modules of the kernels' import, and all that these use there."""
+    taken: set[str] = set()
+    for each in modules(Side.KERNELS):
+        for node in ast.walk(ast.parse(source_of(each).read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and node.module == module:
+                taken |= {name.name for name in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.module:
+                whole = {f"{node.module}.{name.name}" for name in node.names}
+                taken |= {"*"} if module in whole else set()
+    defined = _defined(ast.parse(source_of(module).read_text(encoding="utf-8")))
+    return frozenset(defined if "*" in taken else _reached(taken & defined.keys(), defined))
 
 
 @cache

@@ -9,8 +9,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
+from random import Random
 
 from inorder.evidence import laws
+from inorder.evidence.operators.helpers import helper
 from inorder.evidence.operators.histories import History, Prepared, Valid
 from inorder.evidence.operators.pools import Side
 from specs.clauses.catalogue import get
@@ -22,6 +24,8 @@ from specs.history.text import parse_history
 FEW = 6
 """So many clauses are held to the laws in as many histories each, more of them in one each."""
 AS_IT_IS = "as it is"
+NEAR = 16
+"""So many histories near each of a transcript's; one near each where many clauses are asked."""
 SHARED_STEP = 4
 """And of many clauses every so manieth drawn history is asked."""
 MOST = 100
@@ -90,11 +94,14 @@ def questions_of(side: Side, clauses: tuple[str, ...], known: Prepared) -> Quest
 
 
 def _compared(clauses: tuple[str, ...], known: Prepared) -> Iterator[Comparison]:
-    """What was planted for one of the clauses, what was drawn, and the rest; of many clauses each what is its own."""
+    """What was planted for the clauses, what is near, what was drawn, and the rest; of many, each what is its own."""
     own = [each for each in known.planted if each.clause in clauses]
     for each in own:
         yield Comparison(each, (each.clause or "",))
     is_shared = len(clauses) > FEW
+    for clause in clauses:
+        for each in near(clause)[:: NEAR if is_shared else 1]:
+            yield Comparison(each, (clause,))
     for each in (*known.drawn[:: SHARED_STEP if is_shared else 1], *known.planted):
         if not is_shared or each.clause not in clauses:
             yield Comparison(each, clauses)
@@ -110,6 +117,18 @@ def examples_of(clause: str) -> tuple[Example, ...]:
     return tuple(
         Example(clause, number, each.expected.value, *parse_history(each.text))
         for number, each in enumerate(get(clause).examples, start=1)
+    )
+
+
+@cache
+def near(clause: str) -> tuple[History, ...]:
+    """Histories near those of a clause's transcript."""
+    changed = helper("nearby")["nearby"]
+    return tuple(
+        History(f"near {clause} {each.number}", *changed(each.info, each.rows, draw), clause)
+        for each in examples_of(clause)
+        for turn in range(NEAR)
+        for draw in (Random(f"{clause} {each.number} {turn}"),)
     )
 
 

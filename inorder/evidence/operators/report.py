@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from inorder.evidence.operators.edits import Change
 from inorder.evidence.operators.equivalent import why_equivalent
-from inorder.evidence.operators.pools import Side
+from inorder.evidence.operators.pools import Side, is_common
 from inorder.evidence.operators.similarity import Likeness
-from inorder.evidence.operators.trial import COMPARISON, WAYS
+from inorder.evidence.operators.trial import COMPARISON, TRANSCRIPTS, WAYS
 from inorder.evidence.tables import markdown
 
 NOTICED, ALONE = 0.95, 0.80
@@ -31,6 +31,11 @@ class Fate:
         return any(self.noticed.values()) or why_equivalent(self.change) is None
 
     @property
+    def is_common(self) -> bool:
+        """Was it in a text that both sides use?"""
+        return self.side is Side.JUDGES and is_common(self.change.module, self.change.function)
+
+    @property
     def survives(self) -> bool:
         return self.counts and not any(self.noticed.values())
 
@@ -48,17 +53,18 @@ def falls_short(fates: Sequence[Fate]) -> bool:
     return any(rate(each, *WAYS) < NOTICED or rate(each, COMPARISON) < ALONE for each in of)
 
 
-HEAD = ("changed in", "changes", "equivalent", *WAYS, "anybody")
+HEAD = ("changed in", "changes", "equivalent", TRANSCRIPTS, COMPARISON, "laws besides", "anybody")
 
 
 def summary(fates: Sequence[Fate]) -> list[list[str]]:
-    """A row for each side."""
+    """A row for each side; and one for what both use, which is the judges' and which no comparison can see."""
     rows = []
-    for side in Side:
-        of = [fate for fate in fates if fate.side is side]
+    every = {side.value: [fate for fate in fates if fate.side is side] for side in Side}
+    common = [fate for fate in every[Side.JUDGES] if fate.is_common]
+    for name, of in {**every, "judges: what kernels use too": common}.items():
         shares = [f"{100 * rate(of, *ways):.0f} %" for ways in (*((way,) for way in WAYS), WAYS)]
         equivalent = sum(not fate.counts for fate in of)
-        rows.append([side.value, str(len(of)), str(equivalent), *shares])
+        rows.append([name, str(len(of)), str(equivalent), *shares])
     return rows
 
 
