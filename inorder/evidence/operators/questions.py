@@ -125,7 +125,7 @@ def near(clause: str) -> tuple[History, ...]:
     """Histories near those of a clause's transcript."""
     changed = helper("nearby")["nearby"]
     return tuple(
-        History(f"near {clause} {each.number}", *changed(each.info, each.rows, draw), clause)
+        History(f"near {clause} {each.number}", *changed(each.info, each.rows, draw), clause=clause)
         for each in examples_of(clause)
         for turn in range(NEAR)
         for draw in (Random(f"{clause} {each.number} {turn}"),)
