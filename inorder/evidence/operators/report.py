@@ -61,7 +61,8 @@ def summary(fates: Sequence[Fate]) -> list[list[str]]:
     rows = []
     every = {side.value: [fate for fate in fates if fate.side is side] for side in Side}
     common = [fate for fate in every[Side.JUDGES] if fate.is_common]
-    for name, of in {**every, "judges: what kernels use too": common}.items():
+    of_both = {"judges: what kernels use too": common} if common else {}
+    for name, of in {**every, **of_both}.items():
         shares = [f"{100 * rate(of, *ways):.0f} %" for ways in (*((way,) for way in WAYS), WAYS)]
         equivalent = sum(not fate.counts for fate in of)
         rows.append([name, str(len(of)), str(equivalent), *shares])
