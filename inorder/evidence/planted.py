@@ -69,7 +69,7 @@ CODE = (
 CPU_S = 120
 """A change that takes longer than this has stopped something from ending."""
 
-_COMPARISONS: Mapping[type[ast.cmpop], tuple[type[ast.cmpop], ...]] = {
+COMPARISONS: Mapping[type[ast.cmpop], tuple[type[ast.cmpop], ...]] = {
     ast.Lt: (ast.LtE, ast.GtE),
     ast.LtE: (ast.Lt, ast.Gt),
     ast.Gt: (ast.GtE, ast.LtE),
@@ -127,7 +127,7 @@ def _edits(node: ast.AST) -> Iterator[tuple[str, _Edit]]:
     """(operator, what it does to the node) for all operators that fit the node itself."""
     match node:
         case ast.Compare(ops=[op]):
-            for other in _COMPARISONS.get(type(op), ()):
+            for other in COMPARISONS.get(type(op), ()):
                 yield "comparison", lambda it, other=other: setattr(it, "ops", [other()])  # type: ignore[misc]
         case ast.BoolOp(op=op):
             other_op = ast.Or if isinstance(op, ast.And) else ast.And

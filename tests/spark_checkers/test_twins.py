@@ -6,11 +6,13 @@ import ast
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from random import Random
 
 import pytest
 from drawn import histories
 from hypothesis import HealthCheck, given, settings
 from judging import by_python, by_twins
+from nearby import nearby
 from recorded import recorded
 
 import spark_checkers
@@ -50,6 +52,19 @@ def test_both_judges_agree_on_the_two_examples_of_a_clause(clause: Clause) -> No
         expected = by_python(rows, info, all_clauses())
         assert by_twins(rows, info, all_twins()) == expected
         assert bool(expected[clause.id][1]) == broken
+
+
+@pytest.mark.parametrize("near", [2, pytest.param(60, marks=pytest.mark.long)], ids=["few", "many"])
+@pytest.mark.parametrize("clause", all_clauses(), ids=lambda clause: clause.id)
+def test_both_judges_agree_near_the_transcript_of_a_clause(clause: Clause, near: int) -> None:
+    """Each example is about something; a small change leads to its other side. near: so many of each."""
+    (twin,) = [twin for twin in all_twins() if twin.id == clause.id]
+    for number, example in enumerate(clause.examples, start=1):
+        for turn in range(near):
+            draw = Random(f"{clause.id} {number} {turn} {near}")
+            info, rows = nearby(*parse_history(example.text), draw)
+            expected = by_python(rows, info, (clause,))
+            assert by_twins(rows, info, (twin,)) == expected, render_rows(rows)
 
 
 def test_both_judges_agree_on_a_reset_by_nobody() -> None:

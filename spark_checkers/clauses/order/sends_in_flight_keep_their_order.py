@@ -115,7 +115,8 @@ class _Queue:
             others = answered.setdefault(int(rows.client[place]), deque(maxlen=WATCHED))
             for other in others:
                 first, second = sorted((other, place), key=lambda each: int(rows.begin[each]))
-                if rows.offset[first] > rows.offset[second]:
+                met = rows.begin[second] < rows.end[first]
+                if met and rows.offset[first] > rows.offset[second]:
                     self._found(first, second, int(rows.end[place]))
             others.append(place)
         self._read(reads[np.argsort(rows.end[reads], kind="stable")].tolist())

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from specs.clauses.context import Context
 from specs.clauses.judging import NOTHING, Finding, Judge
 from specs.clauses.premises import ANSWERED, BROKER_LIVES, IN_FLIGHT, NO_FRAME_TWICE
-from specs.clauses.rows import is_copy_topic
+from specs.clauses.rows import ended_before, is_copy_topic
 from specs.clauses.stored import is_half
 from specs.clauses.words import at, who
 from specs.history.row import Row
@@ -116,11 +116,12 @@ class QueueJudge(Judge):
         return found
 
     def _compared(self, row: Row, answered: Iterable[Row]) -> Iterator[Finding]:
-        """Against the other answers."""
+        """Against the other answers of sends that were under way with it."""
         for other in answered:
             first, second = (other, row) if other.seq_begin < row.seq_begin else (row, other)
             places = (first.queue_offset or 0, second.queue_offset or 0)
-            if places[0] > places[1] and not self._is_excused(first):
+            met = not ended_before(first, second)
+            if met and places[0] > places[1] and not self._is_excused(first):
                 yield LiesBehind(first, second, (), places)
 
     def _read(self, read: Row, offset: int) -> Iterator[Finding]:

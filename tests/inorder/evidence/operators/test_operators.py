@@ -1,0 +1,154 @@
+"""Operators changed at random in judges and kernels: how they are changed, in which modules, and who notices."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+
+from inorder.evidence.operators import report, trial
+from inorder.evidence.operators.__main__ import cells_of, places_of, sample, text_of
+from inorder.evidence.operators.edits import Change, Operator, again, changed, places
+from inorder.evidence.operators.equivalent import reasons
+from inorder.evidence.operators.histories import Prepared
+from inorder.evidence.operators.pools import Side, concerned, left_out, modules, source_of
+from inorder.evidence.operators.questions import questions_of
+from inorder.evidence.operators.report import Fate
+from inorder.evidence.operators.similarity import shared, tokens_of
+from inorder.evidence.operators.trial import COMPARISON, ENDLESS, TRANSCRIPTS, WAYS, noticed
+from specs.clauses.catalogue import all_clauses
+
+OWNER = "specs.clauses.lease.one_owner_at_a_time"
+TWIN = "spark_checkers.clauses.lease.one_owner_at_a_time"
+SILENT = dict.fromkeys(WAYS, "")
+NOTHING = Prepared((), (), ())
+"""No history but those of the transcripts."""
+
+
+def change_of(module: str, function: str, was: str, becomes: str) -> Change:
+    """The change that makes one line of another."""
+    found = [
+        each
+        for place in places_of(module)
+        for variant in range(place.variants)
+        if (each := changed(text_of(module), module, place, variant)[0]).place
+        == (module, function, was, becomes)
+    ]
+    return found[0]
+
+
+def tried(side: Side, module: str, tree: ast.Module) -> dict[str, str]:
+    """Who notices, of those that read nothing but transcripts."""
+    return noticed(module, tree, questions_of(side, concerned(module), NOTHING))
+
+
+@pytest.mark.parametrize(
+    ("side", "module", "function", "row"),
+    [
+        (Side.JUDGES, OWNER, "LaneJudge.ends", "row"),
+        (Side.KERNELS, TWIN, "Lane.ends", "op"),
+    ],
+)
+def test_a_change_is_noticed_and_no_file_is_changed(
+    side: Side, module: str, function: str, row: str
+) -> None:
+    """By the transcripts: a grant that was refused counts, and one that was made does not."""
+    before = source_of(module).read_bytes()
+    was = f"if {row}.outcome is Outcome.OK:"
+    change = change_of(module, function, was, was.replace(" is ", " is not "))
+    found = tried(side, module, again(text_of(module), change))
+    assert found[TRANSCRIPTS].startswith("LSE-1 ")
+    assert source_of(module).read_bytes() == before
+
+
+def test_what_changes_no_answer_is_not_noticed() -> None:
+    """Of a grant that was answered some end is known; and the text as it is says the same."""
+    was = "latest_us = max(lock.ended_us or 0, grant.ended_us or 0)"
+    grants = "specs.clauses.grants"
+    equal = change_of(
+        grants, "Grants._meet", was, was.replace("lock.ended_us or 0", "lock.ended_us or 1")
+    )
+    assert tried(Side.JUDGES, grants, again(text_of(grants), equal)) == SILENT
+    assert tried(Side.KERNELS, TWIN, ast.parse(text_of(TWIN))) == SILENT
+
+
+def test_what_does_not_end_or_does_not_load_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A change that loops for ever costs its time and no more."""
+    monkeypatch.setattr(trial, "CPU_S", 2)
+    endless = text_of(OWNER).replace(
+        "if row.kind is Kind.UNLOCK:", "while True: pass\n        if row:"
+    )
+    assert tried(Side.JUDGES, OWNER, ast.parse(endless))[TRANSCRIPTS] == ENDLESS
+    torn = text_of(TWIN).replace("TWIN = Twin(", "TWIN = Twin(1 / 0, ")
+    assert set(tried(Side.KERNELS, TWIN, ast.parse(torn)).values()) == {
+        "error: ZeroDivisionError",
+        "",
+    }
+
+
+def test_both_sides_have_places_for_every_operator() -> None:
+    """Each change makes another statement of one, and what comes of it compiles."""
+    for side in Side:
+        found = sample(side, 150, 3)
+        assert {each.operator for each in found} == {each.value for each in Operator}
+        assert all(each.was != each.becomes for each in found)
+        for each in found[:10]:
+            compile(again(text_of(each.module), each), each.module, "exec")
+
+
+def test_a_sample_and_its_cells_follow_from_the_seed() -> None:
+    """The same for the same seed; no place twice."""
+    one, other = sample(Side.KERNELS, 40, 5), sample(Side.KERNELS, 40, 6)
+    assert sample(Side.KERNELS, 40, 5) == one != other
+    assert len({(each.module, each.node) for each in one}) == 40
+    cells = list(cells_of(Side.KERNELS, 40, 5))
+    assert len({cell.id for cell in cells}) == 40
+
+
+def test_every_clause_rests_on_its_judge_and_its_twin() -> None:
+    """And all rest on what all share."""
+    assert concerned(OWNER) == concerned(TWIN) == ("LSE-1",)
+    assert set(concerned("specs.clauses.context")) == {clause.id for clause in all_clauses()}
+    for clause in all_clauses():
+        assert clause.judge.__module__ in modules(Side.JUDGES)
+        assert clause.id in concerned(clause.judge.__module__)
+
+
+def test_what_judges_nothing_is_left_alone() -> None:
+    """How a finding is explained, and what is planted; the words of errors, docstrings and types as well."""
+    assert left_out(OWNER) == {"explain"}
+    assert left_out(TWIN) == {"second_owner", "unanswered_lock"}
+    source = '''
+def judge(n: int = 3) -> int:
+    """One of 1 and 2."""
+    if n:
+        raise ValueError(f"{n + 1} < {n}")
+    return n
+'''
+    tree = list(ast.walk(ast.parse(source)))
+    assert [type(tree[place.number]).__name__ for place in places(source)] == ["Constant", "If"]
+
+
+def test_every_reason_is_of_a_change_that_exists() -> None:
+    """When the code moves on, so does the list."""
+    for module, function, was, becomes in reasons():
+        assert change_of(module, function, was, becomes)
+
+
+def test_a_change_that_nobody_could_notice_is_not_counted() -> None:
+    """And one that somebody could, and did not, survives; too many of those are too little."""
+    change = sample(Side.JUDGES, 1, 1)[0]
+    seen = Fate(Side.JUDGES, change, {**SILENT, COMPARISON: "LSE-1 of drawn 1 (1)"})
+    missed = Fate(Side.JUDGES, change, SILENT)
+    assert (report.rate([seen, missed], *WAYS), report.rate([seen], COMPARISON)) == (0.5, 1.0)
+    assert report.falls_short([seen, missed])
+    assert not report.falls_short([seen])
+    assert report.unnoticed([seen, missed]) == [f"survives: {change}"]
+    assert report.summary([seen, missed])[0] == ["judges", "2", "0", "0 %", "50 %", "0 %", "50 %"]
+
+
+def test_texts_are_alike_by_how_they_are_built() -> None:
+    """Whatever the names; of two that are built alike all is in common."""
+    assert shared(tokens_of(OWNER), tokens_of(OWNER)) == 1.0
+    assert shared([*"abcde"], [*"vwxyz"]) == 0.0
+    assert shared(tokens_of(OWNER), tokens_of(TWIN)) > 0.5
