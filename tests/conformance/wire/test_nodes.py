@@ -244,7 +244,7 @@ def test_a_broker_of_the_plan_dies_and_comes_again_and_its_disk_is_filled(tmp_pa
     [
         ("pause", {"node": "c1"}, "stop a client between two instructions"),
         ("cut", {"a": "c1", "b": "b0"}, "break, hold and delay a connection"),
-        ("clock_step", {"node": "c1", "ms": 5}, "step a party's wall clock"),
+        ("clock_step", {"node": "c1", "ms": 5}, "step a client's wall clock"),
     ],
 )
 def test_a_fault_beyond_the_systems_abilities_is_refused_with_the_one_that_is_missing(
