@@ -9,6 +9,7 @@ brought together. No key brings all that grows with the number of messages into 
 
 from __future__ import annotations
 
+import gc
 import shutil
 import tempfile
 import uuid
@@ -232,6 +233,7 @@ class PassReport:
             self.sums.setdefault(each.clause, Sum()).take(each)
             if each.violations:
                 batches.append(to_batch([each]))
+            del each  # it holds its rows, and the next one may be of others
         if batches:
             table = pa.Table.from_batches(batches)
             violations = table.filter(table.column("finding").is_valid())
@@ -274,14 +276,19 @@ class QueuePass:
     def work(self, tables: Iterable[pa.Table]) -> PassReport:
         report = PassReport()
         picked: dict[int, list[pa.Table]] = {}
-        report.take(
-            (each for table in tables for each in self._judge(table, picked)), self.scatter.scratch
-        )
+        report.take(self._found(tables, picked), self.scatter.scratch)
         for index, tables_of in sorted(picked.items()):
             rows = pa.concat_tables(tables_of).unify_dictionaries()
             where = np.arange(rows.num_rows)
             report.picked[index] = self.scatter.write(self.picking[index], rows, where)
         return report
+
+    def _found(
+        self, tables: Iterable[pa.Table], picked: dict[int, list[pa.Table]]
+    ) -> Iterable[Findings]:
+        for table in tables:
+            yield from self._judge(table, picked)
+            gc.collect()  # rows and what is derived of them know each other, and are large
 
     def _judge(self, table: pa.Table, picked: dict[int, list[pa.Table]]) -> Iterable[Findings]:
         has_queue = np.asarray(table.column("queue_id").is_valid())
@@ -482,6 +489,7 @@ def _judge_buckets(
     table = gathered(spills, buckets)
     if table is not None:
         report.take(judge_keys(table, wanted.twins, wanted.grouping, runs), scratch)
+        gc.collect()
     return report
 
 

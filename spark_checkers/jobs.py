@@ -98,7 +98,8 @@ def keep_memory() -> None:
     """Let Arrow allocate as numpy does: its own allocator gives large columns back to the system again and again.
 
     That took a quarter of a check's CPU time, to have the same memory mapped anew. And let the collector of cycles
-    look less often: machines make many small objects, and no cycles.
+    look less often: machines make many small objects that are in none, and what is large is collected where it is done
+    with.
     """
     pa.set_memory_pool(pa.system_memory_pool())
     gc.set_threshold(*COLLECT_AFTER)
