@@ -124,12 +124,13 @@ def examples_of(clause: str) -> tuple[Example, ...]:
 def near(clause: str) -> tuple[History, ...]:
     """Histories near those of a clause's transcript."""
     changed = helper("nearby")["nearby"]
-    return tuple(
-        History(f"near {clause} {each.number}", *changed(each.info, each.rows, draw), clause=clause)
-        for each in examples_of(clause)
-        for turn in range(NEAR)
-        for draw in (Random(f"{clause} {each.number} {turn}"),)
-    )
+    found: list[History] = []
+    for each in examples_of(clause):
+        for turn in range(NEAR):
+            draw = Random(f"{clause} {each.number} {turn}")
+            info, rows = changed(each.info, each.rows, draw)
+            found.append(History(f"near {clause} {each.number}", info, rows, clause))
+    return tuple(found)
 
 
 def _laws(clauses: tuple[str, ...], known: Prepared) -> Iterator[LawQuestion]:

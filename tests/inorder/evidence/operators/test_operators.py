@@ -89,7 +89,7 @@ def test_what_does_not_end_or_does_not_load_is_noticed(monkeypatch: pytest.Monke
 def test_both_sides_have_places_for_every_operator() -> None:
     """Each change makes another statement of one, and what comes of it compiles."""
     for side in Side:
-        found = sample(side, 150, 3)
+        found = sample(side, 300, 3)
         assert {each.operator for each in found} == {each.value for each in Operator}
         assert all(each.was != each.becomes for each in found)
         for each in found[:10]:
