@@ -60,11 +60,18 @@ def nearby(info: RunInfo, rows: Sequence[Row], draw: Random) -> tuple[RunInfo, R
 
 
 def _is_possible(rows: Rows) -> bool:
-    """No operation has two messages at one place."""
+    """No operation has two messages at one place, and none is sent twice as the same attempt: a run with that can't be
+    trusted, and nothing is promised of what is said of it.
+    """
     places = [
         (row.op_id, row.queue_id, row.queue_offset) for row in rows if row.queue_offset is not None
     ]
-    return len(set(places)) == len(places)
+    sends = [
+        (row.message_id, row.attempt or 1)
+        for row in rows
+        if row.kind is Kind.SEND and row.message_id is not None
+    ]
+    return len(set(places)) == len(places) and len(set(sends)) == len(sends)
 
 
 def _answered_otherwise(rows: Rows, draw: Random) -> None:

@@ -46,7 +46,7 @@ class Group:
         self.rows = rows
         self.place = place
         self.findings = findings
-        self.calls = calls  # those that ran long enough to outlive an earlier life of their lane
+        self.calls = calls  # those that may run in a later life of their lane
         self.context: RunContext = rows.context_of(place)
         config = self.context.info.config
         self.cap_us = (config.continuous_ms + config.schedule_slack_ms) * MS
@@ -189,7 +189,7 @@ def _calls(rows: Rows, known: Mask) -> Ints:
 
 
 def _outliving(rows: Rows, adds: Ints, known: Mask) -> Ints:
-    """The calls during which a client added the same lane again."""
+    """The calls during which a client added the same lane again, and those of a life that was over when they began."""
     calls = np.flatnonzero(rows.are(Kind.DELIVER) & known)
     both = np.concatenate([adds, calls])
     lane, _ = dense(rows.run[both], rows.group[both], rows.client[both], rows.lane[both])
@@ -201,7 +201,10 @@ def _outliving(rows: Rows, adds: Ints, known: Mask) -> Ints:
     mine = lane[len(adds) :] * scale
     before = np.searchsorted(places, mine + rows.begin[calls], "right")
     until = np.searchsorted(places, mine + np.minimum(rows.end[calls], scale - 1), "right")
-    return calls[until > before]
+    last = adds[order[np.maximum(before - 1, 0)]]
+    is_theirs = (before > 0) & (lane[order[np.maximum(before - 1, 0)]] == lane[len(adds) :])
+    is_late = is_theirs & (rows.incarnation[last] != rows.incarnation[calls])
+    return calls[(until > before) | is_late]
 
 
 def _while_somebody_waits(rows: Rows, adds: Ints, calls: Ints) -> Ints:
