@@ -31,6 +31,11 @@ NO_WALL_CLOCK_STEP = Premise(
     "no wall clock of a party was stepped; after a recorded step lease clauses stop judging",
     told_by=frozenset({Kind.CLOCK_STEP}),
 )
+STAMPS_COMPARE = Premise(
+    "times on messages compare",
+    "no wall clock was stepped by which the times on messages are written: such a step is all that they show",
+    told_by=frozenset({Kind.CLOCK_STEP}),
+)
 CLOSED_WORLD = Premise(
     "closed world",
     "the history holds every producer and consumer (run.json says so)",

@@ -23,9 +23,6 @@ from specs.history.runinfo import RunInfo
 from specs.verdicts.examine import examine
 from specs.vocabulary import Kind
 
-_BY_STAMPS = frozenset({"DLQ-7"})
-"""They measure by the times that parties write on messages: what they would find is the step itself."""
-
 
 @dataclass(frozen=True, slots=True)
 class Exposure:
@@ -72,7 +69,7 @@ def exposed(rows: Iterable[Row], info: RunInfo, claimed: frozenset[str]) -> tupl
     clauses = [
         clause
         for clause in all_clauses()
-        if clause.id in claimed - _BY_STAMPS and NO_WALL_CLOCK_STEP in clause.premise
+        if clause.id in claimed and NO_WALL_CLOCK_STEP in clause.premise
     ]
     rest = (row for row in rows if row.kind is not Kind.CLOCK_STEP)
     tallies = examine(rest, info, clauses).tallies

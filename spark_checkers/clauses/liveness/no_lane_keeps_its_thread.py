@@ -201,10 +201,11 @@ def _outliving(rows: Rows, adds: Ints, known: Mask) -> Ints:
     mine = lane[len(adds) :] * scale
     before = np.searchsorted(places, mine + rows.begin[calls], "right")
     until = np.searchsorted(places, mine + np.minimum(rows.end[calls], scale - 1), "right")
-    last = adds[order[np.maximum(before - 1, 0)]]
-    is_theirs = (before > 0) & (lane[order[np.maximum(before - 1, 0)]] == lane[len(adds) :])
-    is_late = is_theirs & (rows.incarnation[last] != rows.incarnation[calls])
-    return calls[(until > before) | is_late]
+    last: Ints = order[np.maximum(before - 1, 0)]
+    is_theirs = (before > 0) & (lane[last] == lane[len(adds) :])
+    is_late = is_theirs & (rows.incarnation[adds[last]] != rows.incarnation[calls])
+    found: Ints = calls[(until > before) | is_late]
+    return found
 
 
 def _while_somebody_waits(rows: Rows, adds: Ints, calls: Ints) -> Ints:

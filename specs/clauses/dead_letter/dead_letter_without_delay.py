@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from specs.clauses.context import Context
 from specs.clauses.judging import NOTHING, Finding, Judge
-from specs.clauses.premises import DEAD_LETTER_SENT, NO_FRAME_TWICE, NO_WALL_CLOCK_STEP
+from specs.clauses.premises import DEAD_LETTER_SENT, NO_FRAME_TWICE, STAMPS_COMPARE
 from specs.clauses.words import MS, at, ms, who
 from specs.history.row import Row
 from specs.vocabulary import DLQ_PREFIX, Key, Kind, Outcome, Party
@@ -24,7 +24,7 @@ TITLE = "a dead letter does not wait"
 STATEMENT = "A dead letter is stored at once, without waiting for a delay level."
 PARTY = Party.BROKER
 KEY = Key.MESSAGE
-PREMISE = (NO_WALL_CLOCK_STEP, DEAD_LETTER_SENT, NO_FRAME_TWICE)
+PREMISE = (STAMPS_COMPARE, DEAD_LETTER_SENT, NO_FRAME_TWICE)
 SOURCES = ("docs/sources.md#dead-letters",)
 KINDS = frozenset({Kind.DEAD_LETTER, Kind.READ})
 NEEDS = frozenset({Kind.DEAD_LETTER, Kind.READ})

@@ -18,5 +18,6 @@ def test_the_simulated_target_can_have_every_fault() -> None:
 
 
 def test_a_target_that_lacks_an_ability_is_told_with_it() -> None:
-    clock = next(item for item in known_faults("reference+tcp") if item["name"] == "clock_step")
-    assert (clock["available"], clock["reason"]) == (False, "can't step a party's wall clock")
+    lose = next(item for item in known_faults("reference+tcp") if item["name"] == "lose")
+    reason = "can't lose, double and reorder what a connection carries"
+    assert (lose["available"], lose["reason"]) == (False, reason)

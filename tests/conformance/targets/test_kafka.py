@@ -372,9 +372,9 @@ def test_what_is_not_there_is_told_before_anything_starts(
 
 
 def test_the_link_of_several_nodes_is_not_ours_to_break() -> None:
-    """Of one node everything goes over it; of three a client knows all addresses."""
+    """Of one node everything goes over it, and it can be frozen; of three a client knows all addresses."""
     one, three = (local(f"{kafka.DEFAULT},{NODES}={nodes}").abilities for nodes in (1, 3))
-    assert one - three == {Ability.BREAK_LINK}
+    assert one - three == {Ability.BREAK_LINK, Ability.PAUSE_BROKER}
 
 
 @needs_parts
