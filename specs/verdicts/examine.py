@@ -13,13 +13,15 @@ from specs.clauses.clause import Clause
 from specs.clauses.context import CONTEXT_KINDS, LOOKS, Context
 from specs.clauses.judging import Finding, Judge
 from specs.clauses.keys import KeyValue, key_of
+from specs.clauses.premises import NO_WALL_CLOCK_STEP, STAMPS_COMPARE
 from specs.clauses.rows import REQUEST_LEVELS, changed_nothing, is_unsure
 from specs.history.row import Row
 from specs.history.runinfo import RunInfo
 from specs.verdicts.tally import Examination, Found, RunFacts, Tally
 from specs.vocabulary import Key, Kind, Level, Outcome
 
-_LEASE_PREMISE = "no wall-clock step"
+_BY_WALL_CLOCKS = frozenset({NO_WALL_CLOCK_STEP, STAMPS_COMPARE})
+"""After a recorded step of a wall clock their clauses stop judging."""
 
 
 @dataclass(slots=True)
@@ -71,7 +73,7 @@ class _Bench:
         self.unended: dict[
             tuple[KeyValue | None, str | None], int
         ] = {}  # by key and client: the first such seq
-        self.stops_at_clock_step = any(premise.name == _LEASE_PREMISE for premise in clause.premise)
+        self.stops_at_clock_step = not _BY_WALL_CLOCKS.isdisjoint(clause.premise)
 
     @property
     def silenced(self) -> bool:
