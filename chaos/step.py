@@ -5,6 +5,7 @@
     client = "c1"             # whom; for a fault of a link or a broker, whose work is waited for
     after_messages = [5, 20]  # how many that client has finished first, since the step's turn came
     for_ms = 3000             # how long it lasts
+    times = 12                # it comes so often, one after the other
 
 A number may be a range, from which the run's seed draws. A step comes when all before it are over; with
 `beside = true` when the one before it has begun, so that both go on at once.
@@ -40,6 +41,7 @@ _USUAL: Mapping[str, int] = {
 }
 """The numbers of faults, and what each is where nothing is said."""
 _NUMBERS = {
+    "times": (1, 1_000),
     "after_messages": (0, 1_000_000),
     "for_ms": (0, _HOUR_MS),
     "deadline_s": (0, _HOUR_MS // 1000),
@@ -96,9 +98,18 @@ class StepTemplate:
         return FAULTS.get(self.do)
 
     def steps(self, draw: Random, brokers: Collection[str]) -> Iterator[Step]:
-        """Its numbers drawn, and one step for each broker whose link it breaks."""
+        """Each time that it comes: its numbers drawn, and one step for each broker whose link it breaks."""
+        times = _drawn(self.table["times"], draw) if "times" in self.table else 1
+        for _ in range(times):
+            yield from self._once(draw, brokers)
+
+    def _once(self, draw: Random, brokers: Collection[str]) -> Iterator[Step]:
         fault, table = self.fault, self.table
-        numbers = {word: _drawn(table[word], draw) for word in _NUMBERS if word in table}
+        numbers = {
+            word: _drawn(table[word], draw)
+            for word in _NUMBERS
+            if word in table and word != "times"
+        }
         of_broker = fault is not None and "broker" in table and fault.subject in _WHOM
         befalls_client = fault is None or (fault.subject in _WHOM and not of_broker)
         leaves = self.do != "start"
@@ -121,7 +132,7 @@ class StepTemplate:
 
 def _words_of(fault: Fault | None) -> set[str]:
     """The words that mean something to it."""
-    known = {"client", "after_messages", "for_ms", "beside", "at_work", "deadline_s"}
+    known = {"client", "times", "after_messages", "for_ms", "beside", "at_work", "deadline_s"}
     if fault is None:
         return known | {"restart", "while"}
     if fault.subject not in (Subject.CLIENT, Subject.NAME_SERVER):

@@ -150,6 +150,15 @@ def test_a_scenarios_fault_is_a_verb_by_whichever_name(
     assert (step.detail, step.needs) == (told, (need,))
 
 
+def test_a_fault_comes_so_many_times_each_with_numbers_of_its_own(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    table = 'do = "pause"\nclient = "c1"\ntimes = 12\nfor_ms = [1, 1000000]'
+    path.write_text(f'why = "x"\n[[fault]]\n{table}')
+    (template,) = load(str(path)).faults
+    steps = list(template.steps(Random(0), ("b0",)))
+    assert len(steps) == len({step.for_ms for step in steps}) == 12
+
+
 def test_a_fault_that_no_chaos_run_can_do_is_refused_before_anything_starts(tmp_path: Path) -> None:
     path = tmp_path / "mine.toml"
     path.write_text('why = "x"\n[[fault]]\ndo = "lose"\nclient = "c1"\nalone = true')

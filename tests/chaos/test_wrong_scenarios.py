@@ -23,7 +23,17 @@ OTHER_VALUES: tuple[Any, ...] = (
 )
 WORDS = (
     *("client", "broker", "do", "for_ms", "ms", "percent", "alone", "request", "answer", "while"),
-    *("restart", "beside", "after_messages", "at_work", "deadline_s", "silent", "synced", "error"),
+    *(
+        "restart",
+        "beside",
+        "times",
+        "after_messages",
+        "at_work",
+        "deadline_s",
+        "silent",
+        "synced",
+        "error",
+    ),
     *("consumers", "brokers", "queues", "keys", "messages", "pace_ms", "work_ms", "at_first"),
     *("flush", "broker_lease_ms", "max_reconsume_times", "persist_ms", "clauses", "backends"),
 )
