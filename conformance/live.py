@@ -134,6 +134,11 @@ class Happenings:
         return any(begun["kind"] == Kind.SEND for begun in self._open.values())
 
     @property
+    def waiting(self) -> int:
+        """How many messages were acknowledged, and neither finished nor given up."""
+        return len(self.sent - self.done)
+
+    @property
     def is_caught_up(self) -> bool:
         """Was every acknowledged message finished or given up, and is no send open?"""
         return not self.is_sending and bool(self.sent) and self.sent <= self.done

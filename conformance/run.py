@@ -274,7 +274,11 @@ class _Made:
         self._check()
 
     async def _send_until_steps_are_over(self) -> None:
-        """Make the plan's sends again, at the same pace, each once those before it are done."""
+        """Make the plan's sends again, at the same pace, each once those before it are done.
+
+        Nobody sends further ahead of the consumers than the plan has sends: where one message is worked on after the
+        other (a Kafka consumer's thread) and somebody is waited for, they would never catch up.
+        """
         sends = [action for action in self._run.plan.actions if action.do == "send"]
         turn_ms = self._run.plan.until_ms - min((send.at_ms for send in sends), default=0)
         turn = 1
@@ -283,6 +287,7 @@ class _Made:
                 if self.steps.are_over:
                     break
                 await self._target.until(self._run, action.at_ms + turn * turn_ms)
+                await self.steps.until_no_more_wait_than(len(sends))
                 await self._line_of(action).empty()
                 self._line_of(action).add(self._do(action))
             turn += 1

@@ -90,6 +90,11 @@ class Steps:
         if self._plan.steps:
             self._task = asyncio.create_task(self._all())
 
+    async def until_no_more_wait_than(self, most: int) -> None:
+        """Until so few messages wait for consumers, or the steps are over."""
+        while not self.are_over and self._live.waiting > most:
+            await asyncio.sleep(LOOK_S)
+
     async def end(self) -> None:
         """Wait until they are over."""
         if self._task is not None:

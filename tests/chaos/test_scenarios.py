@@ -85,6 +85,8 @@ def test_a_scenario_can_fail(tmp_path: Path, name: str, bug: str) -> None:
     if Ability.BREAK_LINK in scenario.needs and not toxiproxy_binary.present():
         pytest.skip("the toxiproxy server is not built; run `make setup`")
     target = hosted(mutant(bug), in_containers=False)
+    if "process" not in scenario.backends:
+        pytest.skip("its fault can't befall a process; tests/inorder/evidence tries it simulated")
     if missing := lacks(scenario, target):
         pytest.skip(
             f"on sockets nobody can {missing[0]}; tests/inorder/evidence tries it simulated"

@@ -46,3 +46,31 @@ def test_who_ends_a_run_early_waits_for_no_broker_to_start(
 
     asyncio.run(make())
     assert seen == done
+
+
+def test_nobody_sends_while_too_many_messages_wait_and_steps_go_on(tmp_path: Path) -> None:
+    order: list[str] = []
+
+    async def make() -> None:
+        never = asyncio.Event()
+
+        async def do(_action: Action) -> None:
+            await never.wait()
+
+        with Journal(tmp_path, "harness") as journal:
+            live = Live(tmp_path)
+            live.sent |= {"m1", "m2", "m3"}
+            live.done |= {"m1"}
+            steps = Steps(Plan(steps=(CRASH,)), live, do, lambda: None, journal)
+            steps.begin()
+            await steps.until_no_more_wait_than(2)
+            waiting = asyncio.create_task(steps.until_no_more_wait_than(1))
+            waiting.add_done_callback(lambda _: order.append("sends"))
+            await asyncio.sleep(0)
+            order.append("finished")
+            live.done |= {"m2"}
+            await waiting
+            await steps.cancel()
+
+    asyncio.run(make())
+    assert order == ["finished", "sends"]
