@@ -326,9 +326,13 @@ def unsettable(version: str | None) -> Mapping[str, Any]:
     """What a release decides itself, whatever a plan says, by the setting's name. None: our own broker.
 
     RocketMQ 4 forgets a client that is silent after two minutes (`ConsumerManager.CHANNEL_EXPIRED_TIMEOUT`); 5 has
-    `channelExpiredTimeout`.
+    `channelExpiredTimeout`. Its brokers write offsets ten seconds after their start, and each five from then on
+    (docs/sources.md#offsets).
     """
-    return {"channel_expiry_ms": 120_000} if version and version.startswith("4.") else {}
+    if not version:
+        return {}
+    own = {"broker_persist_first_ms": 10_000, "broker_persist_ms": 5_000}
+    return own | ({"channel_expiry_ms": 120_000} if version.startswith("4.") else {})
 
 
 def pair(

@@ -42,6 +42,8 @@ class Config:
     mode: how a group's listener is called (MODES). message_model: clustering, where members share the queues, or
     broadcasting, where each of them consumes all. strategy: how they share them (STRATEGIES).
     subscription: what every group wants of its topics: `*` for all, or tags, as in `red || blue`.
+    broker_persist_first_ms, broker_persist_ms: when brokers write offsets to their disk, 0 where that is as often as
+    the clients report them.
     flush: what simulated brokers keep their messages on (FLUSHES). flush_ms: with async, how often they sync.
     """
 
@@ -51,6 +53,8 @@ class Config:
     rebalance_ms: int = 20_000
     persist_ms: int = 5_000
     persist_first_ms: int = 10_000
+    broker_persist_first_ms: int = 0
+    broker_persist_ms: int = 0
     heartbeat_ms: int = 30_000
     channel_expiry_ms: int = 120_000
     suspend_ms: int = 1_000
@@ -97,6 +101,16 @@ class Config:
         return self.channel_expiry_ms + LOOKS_FOR_SILENT_MS
 
     @property
+    def stored_first_ms(self) -> int:
+        """So long after its start a broker writes the offsets to its disk for the first time."""
+        return self.broker_persist_first_ms or self.persist_first_ms
+
+    @property
+    def stored_each_ms(self) -> int:
+        """And so often from then on."""
+        return self.broker_persist_ms or self.persist_ms
+
+    @property
     def untold(self) -> frozenset[str]:
         """The numbers that nobody knows: what stands here for them is not to be relied on."""
         return frozenset()
@@ -140,6 +154,8 @@ class Config:
 OF_BROKERS = frozenset(
     {
         "broker_lease_ms",
+        "broker_persist_first_ms",
+        "broker_persist_ms",
         "channel_expiry_ms",
         "delay_levels",
         "transaction_timeout_ms",

@@ -41,8 +41,8 @@ class Lane(Machine):
         super().__init__(lane, findings)
         config, clocks_us = self.config, self.context.info.clock_bound_us
         slack_us = config.schedule_slack_ms * MS + clocks_us
-        self.start_us = config.persist_first_ms * MS + slack_us
-        self.short_us = config.persist_ms * MS + slack_us
+        self.start_us = config.stored_first_ms * MS + slack_us
+        self.short_us = config.stored_each_ms * MS + slack_us
         self.long_us = max(self.start_us, self.short_us)
         self.bound_us = config.delay_bound_ms * MS + clocks_us
         self.deaths = self.context.broker_deaths.get(self.broker, ())
@@ -171,7 +171,7 @@ find = TWIN.find
 
 def written_commit_lost(trace: Trace) -> Changes:
     config = trace.info.config
-    interval = (max(config.persist_first_ms, config.persist_ms) + config.schedule_slack_ms) * MS
+    interval = (max(config.stored_first_ms, config.stored_each_ms) + config.schedule_slack_ms) * MS
     for commit in planting.acknowledged(trace):
         late = planting.later(trace, commit, interval)
         if late is not None:

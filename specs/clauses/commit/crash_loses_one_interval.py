@@ -1,6 +1,7 @@
 """What was committed longer than one persist interval before a broker's crash is still stored after it.
 
-The broker writes its offsets to disk each persist interval, the first time after the first persist delay. So a
+The broker writes its offsets to disk each persist interval, the first time after the first persist delay, both of its
+own (`broker_persist_ms`, `broker_persist_first_ms`) where it does not write as often as its clients report. So a
 commit that was answered, followed by the longer of the two (and the slack of a timer) without a crash, is on the
 disk. One interval (and the slack) is enough where the broker had answered somebody about the lane so long before the
 commit that its first write was over. When the broker crashes later and somebody then asks for the offset, the answer
@@ -44,7 +45,13 @@ PREMISE = (NO_RESET, BROKER_NOT_PAUSED)
 SOURCES = ("docs/sources.md#offsets",)
 STAKES = (Stake(Trait.BROKER_KILL),)
 KINDS = frozenset({Kind.COMMIT, Kind.FETCH_OFFSET, Kind.RESET})
-SETTINGS = ("dialect", "persist_first_ms", "persist_ms")
+SETTINGS = (
+    "broker_persist_first_ms",
+    "broker_persist_ms",
+    "dialect",
+    "persist_first_ms",
+    "persist_ms",
+)
 NEEDS = frozenset({Kind.COMMIT, Kind.FETCH_OFFSET})
 CONCLUDES_FROM_ABSENCE = True
 
@@ -94,9 +101,9 @@ class LaneJudge(Judge):
         self.clocks_us = context.info.clock_bound_us
         slack_us = config.schedule_slack_ms * MS + self.clocks_us
         self.started_us = (
-            config.persist_first_ms * MS + slack_us
+            config.stored_first_ms * MS + slack_us
         )  # so long after its start it has written once
-        self.interval_us = config.persist_ms * MS + slack_us
+        self.interval_us = config.stored_each_ms * MS + slack_us
         self.longest_us = max(self.started_us, self.interval_us)
         self.bound_us = config.delay_bound_ms * MS + self.clocks_us
         self.first: Row | None = None
