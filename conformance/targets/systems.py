@@ -38,6 +38,9 @@ ADDRESS_DEADLINE_S = 60.0
 BEFORE_START = frozenset({Ability.CUT_POWER, Ability.STEP_BROKER_CLOCK})
 """What can be done to a broker only where it was started for it (`System.make_ready`)."""
 FIRST_PERSISTS = 2
+GRACE_S = 1.0
+"""So long a broker has to leave in good order at the end of a run: who says Ctrl-C waits for it, and one that was
+frozen has much to do first."""
 
 
 class System(ABC):
@@ -282,7 +285,7 @@ class ServedReference(System):
         trace: TracebackType | None,
     ) -> None:
         if self._process is not None:
-            self._process.stop()
+            self._process.stop(GRACE_S)
         if self._disk is not None:
             self._disk.close()
         for reservation in self._reservations:
