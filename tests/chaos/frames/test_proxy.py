@@ -1,0 +1,227 @@
+"""Frames on real sockets: handed on as they came, or lost, doubled, late and answered by who stands in between."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from chaos.frames.link import Begun
+from chaos.frames.proxy import FrameProxies
+from reference_impl.protocol.command import FLAG_ONEWAY, Command
+from reference_impl.protocol.frame import encode_frame
+from reference_impl.shell.client import SyncClient
+from reference_impl.shell.errors import RequestFailed, split_address
+from specs.errors import TargetMisbehaved
+from specs.plan.rig import Trouble
+from tests.chaos.frames.answering import ASKS, LEAVES, PUSHES, Answering
+
+LOCK, PULL, BUSY = 41, 11, 2
+ALICE, BOB = ("alice", "b0"), ("bob", "b0")
+SHORT_S, LONG_S = 0.2, 30.0
+
+
+@pytest.fixture
+def broker() -> Iterator[Answering]:
+    made = Answering()
+    yield made
+    with contextlib.suppress(OSError):
+        made.close()
+
+
+@pytest.fixture
+def proxies(broker: Answering) -> Iterator[FrameProxies]:
+    """One before the broker for each of two clients."""
+    made = FrameProxies(seed=1)
+    for client, name in (ALICE, BOB):
+        made.create(client, name, broker.address)
+    yield made
+    made.check()
+    made.close()
+
+
+@pytest.fixture
+def alice() -> Iterator[SyncClient]:
+    with SyncClient() as made:
+        yield made
+
+
+def fails(client: SyncClient, address: str, code: int) -> str:
+    """Why a request is not answered."""
+    with pytest.raises(RequestFailed) as told:
+        client.call(address, Command(code), SHORT_S)
+    return told.value.reason
+
+
+def test_what_passes_is_the_same_bytes_both_ways_however_they_come(
+    proxies: FrameProxies, broker: Answering
+) -> None:
+    sent = encode_frame(Command(LOCK, {"a": "b"}, b"x" * 100_000, opaque=9, remark="ü"))
+    with socket.create_connection(split_address(proxies.listens[ALICE]), LONG_S) as connection:
+        for place in range(0, len(sent), 7_001):
+            connection.sendall(sent[place : place + 7_001])
+        expected = encode_frame(Command(LOCK, opaque=9).reply(0, body=b"x" * 100_000))
+        got = b""
+        while len(got) < len(expected):
+            got += connection.recv(65536)
+    assert got == expected
+    assert broker.take(2) == [LOCK, None]
+
+
+def test_a_request_that_is_lost_never_arrives_and_its_connection_lives(
+    proxies: FrameProxies, broker: Answering, alice: SyncClient
+) -> None:
+    address = proxies.listens[ALICE]
+    alice.call(address, Command(PULL), LONG_S)
+    proxies.begin(ALICE, Begun("drop_next", Trouble.DROP_NEXT, LOCK))
+    assert fails(alice, address, LOCK) == "timeout"
+    assert alice.call(address, Command(LOCK), LONG_S).code == 0
+    assert broker.take(2) == [PULL, LOCK]
+
+
+def test_an_answer_that_is_lost_was_given(
+    proxies: FrameProxies, broker: Answering, alice: SyncClient
+) -> None:
+    proxies.begin(ALICE, Begun("drop_next", Trouble.DROP_NEXT, LOCK, answer=True))
+    address = proxies.listens[ALICE]
+    assert fails(alice, address, LOCK) == "timeout"
+    assert alice.call(address, Command(LOCK), LONG_S).code == 0
+    assert broker.take(2) == [LOCK, LOCK]
+
+
+def test_what_befalls_one_clients_link_befalls_no_other(
+    proxies: FrameProxies, alice: SyncClient
+) -> None:
+    proxies.begin(ALICE, Begun("lose", Trouble.LOSE, 100))
+    with SyncClient() as bob:
+        assert bob.call(proxies.listens[BOB], Command(LOCK), LONG_S).code == 0
+    assert fails(alice, proxies.listens[ALICE], LOCK) == "timeout"
+    assert {(met.client, met.broker, met.trouble.verb) for met in proxies.met} == {
+        ("alice", "b0", "lose")
+    }
+    proxies.mend(ALICE)
+    assert alice.call(proxies.listens[ALICE], Command(LOCK), LONG_S).code == 0
+
+
+def test_a_refused_request_is_answered_in_the_brokers_place(
+    proxies: FrameProxies, broker: Answering, alice: SyncClient
+) -> None:
+    address = proxies.listens[ALICE]
+    alice.call(address, Command(PULL), LONG_S)
+    proxies.begin(ALICE, Begun("request_error", Trouble.REFUSE_NEXT, LOCK, error=BUSY))
+    told = [alice.call(address, Command(LOCK), LONG_S).code for _ in range(2)]
+    assert told == [BUSY, 0]
+    assert broker.take(2) == [PULL, LOCK]
+
+
+def test_a_request_that_comes_twice_is_done_twice_and_answered_once_for_its_client(
+    proxies: FrameProxies, broker: Answering, alice: SyncClient
+) -> None:
+    proxies.begin(ALICE, Begun("duplicate", Trouble.DUPLICATE, 100))
+    address = proxies.listens[ALICE]
+    for code in (LOCK, PULL):
+        assert alice.call(address, Command(code), LONG_S).code == 0
+    assert broker.take(4) == [LOCK, LOCK, PULL, PULL]
+
+
+def test_frames_overtake_each_other_and_all_of_them_arrive(
+    proxies: FrameProxies, broker: Answering
+) -> None:
+    """Those under way when their client leaves come too, before the broker hears that it has left."""
+    proxies.begin(ALICE, Begun("reorder", Trouble.REORDER, 150))
+    codes = list(range(100, 140))
+    with SyncClient() as alice:
+        for code in codes:
+            alice.oneway(proxies.listens[ALICE], Command(code))
+    arrived = broker.take(len(codes) + 1)
+    assert arrived[-1] is None
+    assert arrived[:-1] != codes
+    assert sorted(code for code in arrived if code is not None) == codes
+
+
+def test_a_request_of_the_brokers_is_no_answer(proxies: FrameProxies, alice: SyncClient) -> None:
+    """It comes over the client's connection, by the number of the very request whose answer is to be lost."""
+    proxies.begin(ALICE, Begun("drop_next", Trouble.DROP_NEXT, PUSHES, answer=True))
+    address = proxies.listens[ALICE]
+    assert fails(alice, address, PUSHES) == "timeout"
+    assert [command.code for command in alice.listen(address, LONG_S)] == [ASKS]
+
+
+def test_a_one_way_request_is_lost_like_any_other(
+    proxies: FrameProxies, broker: Answering, alice: SyncClient
+) -> None:
+    proxies.begin(ALICE, Begun("drop_next", Trouble.DROP_NEXT, LOCK))
+    for code in (LOCK, PULL):
+        alice.oneway(proxies.listens[ALICE], Command(code, flag=FLAG_ONEWAY))
+    assert broker.take(1) == [PULL]
+
+
+def test_a_broker_that_ends_a_connection_ends_its_clients_once_all_has_arrived(
+    proxies: FrameProxies, alice: SyncClient
+) -> None:
+    proxies.begin(ALICE, Begun("reorder", Trouble.REORDER, 100))
+    address = proxies.listens[ALICE]
+    assert alice.call(address, Command(LEAVES), LONG_S).code == 0
+    proxies.mend(ALICE)
+    with contextlib.suppress(RequestFailed):  # where the end has been seen by now
+        alice.disconnect(address)
+    assert alice.call(address, Command(LOCK), LONG_S).code == 0
+
+
+def test_a_broker_that_is_gone_ends_every_connection_at_once(
+    proxies: FrameProxies, broker: Answering, alice: SyncClient
+) -> None:
+    broker.close()
+    assert fails(alice, proxies.listens[ALICE], LOCK) == "closed"
+
+
+@pytest.mark.parametrize(
+    "junk", [b"GET / HTTP/1.1\r\n\r\n", b"\x00\x00\x00\x08\x00\x00\x00\x04null"]
+)
+def test_what_is_no_frame_is_not_handed_on(
+    proxies: FrameProxies, broker: Answering, junk: bytes
+) -> None:
+    with socket.create_connection(split_address(proxies.listens[ALICE]), LONG_S) as connection:
+        connection.sendall(junk)
+        assert connection.recv(10) == b""
+    assert broker.take(1) == [None]
+
+
+def test_half_a_frame_is_not_handed_on(proxies: FrameProxies, broker: Answering) -> None:
+    with socket.create_connection(split_address(proxies.listens[ALICE]), LONG_S) as connection:
+        connection.sendall(encode_frame(Command(LOCK))[:-3])
+    assert broker.take(1) == [None]
+
+
+def test_closed_they_leave_no_thread_and_no_connection(broker: Answering) -> None:
+    proxies = FrameProxies(seed=1)
+    address = proxies.create(*ALICE, broker.address)
+    proxies.begin(ALICE, Begun("reorder", Trouble.REORDER, 2_000))
+    with socket.create_connection(split_address(address), LONG_S) as connection:
+        for _ in range(20):
+            connection.sendall(encode_frame(Command(LOCK)))
+        proxies.close()
+        with contextlib.suppress(ConnectionResetError):
+            while connection.recv(65536):
+                pass
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection(split_address(address), LONG_S)
+    assert "frames" not in {thread.name for thread in threading.enumerate()}
+    proxies.close()
+
+
+def test_a_proxy_that_breaks_down_is_told(
+    proxies: FrameProxies, alice: SyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> None:
+        raise ValueError("no dice")
+
+    monkeypatch.setattr("chaos.frames.link._is_meant", broken)
+    proxies.begin(ALICE, Begun("drop_next", Trouble.DROP_NEXT, LOCK))
+    assert fails(alice, proxies.listens[ALICE], LOCK) == "closed"
+    with pytest.raises(TargetMisbehaved, match="no dice"):
+        proxies.check()
+    proxies._broken = None
