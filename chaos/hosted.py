@@ -18,7 +18,7 @@ from typing import Any, Protocol
 
 import psutil
 
-from chaos.frames.proxy import Met
+from chaos.frames.proxy import Story
 from chaos.kept import KeptSystems
 from chaos.links import OF_PROXIES, Links, Proxies, seen, wanted
 from chaos.parties import Party, ProcessParty
@@ -133,7 +133,7 @@ class HostedClients(Target):
         self._turn = ExitStack()
         self._brokers: Brokers | None = None
         self._proxies: Proxies | None = None
-        self._met: Sequence[Met] = ()
+        self._story = Story()
         self._one_at_a_time = threading.Lock()
         self._parties: dict[str, Party] = {}
         self._nodes: dict[str, ClientNode] = {}
@@ -151,7 +151,7 @@ class HostedClients(Target):
         self._live = Live(run.folder)
         self._starts: dict[str, int] = {}
         self._began_s = self._asks_s = now_s()
-        self._met = ()
+        self._story = Story()
         (run.folder / "plan.json").write_text(json.dumps(run.plan.to_json()), encoding="utf-8")
         await asyncio.to_thread(self._open, run)
         self._stalls = asyncio.create_task(Stalls(run.folder, lambda: self._nodes).watch())
@@ -165,7 +165,7 @@ class HostedClients(Target):
         if which := wanted(run.plan):
             log, seed = run.folder / "toxiproxy.log", run.plan.seed
             self._proxies = Proxies(self._brokers.system, log, which, seed)
-            self._met = self._proxies.met
+            self._story = self._proxies.story
 
     def beside(self, kept: KeptSystems) -> HostedClients:
         """Another one like it, whose runs go on beside those of others on the same systems."""
@@ -338,7 +338,7 @@ class HostedClients(Target):
         return await asyncio.to_thread(self.brokers.all_is_stored)
 
     def saw(self, step: Step, fault: Row) -> str | None:
-        return seen(self._met, step, fault.started_us, fault.ended_us)
+        return seen(self._story, step, fault.started_us)
 
     def queues(self, run: Run) -> Sequence[tuple[Queue, str | None]]:
         return self.brokers.queues()

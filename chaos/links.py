@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from chaos.frames.link import OF_FRAMES, Begun
-from chaos.frames.proxy import FrameProxies, Met
+from chaos.frames.proxy import FrameProxies, Story
 from chaos.toxiproxy.proxy import Proxy
 from chaos.toxiproxy.server import ToxiproxyServer
 from chaos.toxiproxy.toxics import (
@@ -116,9 +116,9 @@ class Proxies:
         self._past |= {*self._listens.values()}
 
     @property
-    def met(self) -> Sequence[Met]:
-        """What frames have met so far."""
-        return () if self.frames is None else self.frames.met
+    def story(self) -> Story:
+        """What has become of the troubles of frames so far."""
+        return Story() if self.frames is None else self.frames.story
 
     def via(self, client: str) -> Mapping[str, str]:
         """By a broker's address that of the proxy by which the client reaches it."""
@@ -167,8 +167,9 @@ class Links(PartialRig):
         answer: bool = False,
         error: int = 0,
     ) -> None:
-        if kind in OF_FRAMES:
-            self._spoil(Begun(self.verb, kind, number, answer, error), a, b)
+        if kind in OF_FRAMES and self._frames is not None:
+            _of(self._frames.links, a, b)
+            self._frames.begin(Begun(self.verb, kind, number, answer, error), a, b)
             return
         ways: Sequence[tuple[Stream, str]] = _BOTH_WAYS
         if kind in (Trouble.ONE_WAY, Trouble.RESET_PEER):
@@ -182,25 +183,15 @@ class Links(PartialRig):
                 if toxic is not None:
                     _put(proxy, toxic, f"{kind}_{way}")
 
-    def _spoil(self, trouble: Begun, a: str, b: str) -> None:
-        for place in _of(self._links, a, b):
-            assert self._frames is not None, "a place is one of theirs"
-            self._frames.begin(place, trouble)
-
     def mend(self, a: str, b: str) -> None:
         if self._frames is not None:
-            for place in _of(self._links, a, b):
-                self._frames.mend(place)
+            self._frames.mend(a, b)
         for place in _of(self._by_link, a, b) if self._by_link else ():
             proxy = self._by_link[place]
             for name in proxy.toxics():
                 proxy.remove(name)
             if not proxy.enabled:
                 proxy.enable()
-
-    @property
-    def _links(self) -> Collection[tuple[str, str]]:
-        return () if self._frames is None else self._frames.links
 
 
 def _of(places: Collection[tuple[str, str]], a: str, b: str) -> Sequence[tuple[str, str]]:
@@ -215,26 +206,27 @@ def _of(places: Collection[tuple[str, str]], a: str, b: str) -> Sequence[tuple[s
     return found
 
 
-def seen(met: Sequence[Met], step: Step, began_us: int, ended_us: int | None) -> str | None:
-    """How many frames have met a step's fault, empty where none has; None of what toxiproxy did, who reads none."""
+def seen(story: Story, step: Step, began_us: int) -> str | None:
+    """How many frames met a step's fault, which began then; empty where none did, and None of what reads no frames."""
     fault = step.fault
     if fault is None or fault.needs not in OF_READERS:
         return None
-    whose, broker = (step.args[name] for name in fault.nodes)
-    meant = [
-        each
-        for each in met
-        if each.trouble.verb == step.do
-        and each.trouble.number == step.args.get(fault.number or "")
-        and each.trouble.answer is step.args.get("answer", False)
-        and each.broker == broker
-        and whose in (EVERYBODY, each.client)
-        and began_us <= each.at_us
-        and (ended_us is None or each.at_us <= ended_us)
-    ]
-    clients = sorted({each.client for each in meant})
-    many = "1 frame" if len(meant) == 1 else f"{len(meant)} frames"
-    return f"{many} of {', '.join(clients)} met it" if meant else ""
+    ends = tuple(step.args[name] for name in fault.nodes)
+    number, answer = step.args.get(fault.number or ""), step.args.get("answer", False)
+    mine = next(
+        (
+            laid.trouble
+            for laid in story.laid
+            if laid.at_us >= began_us
+            and (laid.whose, laid.broker) == ends
+            and (laid.trouble.verb, laid.trouble.number) == (step.do, number)
+            and laid.trouble.answer is answer
+        ),
+        None,
+    )
+    clients = [client for client, trouble in story.met if trouble is mine]
+    many = "1 frame" if len(clients) == 1 else f"{len(clients)} frames"
+    return f"{many} of {', '.join(sorted(set(clients)))} met it" if clients else ""
 
 
 def _toxic(kind: Trouble, number: int, stream: Stream) -> Toxic | None:

@@ -12,7 +12,8 @@ import asyncio
 import contextlib
 import threading
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from random import Random
 from typing import Any, TypeVar
 
@@ -23,6 +24,7 @@ from reference_impl.protocol.frame import encode_frame
 from reference_impl.shell.errors import split_address
 from specs.errors import TargetMisbehaved
 from specs.history.clock import host_clock
+from specs.plan.step import EVERYBODY
 
 T = TypeVar("T")
 HOST = "127.0.0.1"
@@ -32,23 +34,31 @@ TO_BEGIN = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Met:
-    """A frame has met a trouble of a client's link to a broker, at that time of the host's monotonic clock."""
+class Laid:
+    """A trouble began, of one client's link to a broker or of everybody's. at_us: by the host's monotonic clock."""
 
-    client: str
-    broker: str
     trouble: Begun
+    whose: str
+    broker: str
     at_us: int
+
+
+@dataclass(slots=True)
+class Story:
+    """What became of a run's troubles. laid: in the order in which they began. met: whose frame has met which."""
+
+    laid: list[Laid] = field(default_factory=list)
+    met: list[tuple[str, Begun]] = field(default_factory=list)
 
 
 class FrameProxies:
     """Those of a run, until `close`. seed: of the run, from which every draw comes.
 
-    met: what frames have met so far. listens: the address of each, by client and broker.
+    story: what has become of their troubles so far. listens: the address of each, by client and broker.
     """
 
     def __init__(self, seed: int) -> None:
-        self.met: list[Met] = []
+        self.story = Story()
         self.links: dict[tuple[str, str], FrameLink] = {}
         self.listens: dict[tuple[str, str], str] = {}
         self._seed = seed
@@ -65,20 +75,22 @@ class FrameProxies:
         """The address of a proxy of that client's before that broker. upstream: where that one is, "HOST:PORT"."""
         place = client, broker
 
-        def met(trouble: Begun) -> None:
-            self.met.append(Met(client, broker, trouble, self._clock.monotonic_us()))
-
-        self.links[place] = FrameLink(met)
+        self.links[place] = FrameLink(lambda trouble: self.story.met.append((client, trouble)))
         self.listens[place] = listens = self._do(self._listen(place, upstream))
         return listens
 
-    def begin(self, place: tuple[str, str], trouble: Begun) -> None:
-        """A link suffers from that from now on."""
-        self._do(_soon(lambda: self.links[place].begin(trouble)))
+    def begin(self, trouble: Begun, whose: str, broker: str) -> None:
+        """The link of that client suffers from that from now on; of everybody, each one to that broker."""
+        self.story.laid.append(Laid(trouble, whose, broker, self._clock.monotonic_us()))
+        for place, link in self.links.items():
+            if place[1] == broker and whose in (EVERYBODY, place[0]):
+                self._do(_soon(partial(link.begin, trouble)))
 
-    def mend(self, place: tuple[str, str]) -> None:
+    def mend(self, whose: str, broker: str) -> None:
         """And is well again."""
-        self._do(_soon(self.links[place].mend))
+        for place, link in self.links.items():
+            if place[1] == broker and whose in (EVERYBODY, place[0]):
+                self._do(_soon(link.mend))
 
     def check(self) -> None:
         """Raise TargetMisbehaved when they have broken down."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,7 +12,7 @@ import pytest
 
 from chaos.cli import PROCESS, find_target
 from chaos.frames.link import Begun
-from chaos.frames.proxy import Met
+from chaos.frames.proxy import Laid, Story
 from chaos.links import OF_READERS, Links, Proxies, Wanted, seen, wanted
 from conformance.parts import toxiproxy_binary
 from conformance.steps import FaultDone, attested
@@ -29,6 +29,7 @@ from specs.vocabulary import Kind, Outcome
 from tests.chaos.frames.answering import Answering
 
 LOCK = 41
+SHORT_S, LONG_S = 0.2, 30.0
 BROKER = "127.0.0.1:1"
 CLIENTS = tuple(ClientPlan(name, "consumer", "g", ("t",)) for name in ("c1", "c2", "shop"))
 
@@ -82,16 +83,20 @@ def proxies(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Proxies]
     broker.close()
 
 
-def answers(proxies: Proxies, client: str) -> str:
+def answers(proxies: Proxies, client: str, patience_s: float) -> str:
     with SyncClient() as asking:
         try:
-            return str(asking.call(proxies.via(client)[BROKER], Command(LOCK), 0.3).code)
+            return str(asking.call(proxies.via(client)[BROKER], Command(LOCK), patience_s).code)
         except RequestFailed as error:
             return error.reason
 
 
-def told(proxies: Proxies) -> dict[str, str]:
-    return {client: answers(proxies, client) for client in ("c1", "c2", "p9")}
+def told(proxies: Proxies, lost: Collection[str] = ()) -> dict[str, str]:
+    """What each client hears. lost: those who are known to wait in vain."""
+    return {
+        client: answers(proxies, client, SHORT_S if client in lost else LONG_S)
+        for client in ("c1", "c2", "p9")
+    }
 
 
 def do(proxies: Proxies, verb: str, **args: Any) -> None:
@@ -112,18 +117,19 @@ def test_each_client_reaches_the_broker_by_its_own_and_past_it_by_nothing(
 
 def test_the_frames_of_one_clients_link_are_lost_until_it_is_mended(proxies: Proxies) -> None:
     do(proxies, lose.VERB, a="c1", percent=100)
-    assert told(proxies) == {"c1": "timeout", "c2": "0", "p9": "0"}
+    assert told(proxies, {"c1"}) == {"c1": "timeout", "c2": "0", "p9": "0"}
     do(proxies, lose.HEALED_BY, a="c1")
     assert told(proxies) == {"c1": "0", "c2": "0", "p9": "0"}
 
 
 def test_the_next_request_of_everybody_is_the_next_one_of_each(proxies: Proxies) -> None:
+    assert proxies.frames is not None
     do(proxies, request_error.VERB, a=EVERYBODY, code=LOCK)
     assert [told(proxies), told(proxies)] == [
         dict.fromkeys(("c1", "c2", "p9"), "2"),
         dict.fromkeys(("c1", "c2", "p9"), "0"),
     ]
-    assert [met.client for met in proxies.met] == ["c1", "c2", EVERYBODY]
+    assert [client for client, _ in proxies.frames.story.met] == ["c1", "c2", EVERYBODY]
 
 
 def test_a_line_is_cut_and_its_frames_are_lost_at_once(proxies: Proxies) -> None:
@@ -131,7 +137,7 @@ def test_a_line_is_cut_and_its_frames_are_lost_at_once(proxies: Proxies) -> None
         pytest.skip("cut by toxiproxy")
     do(proxies, "cut", a="c1")
     do(proxies, lose.VERB, a="c2", percent=100)
-    assert told(proxies) == {"c1": "unreachable", "c2": "timeout", "p9": "0"}
+    assert told(proxies, {"c2"}) == {"c1": "unreachable", "c2": "timeout", "p9": "0"}
     for client in ("c1", "c2"):
         do(proxies, "heal", a=client)
     assert told(proxies) == {"c1": "0", "c2": "0", "p9": "0"}
@@ -143,33 +149,43 @@ def test_the_link_of_who_has_no_proxy_is_not_spoiled_alone(proxies: Proxies) -> 
 
 
 ANSWER_LOST = step(drop_next.VERB, code=LOCK, answer=True)
-TROUBLE = Begun(drop_next.VERB, Trouble.DROP_NEXT, LOCK, answer=True)
+
+
+def laid(whose: str = "c1", broker: str = "b0", at_us: int = 15, code: int = LOCK) -> Laid:
+    return Laid(Begun(drop_next.VERB, Trouble.DROP_NEXT, code, answer=True), whose, broker, at_us)
 
 
 @pytest.mark.parametrize(
-    ("asked", "met", "expected"),
+    ("asked", "known", "expected"),
     [
-        (ANSWER_LOST, Met("c1", "b0", TROUBLE, 15), "1 frame of c1 met it"),
-        (ANSWER_LOST, Met("c2", "b0", TROUBLE, 15), ""),
-        (ANSWER_LOST, Met("c1", "b1", TROUBLE, 15), ""),
-        (ANSWER_LOST, Met("c1", "b0", TROUBLE, 9), ""),
-        (ANSWER_LOST, Met("c1", "b0", TROUBLE, 21), ""),
-        (step(drop_next.VERB, code=LOCK), Met("c1", "b0", TROUBLE, 15), ""),
-        (step(drop_next.VERB, code=1, answer=True), Met("c1", "b0", TROUBLE, 15), ""),
-        (step(lose.VERB, percent=LOCK), Met("c1", "b0", TROUBLE, 15), ""),
-        (step("cut"), Met("c1", "b0", TROUBLE, 15), None),
+        (ANSWER_LOST, laid(), "1 frame of c1 met it"),
+        (ANSWER_LOST, laid(whose="c2"), ""),
+        (ANSWER_LOST, laid(broker="b1"), ""),
+        (ANSWER_LOST, laid(at_us=9), ""),
+        (ANSWER_LOST, laid(code=1), ""),
+        (step(drop_next.VERB, code=LOCK), laid(), ""),
+        (step(lose.VERB, percent=LOCK), laid(), ""),
+        (step("cut"), laid(), None),
     ],
 )
-def test_a_fault_was_seen_by_the_frames_that_met_it(
-    asked: Step, met: Met, expected: str | None
+def test_a_fault_was_seen_by_the_frame_that_met_it(
+    asked: Step, known: Laid, expected: str | None
 ) -> None:
-    assert seen([met], asked, 10, 20) == expected
+    assert seen(Story([known], [("c1", known.trouble)]), asked, 10) == expected
+
+
+def test_of_two_faults_alike_each_is_seen_by_its_own_frame() -> None:
+    """The second one met nothing: nobody asked again while it waited."""
+    first, second = laid(at_us=15), laid(at_us=25)
+    story = Story([first, second], [("c1", first.trouble)])
+    assert [seen(story, ANSWER_LOST, at_us) for at_us in (10, 20)] == ["1 frame of c1 met it", ""]
 
 
 def test_everybodys_fault_was_seen_by_all_who_met_it() -> None:
     everybodys = step(drop_next.VERB, a=EVERYBODY, code=LOCK, answer=True)
-    met = [Met(client, "b0", TROUBLE, 15) for client in ("shop", "c1")]
-    assert seen(met, everybodys, 10, None) == "2 frames of c1, shop met it"
+    known = laid(whose=EVERYBODY)
+    story = Story([known], [(client, known.trouble) for client in ("shop", "c1", "shop")])
+    assert seen(story, everybodys, 10) == "3 frames of c1, shop met it"
 
 
 @pytest.mark.parametrize(
