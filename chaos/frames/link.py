@@ -3,7 +3,8 @@
 The model is the simulated link (`reference_impl.sim.network`), so that a plan means the same on both.
 
 Rules:
-- the troubles of a link meet a frame in the order in which they began, and what one takes the next does not see;
+- the troubles of a link meet a frame in the order in which they began, and what one takes the next does not see; of
+  one that was doubled before, the copy is on its way already;
 - LOSE, DUPLICATE and REORDER befall frames of both directions, whatever they say: requests of either side, answers,
   and one-way requests;
 - DROP_NEXT takes one request, of either side, or one answer to a client's request, and REFUSE_NEXT one request of the
@@ -117,15 +118,16 @@ class Line:
             match trouble.kind:
                 case Trouble.LOSE if dice.random() * 100 < trouble.number:
                     link.met(trouble)
-                    return LOST
+                    return Fate(tuple(copies))
                 case Trouble.DROP_NEXT if _is_meant(trouble, frame, asked):
                     link.is_over(trouble)
                     link.met(trouble)
-                    return LOST
+                    return Fate(tuple(copies))
                 case Trouble.REFUSE_NEXT if to_broker and _is_meant(trouble, frame, asked):
                     link.is_over(trouble)
                     link.met(trouble)
-                    return Fate((), None if frame.is_oneway else frame.reply(trouble.error))
+                    answer = None if frame.is_oneway else frame.reply(trouble.error)
+                    return Fate(tuple(copies), answer)
                 case Trouble.DUPLICATE if dice.random() * 100 < trouble.number:
                     link.met(trouble)
                     copies.append(late_ms)

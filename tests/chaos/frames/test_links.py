@@ -132,9 +132,8 @@ def test_the_next_request_of_everybody_is_the_next_one_of_each(proxies: Proxies)
     assert [client for client, _ in proxies.frames.story.met] == ["c1", "c2", EVERYBODY]
 
 
-def test_a_line_is_cut_and_its_frames_are_lost_at_once(proxies: Proxies) -> None:
-    if not proxies.by_link:
-        pytest.skip("cut by toxiproxy")
+@pytest.mark.parametrize("proxies", [True], indirect=True, ids=["both"])
+def test_a_line_is_cut_and_anothers_frames_are_lost(proxies: Proxies) -> None:
     do(proxies, "cut", a="c1")
     do(proxies, lose.VERB, a="c2", percent=100)
     assert told(proxies, {"c2"}) == {"c1": "unreachable", "c2": "timeout", "p9": "0"}
