@@ -74,7 +74,6 @@ class FrameProxies:
     def create(self, client: str, broker: str, upstream: str) -> str:
         """The address of a proxy of that client's before that broker. upstream: where that one is, "HOST:PORT"."""
         place = client, broker
-
         self.links[place] = FrameLink(lambda trouble: self.story.met.append((client, trouble)))
         self.listens[place] = listens = self._do(self._listen(place, upstream))
         return listens
