@@ -11,15 +11,16 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from pathlib import Path
 from typing import Any, Protocol
 
 import psutil
 
+from chaos.frames.proxy import Story
 from chaos.kept import KeptSystems
-from chaos.links import OF_PROXIES, Links, Proxies
+from chaos.links import OF_PROXIES, Links, Proxies, seen, wanted
 from chaos.parties import Party, ProcessParty
 from conformance.live import Live
 from conformance.parts import wall_clock
@@ -37,12 +38,13 @@ from reference_impl.shell.stalls import Stalls
 from reference_impl.sim.cluster import Cores
 from specs.errors import TargetMisbehaved, UsageError
 from specs.faults import clock_step, crash, pause, perform, slow_cpu
+from specs.history.row import Row
 from specs.history.runinfo import declared
 from specs.plan.ability import Ability
 from specs.plan.config import Config
-from specs.plan.fault import Subject
 from specs.plan.messages import PlannedMessage
 from specs.plan.plan import Action, Plan
+from specs.plan.step import Step
 from specs.verdicts.verdict import OURS
 from specs.vocabulary import Kind, Queue
 
@@ -131,6 +133,7 @@ class HostedClients(Target):
         self._turn = ExitStack()
         self._brokers: Brokers | None = None
         self._proxies: Proxies | None = None
+        self._story = Story()
         self._one_at_a_time = threading.Lock()
         self._parties: dict[str, Party] = {}
         self._nodes: dict[str, ClientNode] = {}
@@ -148,6 +151,7 @@ class HostedClients(Target):
         self._live = Live(run.folder)
         self._starts: dict[str, int] = {}
         self._began_s = self._asks_s = now_s()
+        self._story = Story()
         (run.folder / "plan.json").write_text(json.dumps(run.plan.to_json()), encoding="utf-8")
         await asyncio.to_thread(self._open, run)
         self._stalls = asyncio.create_task(Stalls(run.folder, lambda: self._nodes).watch())
@@ -158,9 +162,10 @@ class HostedClients(Target):
         else:
             system = self._turn.enter_context(self._kept.for_run(run.plan))
             self._brokers = Brokers(run, nullcontext(system), lent=True)
-        if _breaks_links(run.plan):
-            alone = _with_links_of_their_own(run.plan)
-            self._proxies = Proxies(self._brokers.system, run.folder / "toxiproxy.log", alone)
+        if which := wanted(run.plan):
+            log, seed = run.folder / "toxiproxy.log", run.plan.seed
+            self._proxies = Proxies(self._brokers.system, log, which, seed)
+            self._story = self._proxies.story
 
     def beside(self, kept: KeptSystems) -> HostedClients:
         """Another one like it, whose runs go on beside those of others on the same systems."""
@@ -278,8 +283,9 @@ class HostedClients(Target):
         if self._proxies is None:
             raise UsageError(f"the target {self.name} can't do {action.do!r}")
         self._check_nobody_bypasses(self._proxies)
+        links = Links(self._proxies.by_link, self._proxies.frames)
         with self._one_at_a_time:  # steps that end at the same moment mend the same link
-            done = perform(Links(self._proxies.by_link), action.do, action.args)
+            done = perform(links, action.do, action.args)
         if not done:
             raise UsageError(f"the target {self.name} can't do {action.do!r}")
 
@@ -330,6 +336,9 @@ class HostedClients(Target):
             return False
         self._asks_s = now_s() + ASK_S
         return await asyncio.to_thread(self.brokers.all_is_stored)
+
+    def saw(self, step: Step, fault: Row) -> str | None:
+        return seen(self._story, step, fault.started_us)
 
     def queues(self, run: Run) -> Sequence[tuple[Queue, str | None]]:
         return self.brokers.queues()
@@ -396,16 +405,6 @@ def _connections(pid: int | None) -> Sequence[Any]:
         return [] if pid is None else psutil.Process(pid).net_connections("tcp")
     except psutil.NoSuchProcess:
         return []
-
-
-def _breaks_links(plan: Plan) -> bool:
-    return any(step.fault is not None and step.fault.subject is Subject.LINK for step in plan.steps)
-
-
-def _with_links_of_their_own(plan: Plan) -> Collection[str]:
-    """The clients whose links its steps break alone."""
-    alone = [set(step.healing_args.values()) for step in plan.steps if step.is_of_one_link]
-    return {client.id for client in plan.clients if client.id in set().union(*alone)}
 
 
 def _as_sent(message: PlannedMessage) -> SendMessage:

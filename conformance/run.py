@@ -114,7 +114,7 @@ def run(
     recorded = open_history(folder)
     rows = target.completed(list(recorded.rows()))
     if plan.steps:
-        rows = attested(rows, HARNESS, made.steps.done)
+        rows = attested(rows, HARNESS, made.steps.done, target.saw)
     # A process that was killed, or vanished at the end, leaves a journal without an end: no loss.
     cut = {row.client_id for row in rows if row.kind is Kind.CRASH}
     cut |= {client.id for client in plan.clients} if target.reads_at_work else set()

@@ -22,6 +22,7 @@ from specs.plan.plan import Action, Plan
 from specs.plan.step import Step
 from specs.vocabulary import Kind, Outcome
 
+Saw = Callable[[Step, Row], str | None]
 LOOK_S = 0.05
 _NOW = 0
 
@@ -203,8 +204,16 @@ def _now_s() -> float:
     return asyncio.get_running_loop().time()
 
 
-def attested(rows: Sequence[Row], harness: str, done: Iterable[FaultDone | None]) -> list[Row]:
-    """The history with what came of each fault. harness: the process whose faults they are."""
+def attested(
+    rows: Sequence[Row],
+    harness: str,
+    done: Iterable[FaultDone | None],
+    saw: Saw = lambda _step, _fault: None,
+) -> list[Row]:
+    """The history with what came of each fault. harness: the process whose faults they are.
+
+    saw: what the target saw of a fault's effect (`Target.saw`): of some requests a history has no rows.
+    """
     faults = iter([each for each in done if each is not None])
     whole: list[Row] = []
     for row in rows:
@@ -212,8 +221,16 @@ def attested(rows: Sequence[Row], harness: str, done: Iterable[FaultDone | None]
             fault = next(faults, None)
             if fault is None:
                 raise UsageError("the history holds more faults than the run made")
-            shown = None if fault.short else fault.step.attest(rows, row)
+            shown = None if fault.short else _shown(fault.step, rows, row, saw)
             outcome = Outcome.OK if shown else Outcome.REFUSED
             row = row._replace(outcome=outcome, view=shown or fault.short or None)
         whole.append(row)
     return whole
+
+
+def _shown(step: Step, rows: Sequence[Row], fault: Row, saw: Saw) -> str | None:
+    """What shows that it had an effect: the history, or that and what the target saw, where it can tell."""
+    seen, shown = saw(step, fault), step.attest(rows, fault)
+    if seen is None:
+        return shown
+    return "; ".join(filter(None, (seen, shown))) if seen else None

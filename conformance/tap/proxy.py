@@ -16,7 +16,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
-import struct
 import threading
 import weakref
 from collections.abc import Callable, Coroutine
@@ -26,20 +25,19 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from conformance.tap.faults import Action, Faults, Rule
+from conformance.tap.frames import read_frame
 from conformance.tap.lives import PROBE_S, PROBES_S, BrokerLife, Sign
 from conformance.tap.rows import TapRecorder
 from reference_impl.protocol.bodies import BrokerData, ClusterInfo, TopicRoute
 from reference_impl.protocol.codes import RequestCode, ResponseCode
 from reference_impl.protocol.command import Command
-from reference_impl.protocol.errors import ProtocolError
-from reference_impl.protocol.frame import MAX_FRAME_BYTES, decode_frame, encode_frame
+from reference_impl.protocol.frame import encode_frame
 from reference_impl.shell.errors import split_address
 from specs.errors import UsageError
 
 T = TypeVar("T")
 HOST = "127.0.0.1"
 START_S = 30.0
-_LENGTH = struct.Struct(">i")
 _ROUTES = (RequestCode.GET_ROUTEINFO_BY_TOPIC, RequestCode.GET_BROKER_CLUSTER_INFO)
 MASTER = 0
 """The id of the broker's process that takes sends, locks and commits."""
@@ -206,7 +204,7 @@ class Tap:
     # ------------------------------------------------------------------ from the client
 
     async def _upwards(self, passage: _Passage, reader: asyncio.StreamReader) -> None:
-        while (frame := await _frame(reader)) is not None:
+        while (frame := await read_frame(reader)) is not None:
             raw, command = frame
             if command.is_response:
                 await _write(passage.server, raw)
@@ -250,7 +248,7 @@ class Tap:
     # ------------------------------------------------------------------ from the server
 
     async def _downwards(self, passage: _Passage, reader: asyncio.StreamReader) -> None:
-        while (frame := await _frame(reader)) is not None:
+        while (frame := await read_frame(reader)) is not None:
             raw, command = frame
             if not command.is_response:
                 await _write(passage.client, raw)
@@ -324,19 +322,6 @@ class Tap:
         task = asyncio.ensure_future(quietly())
         self._later.add(task)
         task.add_done_callback(self._later.discard)
-
-
-async def _frame(reader: asyncio.StreamReader) -> tuple[bytes, Command] | None:
-    """The next frame and what it says; None at the end of the stream, and where it is no frame."""
-    try:
-        head = await reader.readexactly(_LENGTH.size)
-        (length,) = _LENGTH.unpack(head)
-        if not 4 <= length <= MAX_FRAME_BYTES - _LENGTH.size:
-            return None
-        frame = await reader.readexactly(length)
-        return head + frame, decode_frame(frame)
-    except (asyncio.IncompleteReadError, ConnectionError, ProtocolError):
-        return None
 
 
 async def _takes_connections(host: str, port: int) -> bool:

@@ -34,6 +34,7 @@ from specs.plan.config import MESSAGE_MODELS, MODES, Config
 from specs.plan.listener import Listener
 from specs.plan.messages import Numbering
 from specs.plan.plan import Action, ClientPlan, Plan
+from specs.plan.step import Step
 from specs.profiles import Profile
 from specs.verdicts.verdict import Verdict
 from specs.vocabulary import Kind, Outcome, Queue
@@ -346,6 +347,13 @@ class Target(ABC):
     @abstractmethod
     async def close(self) -> None:
         """The run is over: nobody of it is left at work. May be called at any time, and again."""
+
+    def saw(self, step: Step, fault: Row) -> str | None:
+        """What the target itself saw of a fault's effect, once the run is over. fault: its row.
+
+        Empty where it saw that there was none, whatever the history looks like; None where it can't tell.
+        """
+        return None
 
     def completed(self, rows: list[Row]) -> list[Row]:
         """The history's rows, with what only the whole of it tells."""

@@ -40,6 +40,7 @@ def left_behind(mark: str) -> list[str]:
     "words",
     [
         "chaos consumer-paused link-down --target reference+tcp",
+        "chaos frames-overtake look-up-lost --target reference+tcp",
         "chaos power-cut broker-killed --target rocketmq-local:5.4.0",
         "hunt --minutes 5 --target rocketmq-local:5.4.0",
     ],

@@ -34,7 +34,7 @@ def test_two_ends_of_faults_never_mend_a_link_at_once(monkeypatch: pytest.Monkey
 
     monkeypatch.setattr(hosted, "perform", perform)
     monkeypatch.setattr(target, "_brokers", SimpleNamespace(act=lambda action: False))
-    monkeypatch.setattr(target, "_proxies", SimpleNamespace(by_link={}))
+    monkeypatch.setattr(target, "_proxies", SimpleNamespace(by_link={}, frames=None))
     monkeypatch.setattr(target, "_check_nobody_bypasses", lambda proxies: None)
     heal = Action(0, "heal", {"a": "c1", "b": "b0"})
     threads = [threading.Thread(target=target._break, args=[heal]) for _ in range(2)]

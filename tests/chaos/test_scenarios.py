@@ -55,6 +55,11 @@ def test_order_survives_a_slow_and_then_a_lost_link(tmp_path: Path) -> None:
     run("link-down", "process", tmp_path / "run")
 
 
+def test_a_broker_is_too_busy_to_take_a_message(tmp_path: Path) -> None:
+    """Nothing but the proxy that reads frames is needed."""
+    run("send-refused", "process", tmp_path / "run")
+
+
 @pytest.mark.docker
 @needs_docker
 def test_a_paused_container_is_succeeded_and_commits_late(tmp_path: Path) -> None:
@@ -164,7 +169,7 @@ def test_a_fault_comes_so_many_times_each_with_numbers_of_its_own(tmp_path: Path
 def test_a_fault_that_no_chaos_run_can_do_is_refused_before_anything_starts(tmp_path: Path) -> None:
     path = tmp_path / "mine.toml"
     path.write_text('why = "x"\n[[fault]]\ndo = "lose"\nclient = "c1"\nalone = true')
-    target = find_target("reference+tcp", "process")
+    target = find_target("reference+tcp:sync", "process")
     profile = profiles.load(target.profile)
     with pytest.raises(UsageError, match="lose, double and reorder"):
         run_scenario(load(str(path)), target, profile, seed=1, out=tmp_path / "run")

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from chaos.links import Links, Proxies
+from chaos.links import Links, Proxies, Wanted
 from chaos.toxiproxy import Bandwidth, Latency, Slicer, Stream, Toxic
 from conformance.parts import toxiproxy_binary
 from specs.errors import UsageError
@@ -41,7 +41,9 @@ def proxies(echo: Echo, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pr
         upstreams={"b0": echo.address, "b1": echo.address},
         brokers={"b0": "127.0.0.1:1", "b1": "127.0.0.1:2"},
     )
-    made = Proxies(system, tmp_path_factory.mktemp("links") / "server.log", {"c1"})
+    made = Proxies(
+        system, tmp_path_factory.mktemp("links") / "server.log", Wanted(frozenset({"c1"}))
+    )
     yield made
     made.close()
 
