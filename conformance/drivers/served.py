@@ -24,7 +24,7 @@ from conformance.targets import upgrades
 from conformance.targets.base import Run
 from conformance.targets.options import Argument, near, parse
 from reference_impl.shell.errors import split_address
-from specs.errors import Unavailable, UsageError
+from specs.errors import TargetMisbehaved, Unavailable, UsageError
 from specs.faults import broker_crash, cut, delay, hold, pause, perform, upgrade
 from specs.history.evidence import change_of
 from specs.history.journal import Journal
@@ -179,11 +179,7 @@ class ServedTarget(AdminTarget):
             return
         if self._newer is not None:
             self.made_server(self._newer, Path()).fetch()
-        if (
-            self._server is not None
-        ):  # a run before this one may have ended in the midst of its faults
-            self._heal(self._server)
-            self._take_back(self._server)
+        if self._server is not None and self._is_as_before(self._server):
             return
         self._temporary = Scratch("inorder-server-")
         folder = Path(self._temporary.name)
@@ -199,6 +195,19 @@ class ServedTarget(AdminTarget):
         except BaseException:
             self.release()
             raise
+
+    def _is_as_before(self, server: LocalServer | LocalCluster) -> bool:
+        """A run before this one may have ended in the midst of its faults. One that does not come back is given up.
+
+        On a busy machine a server may need longer for what is on its disk than anybody waits for a new one.
+        """
+        try:
+            self._heal(server)
+            self._take_back(server)
+        except TargetMisbehaved:
+            self.release()
+            return False
+        return True
 
     def _alone(self, server: LocalServer) -> LocalServer:
         """Started, behind its link if there is one."""
@@ -351,6 +360,7 @@ class ServedTarget(AdminTarget):
         if self._server is not None:
             self._server.close()
             self._server = None
+            self._is_down = False
         if self._temporary is not None:
             self._temporary.cleanup()
             self._temporary = None

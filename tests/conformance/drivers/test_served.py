@@ -9,6 +9,7 @@ from conformance.drivers.library import Library
 from conformance.drivers.served import ServedTarget
 from conformance.targets.base import Run
 from conformance.targets.options import Argument
+from specs.errors import TargetMisbehaved
 
 
 class Here:
@@ -36,6 +37,9 @@ class Noted:
 
     def mend(self) -> None:
         self.asked.append("mend")
+
+    def close(self) -> None:
+        self.asked.append("close")
 
 
 class Served(ServedTarget):
@@ -66,4 +70,23 @@ def test_a_run_finds_the_server_as_if_nothing_had_been_broken() -> None:
     target._open()
     assert target._server.asked[3:] == ["mend"]
     target._link = None
+    target._temporary.cleanup()
+
+
+def test_a_server_that_does_not_come_back_is_given_up_for_a_new_one() -> None:
+    target: Any = Served.made(Argument("1.0"), "1.0")
+    target._open()
+    old = target._server
+
+    def in_vain() -> None:
+        raise TargetMisbehaved("it was given 60 s and did not answer")
+
+    old.start_again = in_vain
+    target._is_down = True  # as a run leaves it
+    target._open()
+    assert old.asked == ["start", "close"]
+    assert target._server is not old
+    assert target._server.asked == ["start"]
+    target._open()
+    assert target._server.asked == ["start"]
     target._temporary.cleanup()
