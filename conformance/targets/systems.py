@@ -12,11 +12,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import ClassVar, Self
 
-from conformance.parts import ports, wall_clock
+from conformance.parts import ports, troubled_disk, wall_clock
 from conformance.parts.apache import ApacheCluster
 from conformance.parts.own_disk import OwnDisk
+from conformance.parts.preload import environment_of
 from conformance.parts.processes import Process
 from conformance.parts.scratch import Scratch
+from conformance.parts.troubled_disk import TroubledDisk
 from conformance.parts.wall_clock import WallClock
 from conformance.waiting import wait_until
 from reference_impl.core.broker import Broker, BrokerConfig
@@ -35,9 +37,12 @@ from specs.plan.ability import Ability
 from specs.plan.config import IN_MEMORY, Config
 
 ADDRESS_DEADLINE_S = 60.0
-BEFORE_START = frozenset({Ability.CUT_POWER, Ability.STEP_BROKER_CLOCK})
+BEFORE_START = frozenset({Ability.CUT_POWER, Ability.FILL_DISK, Ability.STEP_BROKER_CLOCK})
 """What can be done to a broker only where it was started for it (`System.make_ready`)."""
 FIRST_PERSISTS = 2
+KEEP_HOURS = 72
+LOOKS_EACH_MS = 20
+"""How often a served broker looks how much room its disk has, where that is to be filled."""
 
 
 class System(ABC):
@@ -226,7 +231,8 @@ class ServedReference(System):
 
     abilities = frozenset({Ability.CRASH_BROKER, Ability.PAUSE_BROKER, Ability.STARVE_BROKER})
     if_able: ClassVar[Mapping[Ability, Callable[[], str | None]]] = {
-        Ability.STEP_BROKER_CLOCK: wall_clock.why_not
+        Ability.FILL_DISK: troubled_disk.why_not,
+        Ability.STEP_BROKER_CLOCK: wall_clock.why_not,
     }
 
     def __init__(self, config: Config, flush: str, store: Path | None = None) -> None:
@@ -240,11 +246,11 @@ class ServedReference(System):
         self._store = store or folder / "store"
         self._disk: OwnDisk | None = None
         self._clock: WallClock | None = None
+        self._troubled: TroubledDisk | None = None
         self._log = folder / "serve.log"
         name_server, broker = (str(reservation.port) for reservation in self._reservations)
         self.namesrv = f"127.0.0.1:{name_server}"
-        self._command: list[str | Path] = [sys.executable, "-m", "inorder", "serve"]
-        for option, value in {
+        self._options: dict[str, object] = {
             "namesrv-port": name_server,
             "broker-port": broker,
             "store": self._store,
@@ -262,8 +268,7 @@ class ServedReference(System):
             "delete-when": "",
             "clean-ms": min(10_000, max(1, config.keep_ms // 4)),
             "disk-limits": "100 100 100",  # how full this machine's disk is must not decide what is judged
-        }.items():
-            self._command += [f"--{option}", str(value)]
+        }
         self._process: Process | None = None
 
     def __enter__(self) -> Self:
@@ -313,6 +318,17 @@ class ServedReference(System):
             self._disk = OwnDisk(self._folder / "disk", self._store)
         if Ability.STEP_BROKER_CLOCK in needs:
             self._clock = WallClock(self._folder)
+        if Ability.FILL_DISK in needs:
+            self._troubled = TroubledDisk(self._folder)
+            # Who keeps messages for ever does not look how much room there is.
+            keep = {"keep-hours": self._options["keep-hours"] or KEEP_HOURS}
+            self._options |= {**keep, "disk-limits": "90 95 99", "clean-ms": LOOKS_EACH_MS}
+
+    def fill_disk(self, name: str, *, full: bool) -> None:
+        """The broker sees it when it looks the next time."""
+        if self._troubled is None:
+            raise UsageError("the broker was started with the machine's own disk")
+        self._troubled.fill(full=full)
 
     def step_clock(self, name: str, ms: int) -> None:
         _stepped(self._clock, ms)
@@ -327,9 +343,13 @@ class ServedReference(System):
         return self._disk.cut(self._process, synced=synced)
 
     def _start(self) -> None:
-        command = self._command if self._disk is None else self._disk.command(self._command)
-        env = None if self._clock is None else self._clock.environment
-        self._process = Process("inorder serve", command, log=self._log, env=env)
+        command: list[str | Path] = [sys.executable, "-m", "inorder", "serve"]
+        for option, value in self._options.items():
+            command += [f"--{option}", str(value)]
+        if self._disk is not None:
+            command = self._disk.command(command)
+        told = [each.told for each in (self._clock, self._troubled) if each is not None]
+        self._process = Process("inorder serve", command, log=self._log, env=environment_of(*told))
         self._process.wait_until(
             self._is_ready, what="register its broker", deadline_s=ADDRESS_DEADLINE_S
         )
@@ -356,7 +376,8 @@ class ApacheOnThisMachine(System):
         }
     )
     if_able: ClassVar[Mapping[Ability, Callable[[], str | None]]] = {
-        Ability.STEP_BROKER_CLOCK: wall_clock.why_not
+        Ability.FILL_DISK: troubled_disk.why_not,
+        Ability.STEP_BROKER_CLOCK: wall_clock.why_not,
     }
     started: ClassVar[type[ApacheCluster]] = ApacheCluster
     """What is started."""
@@ -452,9 +473,14 @@ class ApacheOnThisMachine(System):
             self._cluster.on_own_disk(folder / "disk")
         if Ability.STEP_BROKER_CLOCK in needs:
             self._cluster.clock = WallClock(folder)
+        if Ability.FILL_DISK in needs:
+            self._cluster.on_disk_to_be_filled(TroubledDisk(folder))
 
     def step_clock(self, name: str, ms: int) -> None:
         _stepped(self._cluster.clock, ms)
+
+    def fill_disk(self, name: str, *, full: bool) -> None:
+        self._cluster.fill_disk(full=full)
 
     def keep(self) -> None:
         if self._cluster.disk is not None:

@@ -391,10 +391,10 @@ class Brokers:
     def fill(self, planned: str, *, full: bool) -> None:
         """A broker's disk has no more room, or has room again. UsageError for an unknown one."""
         name = self.name(planned)
-        self.system.fill_disk(name, full=full)
         if full:
             self._broken[name, disk_full.HEALED_BY] = None
-        else:
+        self.system.fill_disk(name, full=full)
+        if not full:
             self._broken.pop((name, disk_full.HEALED_BY), None)
 
     def step_clock(self, planned: str, ms: int) -> None:

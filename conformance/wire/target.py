@@ -247,7 +247,8 @@ class _Rig(PartialRig):
     def __init__(self, target: WireTarget, loop: asyncio.AbstractEventLoop) -> None:
         self._target = target
         self._loop = loop
-        self.abilities = {Ability.CRASH_CLIENT, *target.brokers.system.abilities}
+        system = target.brokers.system
+        self.abilities = {Ability.CRASH_CLIENT, *system.abilities, *system.if_able}
         self.brokers = target.brokers.names
 
     def kill(self, node: str, *, silent: bool = False) -> None:
