@@ -212,9 +212,9 @@ class ApacheCluster:
         self._broker = None
         return lost
 
-    def on_disk_to_be_filled(self, disk: TroubledDisk) -> None:
+    def expect_a_full_disk(self) -> None:
         """To be called before `start`, which then lasts until the broker sees at once how much room there is."""
-        self.troubled, self._is_to_be_filled = disk, True
+        self._is_to_be_filled = True
         self.extra_broker_conf["cleanResourceInterval"] = str(LOOKS_EACH_MS)
 
     def fill_disk(self, *, full: bool) -> None:
@@ -223,7 +223,7 @@ class ApacheCluster:
         Of one that is gone meanwhile, or whose disk somebody else fills or empties, nothing is waited for.
         TargetMisbehaved when it does not within `DISK_DEADLINE_S`.
         """
-        assert self.troubled is not None, "call on_disk_to_be_filled first"
+        assert self.troubled is not None, "it has the machine's own disk"
         self.troubled.fill(full=full)
         disk, broker = self.troubled, self._broker
         if broker is None:

@@ -37,7 +37,10 @@ from specs.plan.ability import Ability
 from specs.plan.config import IN_MEMORY, Config
 
 ADDRESS_DEADLINE_S = 60.0
-BEFORE_START = frozenset({Ability.CUT_POWER, Ability.FILL_DISK, Ability.STEP_BROKER_CLOCK})
+BEFORE_START = frozenset(
+    {Ability.CUT_POWER, Ability.FILL_DISK, Ability.SLOW_DISK, Ability.STEP_BROKER_CLOCK}
+)
+TROUBLES_A_DISK = frozenset({Ability.FILL_DISK, Ability.SLOW_DISK})
 """What can be done to a broker only where it was started for it (`System.make_ready`)."""
 FIRST_PERSISTS = 2
 KEEP_HOURS = 72
@@ -112,6 +115,10 @@ class System(ABC):
     def fill_disk(self, name: str, *, full: bool) -> None:
         """A broker's disk has no more room, or has room again."""
         raise UsageError("this target's disks are not ours to fill")
+
+    def slow_disk(self, name: str, ms: int) -> None:
+        """Each sync of a broker's disk takes so much longer; 0: as long as ever."""
+        raise UsageError(f"this target can't {Ability.SLOW_DISK}")
 
     def make_ready(self, needs: Collection[Ability]) -> None:  # noqa: B027 - most need no preparation
         """To be called before it is entered: what is to be done to its brokers. Unavailable where it can't be here."""
@@ -232,6 +239,7 @@ class ServedReference(System):
     abilities = frozenset({Ability.CRASH_BROKER, Ability.PAUSE_BROKER, Ability.STARVE_BROKER})
     if_able: ClassVar[Mapping[Ability, Callable[[], str | None]]] = {
         Ability.FILL_DISK: troubled_disk.why_not,
+        Ability.SLOW_DISK: troubled_disk.why_not,
         Ability.STEP_BROKER_CLOCK: wall_clock.why_not,
     }
 
@@ -318,17 +326,19 @@ class ServedReference(System):
             self._disk = OwnDisk(self._folder / "disk", self._store)
         if Ability.STEP_BROKER_CLOCK in needs:
             self._clock = WallClock(self._folder)
-        if Ability.FILL_DISK in needs:
+        if TROUBLES_A_DISK & set(needs):
             self._troubled = TroubledDisk(self._folder)
+        if Ability.FILL_DISK in needs:
             # Who keeps messages for ever does not look how much room there is.
             keep = {"keep-hours": self._options["keep-hours"] or KEEP_HOURS}
             self._options |= {**keep, "disk-limits": "90 95 99", "clean-ms": LOOKS_EACH_MS}
 
     def fill_disk(self, name: str, *, full: bool) -> None:
         """The broker sees it when it looks the next time."""
-        if self._troubled is None:
-            raise UsageError("the broker was started with the machine's own disk")
-        self._troubled.fill(full=full)
+        _troubled(self._troubled).fill(full=full)
+
+    def slow_disk(self, name: str, ms: int) -> None:
+        _troubled(self._troubled).slow(ms)
 
     def step_clock(self, name: str, ms: int) -> None:
         _stepped(self._clock, ms)
@@ -377,6 +387,7 @@ class ApacheOnThisMachine(System):
     )
     if_able: ClassVar[Mapping[Ability, Callable[[], str | None]]] = {
         Ability.FILL_DISK: troubled_disk.why_not,
+        Ability.SLOW_DISK: troubled_disk.why_not,
         Ability.STEP_BROKER_CLOCK: wall_clock.why_not,
     }
     started: ClassVar[type[ApacheCluster]] = ApacheCluster
@@ -473,14 +484,19 @@ class ApacheOnThisMachine(System):
             self._cluster.on_own_disk(folder / "disk")
         if Ability.STEP_BROKER_CLOCK in needs:
             self._cluster.clock = WallClock(folder)
+        if TROUBLES_A_DISK & set(needs):
+            self._cluster.troubled = TroubledDisk(folder)
         if Ability.FILL_DISK in needs:
-            self._cluster.on_disk_to_be_filled(TroubledDisk(folder))
+            self._cluster.expect_a_full_disk()
 
     def step_clock(self, name: str, ms: int) -> None:
         _stepped(self._cluster.clock, ms)
 
     def fill_disk(self, name: str, *, full: bool) -> None:
         self._cluster.fill_disk(full=full)
+
+    def slow_disk(self, name: str, ms: int) -> None:
+        _troubled(self._cluster.troubled).slow(ms)
 
     def keep(self) -> None:
         if self._cluster.disk is not None:
@@ -494,6 +510,12 @@ def _stepped(clock: WallClock | None, ms: int) -> None:
     if clock is None:
         raise UsageError("the broker was started with the machine's own wall clock")
     clock.step(ms)
+
+
+def _troubled(disk: TroubledDisk | None) -> TroubledDisk:
+    if disk is None:
+        raise UsageError("the broker was started with the machine's own disk")
+    return disk
 
 
 def _flushes(config: Config) -> dict[str, str]:

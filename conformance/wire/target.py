@@ -290,6 +290,12 @@ class _Rig(PartialRig):
     def make_room(self, broker: str) -> None:
         self._target.brokers.fill(broker, full=False)
 
+    def slow_disk(self, broker: str, ms: int) -> None:
+        self._target.brokers.slow(broker, ms)
+
+    def quicken_disk(self, broker: str) -> None:
+        self._target.brokers.slow(broker, 0)
+
     def step_clock(self, node: str, ms: int) -> None:
         self._target.brokers.step_clock(node, ms)
 

@@ -83,7 +83,8 @@ def test_a_broker_takes_no_messages_while_its_disk_is_full(version: str, tmp_pat
     Of a broker that is dead nobody waits for anything.
     """
     cluster = ApacheCluster(version, workdir=tmp_path)
-    cluster.on_disk_to_be_filled(TroubledDisk(tmp_path))
+    cluster.troubled = TroubledDisk(tmp_path)
+    cluster.expect_a_full_disk()
     told = []
     with cluster:
         told.append(cluster.refuses_messages())

@@ -26,7 +26,14 @@ from conformance.wire.runner import SHORT_LEASES
 from reference_impl.core.broker import Broker, BrokerConfig, BrokerStore
 from reference_impl.protocol.codes import ResponseCode
 from specs.errors import Unavailable, UsageError
-from specs.faults import broker_crash, disk_full, name_server_crash, pause, power_cut
+from specs.faults import (
+    broker_crash,
+    disk_full,
+    name_server_crash,
+    pause,
+    power_cut,
+    slow_disk,
+)
 from specs.history.journal import Journal, assemble, read_journal
 from specs.plan.config import Config
 from specs.plan.plan import Action, Plan, TopicPlan, Topology
@@ -192,10 +199,38 @@ def test_a_served_broker_refuses_messages_while_its_disk_is_full(tmp_path: Path)
     assert told == [True] * 4
 
 
-def test_a_broker_with_the_machines_own_disk_can_not_have_it_filled(tmp_path: Path) -> None:
+@needs_trouble
+def test_a_served_brokers_sends_wait_for_a_slow_disk_until_it_is_healed(tmp_path: Path) -> None:
+    """What is answered during the fault took as long as a sync does at least."""
+    later_ms = 300
+    slow = Action(1, slow_disk.VERB, {"broker": "b0", "ms": later_ms})
+    run = Run(replace(PLAN, actions=(slow,)), tmp_path)
+    config = replace(SHORT_LEASES, flush="sync", persist_first_ms=2 * SHORT_LEASES.persist_ms)
+    brokers = Brokers(run, ServedReference(config, "sync"))
+    try:
+        producer = brokers.client("shop")
+        assert brokers.act(slow)
+        producer.send(Queue("orders", "b0", 1), "m0")
+        broken = dict(brokers._broken)
+        brokers.heal()
+        producer.close()
+        healed = dict(brokers._broken)
+    finally:
+        brokers.close()
+        run.close()
+    rows = assemble("a run", map(read_journal, sorted((tmp_path / "journal").glob("*.jsonl"))))
+    (sent,) = (row for row in rows if row.kind is Kind.SEND)
+    assert sent.outcome is Outcome.OK
+    assert (sent.ended_us or 0) - sent.started_us >= later_ms * 1_000
+    assert (list(broken), healed) == ([("b0", slow_disk.HEALED_BY)], {})
+
+
+def test_a_broker_with_the_machines_own_disk_can_not_have_it_troubled() -> None:
     system = in_a_process(SHORT_LEASES)
     with pytest.raises(UsageError, match="started with the machine's own disk"):
         system.fill_disk("b0", full=True)
+    with pytest.raises(UsageError, match="started with the machine's own disk"):
+        system.slow_disk("b0", 5)
     system.__exit__(None, None, None)
 
 
