@@ -62,6 +62,7 @@ _OF_SYSTEMS = frozenset(
         Ability.CUT_POWER,
         Ability.FILL_DISK,
         Ability.PAUSE_BROKER,
+        Ability.SLOW_DISK,
         Ability.STARVE_BROKER,
         Ability.STEP_BROKER_CLOCK,
         Ability.UPGRADE_BROKER,

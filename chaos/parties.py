@@ -10,6 +10,7 @@ import sys
 from abc import ABC, abstractmethod
 from pathlib import Path
 
+from conformance.parts.preload import environment_of
 from conformance.parts.processes import Process
 from conformance.parts.wall_clock import WallClock
 from specs.errors import TargetMisbehaved, UsageError
@@ -79,7 +80,7 @@ class ProcessParty(Party):
 
     def start(self) -> None:
         command = [sys.executable, "-m", MODULE, *self._arguments]
-        env = None if self._clock is None else self._clock.environment
+        env = None if self._clock is None else environment_of(self._clock.told)
         self._process = Process(f"Consumer {self.name}", command, log=self._log, env=env)
 
     def own_clock(self, folder: Path) -> None:

@@ -29,7 +29,7 @@ from specs.history.row import Row, make_row
 from specs.history.runinfo import RunInfo
 from specs.history.store import History, write_history
 from specs.plan.ability import Ability
-from specs.plan.config import Config
+from specs.plan.config import IN_MEMORY, IN_SYNC, Config
 from specs.plan.plan import Action, ClientPlan, ListenerRule, Plan, TopicPlan, Topology
 from specs.profiles import Profile
 from specs.verdicts.engine import of_one_run
@@ -59,6 +59,8 @@ def plan_of(
     topic, group = f"{prefix}orders", f"{prefix}billing"
     if not gives_up:
         config = Config.from_json({**config.to_json(), "max_reconsume_times": NO_LIMIT})
+    if Ability.SLOW_DISK in scenario.needs and config.flush == IN_MEMORY:
+        config = replace(config, flush=IN_SYNC)  # else nobody waits for the disk
     rounds = max(1, workload.messages // workload.keys)
     at_first = workload.clients[: workload.at_first or None]
     sends = [

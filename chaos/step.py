@@ -158,7 +158,7 @@ def _check_values(
         if word in _NUMBERS:
             ends = value if isinstance(value, list) else [value, value]
             least, most = _NUMBERS[word]
-            if word == "ms" and fault is not None and fault.subject is Subject.LINK:
+            if word == "ms" and fault is not None and fault.healed_by is not None:
                 least = 0  # only a clock goes back
             if len(ends) != 2 or not all(type(end) is int and least <= end <= most for end in ends):
                 raise UsageError(

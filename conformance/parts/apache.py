@@ -17,6 +17,8 @@ What is decided here, all of it found by running the servers on Java 17:
 - SIGTERM takes 7 s (4.9) to 17 s (5.x), SIGKILL nothing, and acknowledged messages survive it (the page cache
   lives). So a throw-away cluster is killed, and its store deleted.
 - A restart empties the lease table, whichever way the broker ended.
+- It looks how much room its disk has from a minute after its start on, each `cleanResourceInterval`; 4.9 besides
+  each ten seconds from the first one on, which nothing can change. In between a full disk is taken for none.
 """
 
 from __future__ import annotations
@@ -35,7 +37,9 @@ from typing import Self
 from conformance.parts import jars, ports
 from conformance.parts.java import java
 from conformance.parts.own_disk import OwnDisk
-from conformance.parts.processes import Process
+from conformance.parts.preload import environment_of
+from conformance.parts.processes import Process, wait_until
+from conformance.parts.troubled_disk import TroubledDisk
 from conformance.parts.wall_clock import WallClock
 from specs.errors import TargetMisbehaved
 
@@ -49,7 +53,14 @@ START_DEADLINE_S = 90.0
 CLEAN_STOP_S = 40.0
 ANSWER_DEADLINE_S = 3.0
 ANSWER_BYTES_MAX = 16 * 1024 * 1024
+LOOKS_AFTER_S = 60.0
+LOOKS_EACH_MS = 100
+SEES_AT_ONCE_S = 2.0
+"""A broker that looks so often hears of a full disk, and of room again, within this time."""
+DISK_DEADLINE_S = LOOKS_AFTER_S + 60.0
 
+SEND_MESSAGE = 10
+SERVICE_NOT_AVAILABLE = 14
 UPDATE_AND_CREATE_TOPIC = 17
 GET_ROUTEINFO_BY_TOPIC = 105
 GET_BROKER_CLUSTER_INFO = 106
@@ -119,6 +130,9 @@ class ApacheCluster:
         self.disk: OwnDisk | None = None
         self.clock: WallClock | None = None
         """The broker's own, where it is to be set; to be given before `start`."""
+        self.troubled: TroubledDisk | None = None
+        """Its disk, where that is to be full or slow; to be given before `start`."""
+        self._is_to_be_filled = False
         self._reservations: list[ports.Reservation] = []
         self._namesrv_port = 0
         self._broker_port = 0
@@ -170,6 +184,8 @@ class ApacheCluster:
             self._namesrv = self._start_namesrv()
             self._broker = self._start_broker()
             self._wait_ready()
+            if self._is_to_be_filled:
+                self._wait_until_it_sees_its_disk()
         except BaseException:
             self.close()
             raise
@@ -195,6 +211,74 @@ class ApacheCluster:
         lost = self.disk.cut(self.broker_process, synced=synced)
         self._broker = None
         return lost
+
+    def expect_a_full_disk(self) -> None:
+        """To be called before `start`, which then lasts until the broker sees at once how much room there is."""
+        self._is_to_be_filled = True
+        self.extra_broker_conf["cleanResourceInterval"] = str(LOOKS_EACH_MS)
+
+    def fill_disk(self, *, full: bool) -> None:
+        """The broker's disk has no room, or has room again: returns when the broker refuses messages, or takes them.
+
+        Of one that is gone meanwhile, or whose disk somebody else fills or empties, nothing is waited for.
+        TargetMisbehaved when it does not within `DISK_DEADLINE_S`.
+        """
+        assert self.troubled is not None, "it has the machine's own disk"
+        self.troubled.fill(full=full)
+        disk, broker = self.troubled, self._broker
+        if broker is None:
+            return
+
+        def is_over() -> bool:
+            if disk.is_full != full or self._broker is not broker or not broker.alive:
+                return True
+            return self.refuses_messages() is full
+
+        if not wait_until(is_over, deadline_s=DISK_DEADLINE_S, every_s=0.02):
+            raise broker.misbehaved(
+                f"did not {'refuse' if full else 'take'} messages within {DISK_DEADLINE_S:g} s of "
+                f"{'no room on its disk' if full else 'room on its disk again'}"
+            )
+
+    def _wait_until_it_sees_its_disk(self) -> None:
+        """Whoever looks each ten seconds may see one change at once, and never the next one too."""
+        assert self.troubled is not None
+        disk = self.troubled
+
+        def sees_each_change() -> bool:
+            try:
+                return all(self._sees_at_once(full=full) for full in (True, False, True, False))
+            finally:
+                disk.fill(full=False)
+
+        self.broker_process.wait_until(
+            sees_each_change, what="look how much room its disk has", deadline_s=DISK_DEADLINE_S
+        )
+
+    def _sees_at_once(self, *, full: bool) -> bool:
+        assert self.troubled is not None
+        self.troubled.fill(full=full)
+        seen = wait_until(
+            lambda: self.refuses_messages() is full, deadline_s=SEES_AT_ONCE_S, every_s=0.02
+        )
+        return seen is True
+
+    def refuses_messages(self) -> bool | None:
+        """Does it say that it takes none now? None where it says neither."""
+        header = {
+            "producerGroup": READY_TOPIC,
+            "topic": READY_TOPIC,
+            "defaultTopic": "TBW102",
+            "defaultTopicQueueNums": "1",
+            "queueId": "0",
+            "sysFlag": "0",
+            "bornTimestamp": "0",
+            "flag": "0",
+        }
+        said = _ask(self.broker, SEND_MESSAGE, header, b"is there room?")
+        if said is None:
+            return None
+        return {SUCCESS: False, SERVICE_NOT_AVAILABLE: True}.get(said.code)
 
     def start_broker(self, version: str | None = None) -> None:
         """Starts the broker again after `stop_broker`, and waits until it is registered.
@@ -395,8 +479,10 @@ class ApacheCluster:
         java = self._java(version, jvm, self.main(), "broker.conf", lease)
         argv = java if self.disk is None else self.disk.command(java)
         name = f"The broker of RocketMQ {version}"
-        env = None if self.clock is None else self.clock.environment
-        return Process(name, argv, log=self.workdir / "broker.out", cwd=self.workdir, env=env)
+        told = [each.told for each in (self.clock, self.troubled) if each is not None]
+        return Process(
+            name, argv, log=self.workdir / "broker.out", cwd=self.workdir, env=environment_of(*told)
+        )
 
     def is_ready(self) -> bool:
         """Does the broker answer, and does the name server lead to it?"""
@@ -458,7 +544,7 @@ class _Answer:
     body: bytes
 
 
-def _ask(address: str, code: int, header: Mapping[str, str]) -> _Answer | None:
+def _ask(address: str, code: int, header: Mapping[str, str], body: bytes = b"") -> _Answer | None:
     """One request on a connection of its own; None if nobody listens there or no whole answer came in time.
 
     Only for readiness and set-up: the conformance targets have a real client.
@@ -475,7 +561,8 @@ def _ask(address: str, code: int, header: Mapping[str, str]) -> _Answer | None:
     text = json.dumps(command).encode()
     try:
         with socket.create_connection((host, int(port)), ANSWER_DEADLINE_S) as connection:
-            connection.sendall(struct.pack(">ii", 4 + len(text), len(text)) + text)
+            length = 4 + len(text) + len(body)
+            connection.sendall(struct.pack(">ii", length, len(text)) + text + body)
             (length,) = struct.unpack(">i", _read(connection, 4))
             if not 4 <= length <= ANSWER_BYTES_MAX:
                 return None

@@ -27,9 +27,11 @@ from conformance.parts import (
     rocketmq_go,
     rocketmq_proxy,
     toxiproxy_binary,
+    troubled_disk,
     wall_clock,
 )
 from conformance.parts.places import checkout
+from conformance.parts.preload import MEND, Library
 from specs.errors import UsageError
 
 VERSION_DEADLINE_S = 20.0
@@ -199,10 +201,18 @@ def _checks() -> Iterator[Part]:
     )
     yield _part(
         "wall-clock",
-        _wall_clock,
+        lambda: _preloaded(wall_clock.LIBRARY),
         needed_for=CHAOS,
         skipped="chaos scenarios that step the wall clock of a process",
-        mend=wall_clock.MEND,
+        mend=MEND,
+        optional=True,
+    )
+    yield _part(
+        "troubled-disk",
+        lambda: _preloaded(troubled_disk.LIBRARY),
+        needed_for=CHAOS,
+        skipped="chaos scenarios in which the disk of a broker's process is full or slow",
+        mend=MEND,
         optional=True,
     )
     yield _part(
@@ -296,8 +306,8 @@ def _served(part: ModuleType, library: str) -> str:
     return f"servers {', '.join(there)}; {library} {', '.join(clients)}"
 
 
-def _wall_clock() -> str:
-    why = wall_clock.why_not()
+def _preloaded(library: Library) -> str:
+    why = library.why_not()
     if why is not None:
         raise UsageError(why)
     return "processes can have one of their own"

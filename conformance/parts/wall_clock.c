@@ -1,4 +1,4 @@
-/* A wall clock that can be set, of one process and its children: loaded by LD_PRELOAD, compiled by wall_clock.py.
+/* A wall clock that can be set, of one process and its children: loaded by LD_PRELOAD, compiled by preload.py.
  *
  * What CLOCK_REALTIME shows is the machine's plus the nanoseconds in the first eight bytes of the file that
  * INORDER_WALL_CLOCK names. The file is mapped and shared, so that a step is there at once. Every other clock, and how

@@ -20,6 +20,8 @@ from specs.plan.ability import Ability
 FLUSHES = ("sync", "async")
 IN_THE_HARNESS = "its broker is a thread of the harness, which has no core of its own; reference+tcp:sync is a process"
 
+IN_MEMORY = "its messages lie in memory; reference+tcp:sync keeps them on a disk"
+
 
 def target(argument: str | None) -> WireTarget:
     """Our own cluster on sockets of 127.0.0.1, in memory; `reference+tcp:sync`, `:async`: killed at work, on a store.
@@ -34,7 +36,7 @@ def target(argument: str | None) -> WireTarget:
         rounds=ROUNDS,
         opens=ReferenceOnSockets,
         of_system=ReferenceOnSockets.abilities,
-        hindered={Ability.STARVE_BROKER: IN_THE_HARNESS},
+        hindered={Ability.SLOW_DISK: IN_MEMORY, Ability.STARVE_BROKER: IN_THE_HARNESS},
     )
     if argument is None:
         return in_memory

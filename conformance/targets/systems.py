@@ -12,11 +12,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import ClassVar, Self
 
-from conformance.parts import ports, wall_clock
+from conformance.parts import ports, troubled_disk, wall_clock
 from conformance.parts.apache import ApacheCluster
 from conformance.parts.own_disk import OwnDisk
+from conformance.parts.preload import environment_of
 from conformance.parts.processes import Process
 from conformance.parts.scratch import Scratch
+from conformance.parts.troubled_disk import TroubledDisk
 from conformance.parts.wall_clock import WallClock
 from conformance.waiting import wait_until
 from reference_impl.core.broker import Broker, BrokerConfig
@@ -35,12 +37,18 @@ from specs.plan.ability import Ability
 from specs.plan.config import IN_MEMORY, Config
 
 ADDRESS_DEADLINE_S = 60.0
-BEFORE_START = frozenset({Ability.CUT_POWER, Ability.STEP_BROKER_CLOCK})
+BEFORE_START = frozenset(
+    {Ability.CUT_POWER, Ability.FILL_DISK, Ability.SLOW_DISK, Ability.STEP_BROKER_CLOCK}
+)
+TROUBLES_A_DISK = frozenset({Ability.FILL_DISK, Ability.SLOW_DISK})
 """What can be done to a broker only where it was started for it (`System.make_ready`)."""
 FIRST_PERSISTS = 2
 GRACE_S = 1.0
 """So long a broker has to leave in good order at the end of a run: who says Ctrl-C waits for it, and one that was
 frozen has much to do first."""
+KEEP_HOURS = 72
+LOOKS_EACH_MS = 20
+"""How often a served broker looks how much room its disk has, where that is to be filled."""
 
 
 class System(ABC):
@@ -110,6 +118,10 @@ class System(ABC):
     def fill_disk(self, name: str, *, full: bool) -> None:
         """A broker's disk has no more room, or has room again."""
         raise UsageError("this target's disks are not ours to fill")
+
+    def slow_disk(self, name: str, ms: int) -> None:
+        """Each sync of a broker's disk takes so much longer; 0: as long as ever."""
+        raise UsageError(f"this target can't {Ability.SLOW_DISK}")
 
     def make_ready(self, needs: Collection[Ability]) -> None:  # noqa: B027 - most need no preparation
         """To be called before it is entered: what is to be done to its brokers. Unavailable where it can't be here."""
@@ -229,7 +241,9 @@ class ServedReference(System):
 
     abilities = frozenset({Ability.CRASH_BROKER, Ability.PAUSE_BROKER, Ability.STARVE_BROKER})
     if_able: ClassVar[Mapping[Ability, Callable[[], str | None]]] = {
-        Ability.STEP_BROKER_CLOCK: wall_clock.why_not
+        Ability.FILL_DISK: troubled_disk.why_not,
+        Ability.SLOW_DISK: troubled_disk.why_not,
+        Ability.STEP_BROKER_CLOCK: wall_clock.why_not,
     }
 
     def __init__(self, config: Config, flush: str, store: Path | None = None) -> None:
@@ -243,11 +257,11 @@ class ServedReference(System):
         self._store = store or folder / "store"
         self._disk: OwnDisk | None = None
         self._clock: WallClock | None = None
+        self._troubled: TroubledDisk | None = None
         self._log = folder / "serve.log"
         name_server, broker = (str(reservation.port) for reservation in self._reservations)
         self.namesrv = f"127.0.0.1:{name_server}"
-        self._command: list[str | Path] = [sys.executable, "-m", "inorder", "serve"]
-        for option, value in {
+        self._options: dict[str, object] = {
             "namesrv-port": name_server,
             "broker-port": broker,
             "store": self._store,
@@ -265,8 +279,7 @@ class ServedReference(System):
             "delete-when": "",
             "clean-ms": min(10_000, max(1, config.keep_ms // 4)),
             "disk-limits": "100 100 100",  # how full this machine's disk is must not decide what is judged
-        }.items():
-            self._command += [f"--{option}", str(value)]
+        }
         self._process: Process | None = None
 
     def __enter__(self) -> Self:
@@ -316,6 +329,19 @@ class ServedReference(System):
             self._disk = OwnDisk(self._folder / "disk", self._store)
         if Ability.STEP_BROKER_CLOCK in needs:
             self._clock = WallClock(self._folder)
+        if TROUBLES_A_DISK & set(needs):
+            self._troubled = TroubledDisk(self._folder)
+        if Ability.FILL_DISK in needs:
+            # Who keeps messages for ever does not look how much room there is.
+            keep = {"keep-hours": self._options["keep-hours"] or KEEP_HOURS}
+            self._options |= {**keep, "disk-limits": "90 95 99", "clean-ms": LOOKS_EACH_MS}
+
+    def fill_disk(self, name: str, *, full: bool) -> None:
+        """The broker sees it when it looks the next time."""
+        _troubled(self._troubled).fill(full=full)
+
+    def slow_disk(self, name: str, ms: int) -> None:
+        _troubled(self._troubled).slow(ms)
 
     def step_clock(self, name: str, ms: int) -> None:
         _stepped(self._clock, ms)
@@ -330,9 +356,13 @@ class ServedReference(System):
         return self._disk.cut(self._process, synced=synced)
 
     def _start(self) -> None:
-        command = self._command if self._disk is None else self._disk.command(self._command)
-        env = None if self._clock is None else self._clock.environment
-        self._process = Process("inorder serve", command, log=self._log, env=env)
+        command: list[str | Path] = [sys.executable, "-m", "inorder", "serve"]
+        for option, value in self._options.items():
+            command += [f"--{option}", str(value)]
+        if self._disk is not None:
+            command = self._disk.command(command)
+        told = [each.told for each in (self._clock, self._troubled) if each is not None]
+        self._process = Process("inorder serve", command, log=self._log, env=environment_of(*told))
         self._process.wait_until(
             self._is_ready, what="register its broker", deadline_s=ADDRESS_DEADLINE_S
         )
@@ -359,7 +389,9 @@ class ApacheOnThisMachine(System):
         }
     )
     if_able: ClassVar[Mapping[Ability, Callable[[], str | None]]] = {
-        Ability.STEP_BROKER_CLOCK: wall_clock.why_not
+        Ability.FILL_DISK: troubled_disk.why_not,
+        Ability.SLOW_DISK: troubled_disk.why_not,
+        Ability.STEP_BROKER_CLOCK: wall_clock.why_not,
     }
     started: ClassVar[type[ApacheCluster]] = ApacheCluster
     """What is started."""
@@ -455,9 +487,19 @@ class ApacheOnThisMachine(System):
             self._cluster.on_own_disk(folder / "disk")
         if Ability.STEP_BROKER_CLOCK in needs:
             self._cluster.clock = WallClock(folder)
+        if TROUBLES_A_DISK & set(needs):
+            self._cluster.troubled = TroubledDisk(folder)
+        if Ability.FILL_DISK in needs:
+            self._cluster.expect_a_full_disk()
 
     def step_clock(self, name: str, ms: int) -> None:
         _stepped(self._cluster.clock, ms)
+
+    def fill_disk(self, name: str, *, full: bool) -> None:
+        self._cluster.fill_disk(full=full)
+
+    def slow_disk(self, name: str, ms: int) -> None:
+        _troubled(self._cluster.troubled).slow(ms)
 
     def keep(self) -> None:
         if self._cluster.disk is not None:
@@ -471,6 +513,12 @@ def _stepped(clock: WallClock | None, ms: int) -> None:
     if clock is None:
         raise UsageError("the broker was started with the machine's own wall clock")
     clock.step(ms)
+
+
+def _troubled(disk: TroubledDisk | None) -> TroubledDisk:
+    if disk is None:
+        raise UsageError("the broker was started with the machine's own disk")
+    return disk
 
 
 def _flushes(config: Config) -> dict[str, str]:

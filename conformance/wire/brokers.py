@@ -29,6 +29,7 @@ from specs.faults import (
     pause,
     power_cut,
     slow_cpu,
+    slow_disk,
     upgrade,
 )
 from specs.history.evidence import change_of
@@ -255,6 +256,8 @@ class Brokers:
                 self.step_clock(name, action.args["ms"])
             case disk_full.VERB | disk_full.HEALED_BY:
                 self.fill(name, full=action.do == disk_full.VERB)
+            case slow_disk.VERB | slow_disk.HEALED_BY:
+                self.slow(name, action.args.get("ms", 0))
             case _:
                 return False
         return True
@@ -391,11 +394,19 @@ class Brokers:
     def fill(self, planned: str, *, full: bool) -> None:
         """A broker's disk has no more room, or has room again. UsageError for an unknown one."""
         name = self.name(planned)
-        self.system.fill_disk(name, full=full)
         if full:
             self._broken[name, disk_full.HEALED_BY] = None
-        else:
+        self.system.fill_disk(name, full=full)
+        if not full:
             self._broken.pop((name, disk_full.HEALED_BY), None)
+
+    def slow(self, planned: str, ms: int) -> None:
+        """Each sync of a broker's disk takes so much longer; 0: as long as ever. UsageError for an unknown one."""
+        name = self.name(planned)
+        self.system.slow_disk(name, ms)
+        self._broken[name, slow_disk.HEALED_BY] = None
+        if not ms:
+            del self._broken[name, slow_disk.HEALED_BY]
 
     def step_clock(self, planned: str, ms: int) -> None:
         """A broker's wall clock is set by so much. UsageError for an unknown one."""
@@ -404,7 +415,7 @@ class Brokers:
         self._stepped_ms[name] = self._stepped_ms.get(name, 0) + ms
 
     def heal(self) -> None:
-        """Who was killed lives again, who stands still goes on, and whose disk was full has room."""
+        """Who was killed lives again, who stands still goes on, whose disk was full has room, and no disk is slow."""
         for name, verb in list(self._broken):
             self.act(Action(0, verb, dict.fromkeys(HEALINGS[verb].nodes, name)))
 

@@ -323,7 +323,7 @@ def work(
         while _goes_on(target, done[-1], number <= more, profile, stop):
             say(f"round {number}{'' if stop.bounds.budget_s is not None else f' of {more}'}")
             prefix = fresh_names(seed, number)
-            fills = Ability.FILL_DISK in target.abilities
+            fills = Ability.FILL_DISK in target.of_system  # which hears of it at once
             plan = round_plan(
                 round_config(config, number),
                 prefix,

@@ -247,7 +247,8 @@ class _Rig(PartialRig):
     def __init__(self, target: WireTarget, loop: asyncio.AbstractEventLoop) -> None:
         self._target = target
         self._loop = loop
-        self.abilities = {Ability.CRASH_CLIENT, *target.brokers.system.abilities}
+        system = target.brokers.system
+        self.abilities = {Ability.CRASH_CLIENT, *system.abilities, *system.if_able}
         self.brokers = target.brokers.names
 
     def kill(self, node: str, *, silent: bool = False) -> None:
@@ -288,6 +289,12 @@ class _Rig(PartialRig):
 
     def make_room(self, broker: str) -> None:
         self._target.brokers.fill(broker, full=False)
+
+    def slow_disk(self, broker: str, ms: int) -> None:
+        self._target.brokers.slow(broker, ms)
+
+    def quicken_disk(self, broker: str) -> None:
+        self._target.brokers.slow(broker, 0)
 
     def step_clock(self, node: str, ms: int) -> None:
         self._target.brokers.step_clock(node, ms)

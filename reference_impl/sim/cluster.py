@@ -64,6 +64,15 @@ CALM_MS = 1_500
 """Nothing is called quiet sooner than this after the last event."""
 
 
+@dataclass(slots=True)
+class _SlowDisk:
+    """op: the fault's operation. ms: how much longer a sync takes. syncs: how many have begun meanwhile."""
+
+    op: object
+    ms: int
+    syncs: int = 0
+
+
 @dataclass(frozen=True, slots=True)
 class Cores:
     """What the nodes run: the reference's own classes, or a mutant's.
@@ -126,6 +135,7 @@ class Cluster:
         self._set_back_ms = 0
         self._releases: dict[str, int] = {}  # brokers that were exchanged
         self._full: dict[str, object] = {}  # brokers with a full disk, by the fault's operation
+        self._slow: dict[str, _SlowDisk] = {}
         self._pauses: dict[str, tuple[object, object]] = {}
         self._held_up: set[str] = set()  # of the starved ones, those for whom something has waited
         self._build()
@@ -262,6 +272,7 @@ class Cluster:
         for name in self.plan.topology.brokers:
             self.revive(name)
             self.make_room(name)
+            self.quicken_disk(name)
         for client in self.plan.clients:
             node = self._nodes[client.id]
             if client.id in self._dead and not node.alive:
@@ -529,6 +540,20 @@ class Cluster:
             self._disks.fill(broker, store, full=False)
             self._recorder.end(op, Outcome.OK if store.turned_away else Outcome.REFUSED)
 
+    def slow_disk(self, broker: str, ms: int) -> None:
+        """One that is slow already goes on by the new number."""
+        if broker not in self._stores:
+            return
+        self.quicken_disk(broker)
+        slow = self._slow[broker] = _SlowDisk(("fault", self._next_fault()), ms)
+        fields = {**self._party(broker), "detail": f"{self.verb} {broker} {ms}"}
+        self._recorder.begin(slow.op, Kind.FAULT, fields)
+
+    def quicken_disk(self, broker: str) -> None:
+        slow = self._slow.pop(broker, None)
+        if slow is not None:
+            self._recorder.end(slow.op, Outcome.OK if slow.ms and slow.syncs else Outcome.REFUSED)
+
     def forget_below(self, queue: Queue, offset: int) -> None:
         """The broker's oldest messages go, and it says so, as its retention does; those of one queue only."""
         store = self._stores[queue.broker]
@@ -755,7 +780,11 @@ class Cluster:
     def _sync_begins(self, node: Node, life: int, flush: io.Flush) -> None:
         """When everything that came in together was handled: one sync is for all of it."""
         if node.alive and node.life == life:
-            self._timeline.after(SYNC_MS, self._sync_ends, node, life, flush.begin())
+            slow = self._slow.get(node.name)
+            if slow is not None:
+                slow.syncs += 1
+            took_ms = SYNC_MS + (slow.ms if slow is not None else 0)
+            self._timeline.after(took_ms, self._sync_ends, node, life, flush.begin())
 
     def _sync_ends(self, node: Node, life: int, work: Callable[[], int]) -> None:
         if node.alive and node.life == life:

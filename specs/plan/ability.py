@@ -28,6 +28,7 @@ class Ability(StrEnum):
     STARVE_CLIENT = "let a client have few per cent of a core"
     STARVE_BROKER = "let a broker have few per cent of a core"
     FILL_DISK = "fill a broker's disk, and make room again"
+    SLOW_DISK = "make a broker's disk sync late"
     BREAK_LINK = "break, hold and delay a connection"
     BREAK_ONE_WAY = "break a connection in one direction only"
     BREAK_ONE_LINK = "break the link of one client alone"

@@ -109,6 +109,12 @@ class Rig(Protocol):
     def make_room(self, broker: str) -> None:
         """And has room again."""
 
+    def slow_disk(self, broker: str, ms: int) -> None:
+        """Each sync of the broker's disk takes so much longer."""
+
+    def quicken_disk(self, broker: str) -> None:
+        """It takes as long as ever."""
+
     def step_clock(self, node: str, ms: int) -> None:
         """Its wall clock is set by so much."""
 
@@ -163,6 +169,12 @@ class PartialRig:
         self._cant()
 
     def make_room(self, broker: str) -> None:
+        self._cant()
+
+    def slow_disk(self, broker: str, ms: int) -> None:
+        self._cant()
+
+    def quicken_disk(self, broker: str) -> None:
         self._cant()
 
     def step_clock(self, node: str, ms: int) -> None:

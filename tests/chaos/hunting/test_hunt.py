@@ -24,6 +24,7 @@ from chaos.hunting.draw import (
 from chaos.hunting.find import Twin, smaller
 from chaos.hunting.reached import states_of
 from chaos.hunting.search import Example, Search, hunt
+from chaos.runner import twin_plan
 from chaos.scenario import Scenario, load
 from conformance.replay import repeat
 from conformance.reports.schemas import HUNT_SCHEMA, schema
@@ -33,7 +34,7 @@ from reference_impl.mutants import load as load_mutant
 from specs.errors import UsageError
 from specs.history.text import parse_history
 from specs.plan.ability import Ability
-from specs.plan.config import OF_BROKERS
+from specs.plan.config import IN_SYNC, OF_BROKERS
 
 TOGETHER_S = 20.0
 ALL = choice_of(find("reference").abilities, takes_config=True)
@@ -67,6 +68,16 @@ def test_only_what_a_target_can_have_is_drawn() -> None:
     assert all(not scenario.config for scenario in made)
     assert any(not scenario.faults for scenario in made)
     assert any(fault.table.get("beside") for each in made for fault in each.faults)
+
+
+def test_disks_are_full_and_slow_where_the_target_can_have_it_with_a_broker_that_waits() -> None:
+    can = frozenset({Ability.CRASH_CLIENT, Ability.FILL_DISK, Ability.SLOW_DISK})
+    choice = choice_of(can, takes_config=False, only=["disk_full", "slow_disk"])
+    made = [drawn(Random(seed), choice, "drawn") for seed in range(20)]
+    assert {fault.do for each in made for fault in each.faults} == {"disk_full", "slow_disk"}
+    for each in made:
+        is_slow = any(fault.do == "slow_disk" for fault in each.faults)
+        assert (twin_plan(each, 1).config.flush == IN_SYNC) is is_slow
 
 
 def test_a_fault_that_the_target_can_not_have_is_refused() -> None:

@@ -11,10 +11,11 @@ from pathlib import Path
 import psutil
 import pytest
 
-from conformance.parts import jars, ports
+from conformance.parts import jars, ports, troubled_disk
 from conformance.parts.apache import ApacheCluster
 from conformance.parts.java import find_java
 from conformance.parts.processes import wait_until
+from conformance.parts.troubled_disk import TroubledDisk
 from specs.errors import TargetMisbehaved, UsageError
 
 PAIR = [
@@ -71,6 +72,28 @@ def test_it_starts_restarts_and_leaves_nothing(version: str, tmp_path: Path) -> 
     assert [pid for pid in processes if psutil.pid_exists(pid)] == []
     assert not (tmp_path / "store").exists()
     assert log.read_text().count("boot success") == 2
+
+
+@pytest.mark.long
+@pytest.mark.skipif(troubled_disk.why_not() is not None, reason=str(troubled_disk.why_not()))
+@pytest.mark.parametrize("version", PAIR)
+def test_a_broker_takes_no_messages_while_its_disk_is_full(version: str, tmp_path: Path) -> None:
+    """It has started when it sees at once how much room there is, and who fills the disk waits until it has seen it.
+
+    Of a broker that is dead nobody waits for anything.
+    """
+    cluster = ApacheCluster(version, workdir=tmp_path)
+    cluster.troubled = TroubledDisk(tmp_path)
+    cluster.expect_a_full_disk()
+    told = []
+    with cluster:
+        told.append(cluster.refuses_messages())
+        for full in (True, False, True):
+            cluster.fill_disk(full=full)
+            told.append(cluster.refuses_messages())
+        cluster.stop_broker()
+        cluster.fill_disk(full=False)
+    assert told == [False, True, False, True]
 
 
 @pytest.mark.parametrize("version", PAIR)

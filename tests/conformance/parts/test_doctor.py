@@ -32,6 +32,7 @@ def test_it_looks_at_every_part(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
         "rocketmq-grpc",
         "toxiproxy",
         "wall-clock",
+        "troubled-disk",
         "go",
         "docker",
         "chromium",

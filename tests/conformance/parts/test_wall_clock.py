@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from conformance.parts import wall_clock
+from conformance.parts.preload import environment_of
 from conformance.parts.wall_clock import WallClock
 
 WHY_NOT = wall_clock.why_not()
@@ -31,7 +32,7 @@ def asked(clock: WallClock) -> Iterator[subprocess.Popen[str]]:
     """A process that says what its clocks show when it is sent a line."""
     with subprocess.Popen(
         [sys.executable, "-I", "-S", "-c", SAYS],
-        env={**os.environ, **clock.environment},
+        env={**os.environ, **environment_of(clock.told)},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -71,23 +72,3 @@ def test_two_processes_have_two_clocks(tmp_path: Path) -> None:
         assert (ahead_s(first)[0], ahead_s(second)[0]) == (3_600, 0)
     mine.close()
     hers.close()
-
-
-def test_without_a_compiler_it_says_what_mends_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("INORDER_TOOLS", str(tmp_path))
-    monkeypatch.setattr(wall_clock, "COMPILERS", ("no-such-compiler",))
-    assert "apt-get install gcc libc6-dev" in str(wall_clock.why_not())
-
-
-def test_what_a_compiler_makes_of_it_is_tried_before_it_counts(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A library that changes nothing is none."""
-    source = tmp_path / "idle.c"
-    source.write_text("int nothing;\n")
-    monkeypatch.setenv("INORDER_TOOLS", str(tmp_path))
-    monkeypatch.setattr(wall_clock, "SOURCE", source)
-    assert wall_clock.why_not() == "a process that was given one did not see it"
-    assert list((tmp_path / "bin").iterdir()) == []

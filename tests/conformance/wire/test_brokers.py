@@ -11,7 +11,7 @@ from typing import cast
 
 import pytest
 
-from conformance.parts import own_disk
+from conformance.parts import own_disk, troubled_disk
 from conformance.parts.processes import wait_until
 from conformance.targets.base import Run
 from conformance.targets.systems import (
@@ -26,7 +26,14 @@ from conformance.wire.runner import SHORT_LEASES
 from reference_impl.core.broker import Broker, BrokerConfig, BrokerStore
 from reference_impl.protocol.codes import ResponseCode
 from specs.errors import Unavailable, UsageError
-from specs.faults import broker_crash, name_server_crash, pause, power_cut
+from specs.faults import (
+    broker_crash,
+    disk_full,
+    name_server_crash,
+    pause,
+    power_cut,
+    slow_disk,
+)
 from specs.history.journal import Journal, assemble, read_journal
 from specs.plan.config import Config
 from specs.plan.plan import Action, Plan, TopicPlan, Topology
@@ -34,6 +41,8 @@ from specs.vocabulary import Kind, Outcome, Queue, dead_letter_topic
 
 WHY_NOT = own_disk.why_not()
 needs_a_disk = pytest.mark.skipif(WHY_NOT is not None, reason=str(WHY_NOT))
+WHY_NO_TROUBLE = troubled_disk.why_not()
+needs_trouble = pytest.mark.skipif(WHY_NO_TROUBLE is not None, reason=str(WHY_NO_TROUBLE))
 PLAN = Plan(topology=Topology(topics=(TopicPlan("orders", 2),), groups=("billing",)))
 
 
@@ -157,6 +166,72 @@ def test_a_system_that_runs_already_can_not_have_a_power_cut(tmp_path: Path) -> 
     cut = Action(1, power_cut.VERB, {"broker": "b0"})
     with pytest.raises(UsageError, match="runs already"):
         Brokers(Run(replace(PLAN, actions=(cut,)), tmp_path), nullcontext(cast(System, None)))
+
+
+@needs_trouble
+def test_a_served_broker_refuses_messages_while_its_disk_is_full(tmp_path: Path) -> None:
+    """Also after it was killed and has begun again; and whoever heals the brokers makes room."""
+    full, crash = (
+        Action(1, verb, {"broker": "b0"}) for verb in (disk_full.VERB, broker_crash.VERB)
+    )
+    run = Run(replace(PLAN, actions=(full, crash)), tmp_path)
+    brokers = Brokers(run, in_a_process(SHORT_LEASES))
+    producer = brokers.client("shop")
+
+    def is_told(code: ResponseCode) -> bool:
+        answer = producer.send(Queue("orders", "b0", 1), "m0")
+        return answer is not None and answer.code == code
+
+    told = []
+    try:
+        told.append(is_told(ResponseCode.SUCCESS))
+        assert brokers.act(full)
+        told.append(wait_until(lambda: is_told(ResponseCode.SERVICE_NOT_AVAILABLE), deadline_s=30))
+        for verb in (broker_crash.VERB, broker_crash.HEALED_BY):
+            assert brokers.act(Action(1, verb, {"broker": "b0"}))
+        told.append(wait_until(lambda: is_told(ResponseCode.SERVICE_NOT_AVAILABLE), deadline_s=30))
+        brokers.heal()
+        told.append(wait_until(lambda: is_told(ResponseCode.SUCCESS), deadline_s=30))
+    finally:
+        producer.close()
+        brokers.close()
+        run.close()
+    assert told == [True] * 4
+
+
+@needs_trouble
+def test_a_served_brokers_sends_wait_for_a_slow_disk_until_it_is_healed(tmp_path: Path) -> None:
+    """What is answered during the fault took as long as a sync does at least."""
+    later_ms = 300
+    slow = Action(1, slow_disk.VERB, {"broker": "b0", "ms": later_ms})
+    run = Run(replace(PLAN, actions=(slow,)), tmp_path)
+    config = replace(SHORT_LEASES, flush="sync", persist_first_ms=2 * SHORT_LEASES.persist_ms)
+    brokers = Brokers(run, ServedReference(config, "sync"))
+    try:
+        producer = brokers.client("shop")
+        assert brokers.act(slow)
+        producer.send(Queue("orders", "b0", 1), "m0")
+        broken = dict(brokers._broken)
+        brokers.heal()
+        producer.close()
+        healed = dict(brokers._broken)
+    finally:
+        brokers.close()
+        run.close()
+    rows = assemble("a run", map(read_journal, sorted((tmp_path / "journal").glob("*.jsonl"))))
+    (sent,) = (row for row in rows if row.kind is Kind.SEND)
+    assert sent.outcome is Outcome.OK
+    assert (sent.ended_us or 0) - sent.started_us >= later_ms * 1_000
+    assert (list(broken), healed) == ([("b0", slow_disk.HEALED_BY)], {})
+
+
+def test_a_broker_with_the_machines_own_disk_can_not_have_it_troubled() -> None:
+    system = in_a_process(SHORT_LEASES)
+    with pytest.raises(UsageError, match="started with the machine's own disk"):
+        system.fill_disk("b0", full=True)
+    with pytest.raises(UsageError, match="started with the machine's own disk"):
+        system.slow_disk("b0", 5)
+    system.__exit__(None, None, None)
 
 
 def test_what_is_there_already_is_left_alone(tmp_path: Path) -> None:

@@ -137,3 +137,29 @@ def test_the_log_goes_through_several_segments() -> None:
     assert store.end > 3 * 8 * 1024
     assert store.queue("orders", 0).max_offset == len(EVERY_20_MS)
     assert runinfo_of(plan, None).config.flush == "sync"
+
+
+def test_a_slow_disk_answers_later_by_the_number_of_ms_until_it_is_fast_again() -> None:
+    """A second fault goes on by its own number; one that nobody ends is over when the cluster settles."""
+    plan = plan_of(
+        "sync",
+        *sends(100, 300, 900, 1_500, 2_500),
+        act(200, "slow_disk", broker="b0", ms=100),
+        act(800, "slow_disk", broker="b0", ms=200),
+        act(1_400, "disk_fast", broker="b0"),
+        act(2_400, "slow_disk", broker="b0", ms=300),
+    )
+    info, rows = simulate(plan)
+    took_ms = [((row.ended_us or 0) - row.started_us) // 1000 for row in of(rows, Kind.SEND)]
+    assert [each // 100 for each in took_ms] == [0, 1, 2, 0, 3]
+    told = [(row.detail, row.outcome) for row in of(rows, Kind.FAULT)]
+    assert told == [(f"slow_disk b0 {ms}", Outcome.OK) for ms in (100, 200, 300)]
+    assert examine(rows, info).refuted() == ()
+
+
+def test_a_disk_that_nobody_waits_for_is_slow_in_vain() -> None:
+    slow = act(200, "slow_disk", broker="b0", ms=100), act(900, "disk_fast", broker="b0")
+    for flush in ("memory", "sync"):
+        _, rows = simulate(plan_of(flush, *sends(100, *[300] * (flush == "memory")), *slow))
+        (fault,) = of(rows, Kind.FAULT)
+        assert fault.outcome is Outcome.REFUSED

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from reference_impl.sim.simulate import simulate
-from specs.faults import FAULTS
+from specs.faults import FAULTS, slow_disk
 from specs.history.row import Row
-from specs.plan.config import Config
+from specs.plan.config import IN_MEMORY, IN_SYNC, Config
 from specs.plan.fault import Subject
 from specs.plan.plan import Action, ClientPlan, ListenerRule, Plan, TopicPlan, Topology
 from specs.vocabulary import Kind
@@ -21,6 +21,7 @@ def run_with(verb: str, lasts_ms: int, **args: Any) -> tuple[list[Row], Row | No
     """The history of a run with that fault, and the fault's row."""
     fault = FAULTS[verb]
     late = fault.subject is Subject.NAME_SERVER
+    flush = IN_SYNC if verb == slow_disk.VERB else IN_MEMORY
     actions = [Action(0, "start", {"client": name}) for name in ("p1", "c1", "c2")]
     for at_ms in range(100, 9_000, 40):
         send = {"client": "p1", "topic": "orders", "key": f"k{at_ms // 40 % 5}", "count": 1}
@@ -43,6 +44,7 @@ def run_with(verb: str, lasts_ms: int, **args: Any) -> tuple[list[Row], Row | No
             rebalance_ms=1_000,
             persist_ms=1_000,
             persist_first_ms=1_000,
+            flush=flush,
         ),
         clients=(ClientPlan("p1", "producer"), *consumers),
         actions=tuple(sorted(actions, key=lambda action: action.at_ms)),

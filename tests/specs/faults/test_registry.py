@@ -71,6 +71,12 @@ class Heard:
     def make_room(self, broker: str) -> None:
         self.asked.append((self.verb, "make_room", broker))
 
+    def slow_disk(self, broker: str, ms: int) -> None:
+        self.asked.append((self.verb, "slow_disk", broker, ms))
+
+    def quicken_disk(self, broker: str) -> None:
+        self.asked.append((self.verb, "quicken_disk", broker))
+
     def step_clock(self, node: str, ms: int) -> None:
         self.asked.append((self.verb, "step_clock", node, ms))
 
