@@ -53,10 +53,11 @@ class InProcesses:
         self._pool: ProcessPoolExecutor | None = None
 
     def __enter__(self) -> InProcesses:
-        keep_memory()
+        _settle()
         return self
 
     def __exit__(self, *_: object) -> None:
+        gc.unfreeze()
         if self._pool is not None:
             self._pool.shutdown(cancel_futures=True)
             self._pool = None
@@ -109,8 +110,9 @@ def keep_memory() -> None:
 
 
 def _settle() -> None:
-    """Begin a process: what was imported stays, and the collector need not look at it again and again."""
+    """What is imported stays: the collector of cycles need not look at it again and again."""
     keep_memory()
+    twin_modules()
     gc.freeze()
 
 

@@ -70,7 +70,7 @@ class Op(NamedTuple):
     correction: bool
 
 
-_make_op = partial(tuple.__new__, Op)  # as `Op._make`, of which half the time is to count the fields
+_make_op = partial(tuple.__new__, Op)  # `Op._make` without its count of the fields
 Event = tuple[int, int, Op]
 """(when, BEGIN or END, the operation)."""
 EXPANDED_ROWS = 1 << 16

@@ -84,10 +84,9 @@ class Scatter:
 
 def spilled(table: pa.Table, where: Ints, bucket: Any, buckets: int, scratch: str) -> Spill:
     """The rows at these positions, each in the bucket of this number."""
-    order = np.argsort(
-        bucket.astype(np.min_scalar_type(buckets)), kind="stable"
-    )  # small numbers sort faster
-    counts = np.bincount(bucket, minlength=buckets).tolist()
+    small = bucket.astype(np.min_scalar_type(buckets))  # sorts faster
+    order = np.argsort(small, kind="stable")
+    counts = np.bincount(small, minlength=buckets).tolist()
     rows = table.take(pa.array(where[order]))
     path = Path(scratch) / f"{uuid.uuid4().hex}.arrow"
     options = pa.ipc.IpcWriteOptions(compression="lz4")
