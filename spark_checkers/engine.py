@@ -353,7 +353,7 @@ class _Examiner:
         return path
 
     def examine(self, clauses: Sequence[Clause]) -> Examination:
-        seen = facts.look(self.jobs, self.paths, self.history.info)
+        seen = facts.look(self.jobs, self.paths, self.history.info, self.folder)
         self._judge(seen.runs, {clause.id for clause in clauses})
         tallies = tallies_of(
             clauses, self.history.info, self.sums, seen, partial(fetch, self.paths)

@@ -1,13 +1,12 @@
 """The first look at a history: can it be trusted, and what do all kernels have to know?
 
-Every part of the files is read once, and a few columns of them once more in windows of seq: in whichever order the
-rows lie, that tells whether seq numbers are unique and clocks run forward. What comes back is small: counts, rows
-about deaths and clocks, and hashes of what must be unique.
+Every part of the files is read once, and a few columns are written in windows of seq, which are then looked at one by
+one: in whichever order the rows lie, that tells whether seq numbers are unique and clocks run forward. What comes back
+is small: counts, rows about deaths and clocks, and hashes of what must be unique.
 """
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -35,17 +34,18 @@ from spark_checkers.rows import (
     coded,
     keep,
 )
-from spark_checkers.segments import dense, first_of_each
+from spark_checkers.scatter import Spill, gathered, spilled
+from spark_checkers.segments import dense, first_of_each, ints
 from specs.clauses.rows import REQUEST_LEVELS
 from specs.errors import HistoryError
-from specs.history.columns import NAMES
+from specs.history.columns import COLUMNS
 from specs.history.runinfo import RunInfo
 from specs.history.store import rows_of_table
 from specs.verdicts.tally import RunFacts
 from specs.vocabulary import DLQ_PREFIX, Kind, Outcome
 
-WINDOW_ROWS = 12_000_000
-"""So many rows are put in order at a time; more windows are more scans, fewer are more memory."""
+WINDOW_ROWS = 1 << 21
+"""About so many rows are put in order at a time."""
 MOST_REASONS = 5
 """As many reasons why a history can't be trusted are named."""
 _LOOKED_AT = (
@@ -65,7 +65,10 @@ _LOOKED_AT = (
     "broker_epoch",
 )
 WINDOWED = ("run", "seq_begin", "started_us", "ended_us", "clock")
-
+OF_CONTEXT = frozenset(
+    {*_LOOKED_AT, *WINDOWED, "seq_end", "client_id", "value", "view", "detail"}
+) - {"message_id", "origin_id", "attempt"}
+"""What is asked of a row of the context; nothing else is told of it."""
 
 Reason = tuple[str, int, int, str]
 """Why a history can't be trusted: (run, seq, order of the check, text)."""
@@ -78,7 +81,7 @@ class Report:
     rows: int = 0
     sends: int = 0
     deliveries: int = 0
-    rare: list[pa.Table] = field(default_factory=list)  # whole rows: of the context, and faults
+    rare: list[pa.Table] = field(default_factory=list)  # rows of the context, and faults
     sent: list[Hashes] = field(default_factory=list)  # of (run, message, attempt)
     reasons: list[Reason] = field(default_factory=list)
     clocks: list[tuple[str, str | None, int, int, int, int]] = field(default_factory=list)
@@ -94,6 +97,7 @@ class Report:
     named_origins: dict[str, int] = field(
         default_factory=dict
     )  # run: the first dead letter read with the id of its origin
+    windows: Spill = field(default=Spill("", ()))  # all rows, by windows of seq
 
 
 @dataclass(frozen=True)
@@ -105,29 +109,28 @@ class Facts:
     kinds: frozenset[Kind]
 
 
-def look(jobs: Jobs, paths: Sequence[Path], info: RunInfo) -> Facts:
-    """Read the history once. One job, no shuffle."""
+def look(jobs: Jobs, paths: Sequence[Path], info: RunInfo, folder: Path) -> Facts:
+    """Read the history once. folder: one that every task can write."""
     groups, sizes = row_groups(paths)
     cut = parts(sizes, jobs.tasks)
-    windows = _windows(groups, sum(sizes), jobs.tasks)
-    work = partial(_look, groups=groups, cut=cut, windows=windows)
-    reports = jobs.each(work, len(cut) + len(windows))
+    starts = _windows(groups, sum(sizes), jobs.tasks)
+    work = partial(_look_at_part, groups=groups, cut=cut, starts=starts, folder=str(folder))
+    reports = jobs.each(work, len(cut))
+    spills = [report.windows for report in reports]
+    reports += jobs.each(partial(_look_at_window, spills=spills), len(starts))
+    for spill in spills:
+        Path(spill.path).unlink(missing_ok=True)  # as large as the history
     return sum_up(reports, info, _sent_twice(reports, paths))
 
 
-def _windows(groups: Sequence[Group], rows: int, at_least: int) -> list[tuple[int, int]]:
-    """Ranges of seq that share the rows out about evenly, if they are spread evenly."""
+def _windows(groups: Sequence[Group], rows: int, at_least: int) -> list[int]:
+    """Where ranges of seq begin that share the rows out about evenly, if they are spread evenly."""
     if not rows:
         return []
-    low, high = _seq_bounds(groups)
-    count = max(min(at_least, rows // 100_000), -(-rows // WINDOW_ROWS), 1)
-    edges = [low + (high + 1 - low) * index // count for index in range(count + 1)]
-    return [(start, stop) for start, stop in itertools.pairwise(edges) if start < stop]
-
-
-def _seq_bounds(groups: Sequence[Group]) -> tuple[int, int]:
     bounds = [seq_range(path, number) for path, number in groups]
-    return min(low for low, _ in bounds), max(high for _, high in bounds)
+    low, high = min(low for low, _ in bounds), max(high for _, high in bounds)
+    count = max(min(at_least, rows // 100_000), -(-rows // WINDOW_ROWS), 1)
+    return [low + (high + 1 - low) * index // count for index in range(count)]
 
 
 def seq_range(path: str, number: int) -> tuple[int, int]:
@@ -141,21 +144,18 @@ def seq_range(path: str, number: int) -> tuple[int, int]:
     return int(pc.min(column).as_py()), int(pc.max(column).as_py())
 
 
-def _look(
-    number: int, *, groups: Sequence[Group], cut: Sequence[Part], windows: Sequence[tuple[int, int]]
-) -> Report:
-    if number < len(cut):
-        return _look_at_part(groups[cut[number].start : cut[number].stop])
-    return _look_at_window(groups, *windows[number - len(cut)])
-
-
 # ---------------------------------------------------------------- parts
 
 
-def _look_at_part(groups: Sequence[Group]) -> Report:
+def _look_at_part(
+    number: int, *, groups: Sequence[Group], cut: Sequence[Part], starts: Sequence[int], folder: str
+) -> Report:
     report = Report()
-    for path, number in groups:
-        table = read_group(path, number, _LOOKED_AT)
+    windowed = []
+    names = sorted({*_LOOKED_AT, *OF_CONTEXT})
+    for path, index in groups[cut[number].start : cut[number].stop]:
+        table = read_group(path, index, names)
+        windowed.append(table.select(WINDOWED))
         report.rows += table.num_rows
         codes, words = coded(table.column("kind"))
         _all_known(table, words)
@@ -173,12 +173,15 @@ def _look_at_part(groups: Sequence[Group]) -> Report:
         rare |= _among(codes, kinds, {Kind.SEND}) & unknown
         reads = _among(codes, kinds, {Kind.READ})
         if rare.any():
-            report.rare.append(read_group(path, number, NAMES).filter(pa.array(rare)))
+            report.rare.append(table.filter(pa.array(rare)))
         _look_at_epochs(report, table)
         _look_at_looks(report, table, _among(codes, kinds, {Kind.DELIVER}), reads)
         _look_at_sends(report, table.filter(pa.array(_among(codes, kinds, {Kind.SEND}))))
     report.rare = [pa.concat_tables(report.rare)] if report.rare else []
     report.sent = [np.concatenate(report.sent)] if report.sent else []
+    rows = pa.concat_tables(windowed).unify_dictionaries()
+    window = np.searchsorted(ints(starts), rows.column("seq_begin").to_numpy(), "right") - 1
+    report.windows = spilled(rows, np.arange(len(window)), window, len(starts), folder)
     return report
 
 
@@ -278,19 +281,9 @@ def _sent_hashes(sends: pa.Table) -> Hashes:
 # ---------------------------------------------------------------- windows
 
 
-def _look_at_window(groups: Sequence[Group], start: int, stop: int) -> Report:
-    """Rows of one range of seq, in order: are the numbers unique, do the clocks run forward?"""
-    found: list[pa.Table] = []
-    for path, number in groups:
-        low, high = seq_range(path, number)
-        if high < start or low >= stop:
-            continue
-        table = read_group(path, number, WINDOWED)
-        if low < start or high >= stop:
-            seq = table.column("seq_begin")
-            table = table.filter(pc.and_(pc.greater_equal(seq, start), pc.less(seq, stop)))
-        found.append(table)
-    return look_at_rows(pa.concat_tables(found)) if found else Report()
+def _look_at_window(number: int, *, spills: Sequence[Spill]) -> Report:
+    table = gathered(spills, range(number, number + 1))
+    return Report() if table is None else look_at_rows(table)
 
 
 def look_at_rows(table: pa.Table) -> Report:
@@ -329,7 +322,7 @@ def _look_at_clocks(
     seq: Any,
     started: Any,
 ) -> None:
-    by_clock = np.lexsort((np.arange(len(seq)), clock, run))
+    by_clock = np.lexsort((clock, run))
     run, clock, seq, started = run[by_clock], clock[by_clock], seq[by_clock], started[by_clock]
     same = (run[1:] == run[:-1]) & (clock[1:] == clock[:-1])
     back = np.flatnonzero(same & (started[1:] < started[:-1])) + 1
@@ -372,7 +365,9 @@ def sum_up(reports: Sequence[Report], info: RunInfo, sent_twice: Sequence[Reason
     reasons += _first_seqs(clocks)
     reasons += sent_twice
     facts.broken.extend(text for _run, _seq, _check, text in sorted(reasons)[:MOST_REASONS])
-    rare = [row for report in reports for table in report.rare for row in rows_of_table(table)]
+    rare = [
+        row for report in reports for table in report.rare for row in rows_of_table(_filled(table))
+    ]
     context = sorted(rare, key=lambda row: (row.run, row.seq_begin))
     facts.faults.extend(
         (row.detail or "fault", row.outcome is Outcome.OK)
@@ -397,6 +392,16 @@ def sum_up(reports: Sequence[Report], info: RunInfo, sent_twice: Sequence[Reason
     }
     kinds = frozenset(Kind(kind) for report in reports for _run, _group, kind in report.seen)
     return Facts(facts, AnyRun(info, runs), kinds)
+
+
+def _filled(rows: pa.Table) -> pa.Table:
+    """Rows of the context, with nothing in the columns that nobody asks of them."""
+    for column in COLUMNS:
+        if column.name not in rows.column_names:
+            number = rows.column("seq_begin")
+            nothing = number if column.required else pa.nulls(len(number))
+            rows = rows.append_column(column.name, nothing)
+    return rows
 
 
 def _epochs_of(reports: Sequence[Report], run: str) -> dict[str, list[tuple[int, int]]]:

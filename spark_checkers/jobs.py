@@ -18,6 +18,7 @@ from typing import Any, Protocol, TypeVar
 
 import pyarrow as pa
 
+from spark_checkers.catalogue import twin_modules
 from spark_checkers.session import parallelism
 from specs.errors import TargetMisbehaved
 
@@ -52,10 +53,11 @@ class InProcesses:
         self._pool: ProcessPoolExecutor | None = None
 
     def __enter__(self) -> InProcesses:
-        keep_memory()
+        _settle()
         return self
 
     def __exit__(self, *_: object) -> None:
+        gc.unfreeze()
         if self._pool is not None:
             self._pool.shutdown(cancel_futures=True)
             self._pool = None
@@ -66,8 +68,10 @@ class InProcesses:
         if self._pool is None:
             # A process that is forked while threads of Arrow run may stand still for ever: fork from a fresh one.
             context = multiprocessing.get_context("forkserver")
-            context.set_forkserver_preload(["spark_checkers.engine", "spark_checkers.catalogue"])
-            self._pool = ProcessPoolExecutor(self.tasks, context, initializer=keep_memory)
+            # What all of them import, Arrow's import of pandas among it, they share.
+            twins = [module.__name__ for module in twin_modules()]
+            context.set_forkserver_preload(["spark_checkers.engine", *twins, "pandas"])
+            self._pool = ProcessPoolExecutor(self.tasks, context, initializer=_settle)
         try:
             return list(self._pool.map(work, range(count)))
         except BrokenProcessPool as error:
@@ -103,6 +107,13 @@ def keep_memory() -> None:
     """
     pa.set_memory_pool(pa.system_memory_pool())
     gc.set_threshold(*COLLECT_AFTER)
+
+
+def _settle() -> None:
+    """What is imported stays: the collector of cycles need not look at it again and again."""
+    keep_memory()
+    twin_modules()
+    gc.freeze()
 
 
 def _on_a_worker(

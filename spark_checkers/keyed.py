@@ -202,14 +202,20 @@ def whole_keys(
             joined = start == 0 and bool(waiting) and same_key(waiting[-1], batch, columns)
             if not joined:
                 ready = [*waiting, batch.slice(0, start)] if start else waiting
+                waiting, waiting_rows, batch = [], 0, batch.slice(start)
                 if ready:
-                    yield pa.Table.from_batches(ready)
-                waiting, waiting_rows = [], 0
-                batch = batch.slice(start)
+                    yield _in_one(ready)
         waiting.append(batch)
         waiting_rows += batch.num_rows
     if waiting:
-        yield pa.Table.from_batches(waiting)
+        yield _in_one(waiting)
+
+
+def _in_one(batches: list[pa.RecordBatch]) -> pa.Table:
+    """A table of these batches, each column in one piece; the batches are let go."""
+    table = pa.Table.from_batches(batches)
+    batches.clear()
+    return table.combine_chunks()
 
 
 def _codes(batch: pa.RecordBatch, name: str) -> Any:

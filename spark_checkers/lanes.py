@@ -70,6 +70,7 @@ class Op(NamedTuple):
     correction: bool
 
 
+_make_op = partial(tuple.__new__, Op)  # `Op._make` without its count of the fields
 Event = tuple[int, int, Op]
 """(when, BEGIN or END, the operation)."""
 EXPANDED_ROWS = 1 << 16
@@ -325,7 +326,7 @@ class Digest:
     def ops(self, where: Ints) -> list[Op]:
         """The rows at these positions, as a machine sees them."""
         columns = (where, *(column[where] for column in self._columns))
-        return list(map(Op._make, zip(*(column.tolist() for column in columns), strict=True)))
+        return list(map(_make_op, zip(*(column.tolist() for column in columns), strict=True)))
 
     def expand(self, stretch: Stretch) -> Sequence[Event]:
         """The begins and ends of a stretch, one by one."""

@@ -78,19 +78,25 @@ class Scatter:
         columns = wanted.grouping.columns
         keys = table.select(columns).take(pa.array(where))
         bucket = key_hashes(keys, columns) % np.uint64(self.buckets)
-        bucket = bucket.astype(np.min_scalar_type(self.buckets))  # small numbers sort faster
-        where = where[np.argsort(bucket, kind="stable")]
-        counts = np.bincount(bucket, minlength=self.buckets)
-        rows = plain(table.select(wanted.columns)).take(pa.array(where))
-        path = Path(self.scratch) / f"{uuid.uuid4().hex}.arrow"
-        options = pa.ipc.IpcWriteOptions(compression="lz4")
-        with pa.ipc.new_file(str(path), rows.schema, options=options) as writer:
-            start = 0
-            for count in counts.tolist():
-                if count:
-                    writer.write_table(rows.slice(start, count))
-                    start += count
-        return Spill(str(path), tuple(counts.tolist()))
+        rows = plain(table.select(wanted.columns))
+        return spilled(rows, where, bucket, self.buckets, self.scratch)
+
+
+def spilled(table: pa.Table, where: Ints, bucket: Any, buckets: int, scratch: str) -> Spill:
+    """The rows at these positions, each in the bucket of this number."""
+    small = bucket.astype(np.min_scalar_type(buckets))  # sorts faster
+    order = np.argsort(small, kind="stable")
+    counts = np.bincount(small, minlength=buckets).tolist()
+    rows = table.take(pa.array(where[order]))
+    path = Path(scratch) / f"{uuid.uuid4().hex}.arrow"
+    options = pa.ipc.IpcWriteOptions(compression="lz4")
+    with pa.ipc.new_file(str(path), rows.schema, options=options) as writer:
+        start = 0
+        for count in counts:
+            if count:
+                writer.write_table(rows.slice(start, count))
+                start += count
+    return Spill(str(path), tuple(counts))
 
 
 def key_hashes(rows: pa.Table, columns: Iterable[str]) -> Any:

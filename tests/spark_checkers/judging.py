@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from spark_checkers.facts import OF_CONTEXT
 from spark_checkers.keyed import judge_in_memory
 from spark_checkers.rows import NEVER, RunContext
 from spark_checkers.twin import Twin
@@ -12,6 +13,7 @@ from specs.clauses.clause import Clause
 from specs.clauses.context import CONTEXT_KINDS
 from specs.clauses.rows import REQUEST_LEVELS, is_unsure
 from specs.clauses.stored import is_marker
+from specs.history.columns import NAMES
 from specs.history.row import Row
 from specs.history.runinfo import RunInfo
 from specs.history.store import rows_to_table
@@ -62,7 +64,11 @@ def context_of(rows: Sequence[Row], info: RunInfo) -> RunContext:
     }
     return RunContext.of(
         info,
-        [row for row in rows if row.kind in CONTEXT_KINDS or is_unsure(row)],
+        [
+            row._replace(**dict.fromkeys(set(NAMES) - OF_CONTEXT))
+            for row in rows
+            if row.kind in CONTEXT_KINDS or is_unsure(row)
+        ],
         named,
         seen,
         looks,

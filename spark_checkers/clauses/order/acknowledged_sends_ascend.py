@@ -123,6 +123,7 @@ class _Queue:
         """silent: sends, by their begins. reads: by their ends."""
         rows, message = self.rows, self.rows.text("message_id")
         by_message = {int(message[at]): at for at in silent}
+        reads = reads[np.isin(message[reads], message[silent])]
         acknowledged = rows.ended_as(Outcome.OK)
         ends = np.sort(np.asarray([rows.end[at] for at in silent if acknowledged[at]], np.int64))
         known: list[tuple[int, int]] = []

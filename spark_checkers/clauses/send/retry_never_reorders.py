@@ -58,13 +58,15 @@ def _one_key(rows: Rows, findings: Findings, sends: Ints, refused: Mask, stored:
     highest: dict[int, int] = {}
     context = rows.context_of(int(sends[0]))
     stakes = 0
-    for place in sends.tolist():
-        mine = int(message[place])
-        if refused[place]:
+    columns = (message[sends], refused[sends], stored[sends])
+    for place, mine, is_refused, is_stored in zip(
+        sends.tolist(), *(column.tolist() for column in columns), strict=True
+    ):
+        if is_refused:
             if mine not in unclear:
                 waiting.setdefault(mine, []).append(place)
             continue
-        if stored[place]:
+        if is_stored:
             stakes += any(number[others[0]] < number[place] for others in waiting.values())
             later = highest.get(int(rows.queue[place]))
             if later is None or number[place] > number[later]:
