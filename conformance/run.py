@@ -276,8 +276,8 @@ class _Made:
     async def _send_until_steps_are_over(self) -> None:
         """Make the plan's sends again, at the same pace, each once those before it are done.
 
-        Nobody sends further ahead of the consumers than the plan has sends: where one message is worked on after the
-        other (a Kafka consumer's thread) and somebody is waited for, they would never catch up.
+        Two messages a second are sent while more wait for consumers than the plan has sends: where one is worked on
+        after the other (a Kafka consumer's thread) and somebody is waited for, they would never catch up.
         """
         sends = [action for action in self._run.plan.actions if action.do == "send"]
         turn_ms = self._run.plan.until_ms - min((send.at_ms for send in sends), default=0)

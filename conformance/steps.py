@@ -24,6 +24,8 @@ from specs.vocabulary import Kind, Outcome
 
 Saw = Callable[[Step, Row], str | None]
 LOOK_S = 0.05
+SLOWLY_S = 0.5
+"""Between two sends while consumers are behind."""
 _NOW = 0
 
 
@@ -92,8 +94,11 @@ class Steps:
             self._task = asyncio.create_task(self._all())
 
     async def until_no_more_wait_than(self, most: int) -> None:
-        """Until so few messages wait for consumers, or the steps are over."""
-        while not self.are_over and self._live.waiting > most:
+        """Until so few messages wait for consumers, or the steps are over; for half a second, or nobody would ask
+        a broker for anything any more.
+        """
+        ends_s = _now_s() + SLOWLY_S
+        while not self.are_over and self._live.waiting > most and _now_s() < ends_s:
             await asyncio.sleep(LOOK_S)
 
     async def end(self) -> None:

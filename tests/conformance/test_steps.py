@@ -48,7 +48,10 @@ def test_who_ends_a_run_early_waits_for_no_broker_to_start(
     assert seen == done
 
 
-def test_nobody_sends_while_too_many_messages_wait_and_steps_go_on(tmp_path: Path) -> None:
+def test_nobody_sends_while_too_many_messages_wait_and_steps_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("conformance.steps.SLOWLY_S", 60)
     order: list[str] = []
 
     async def make() -> None:
@@ -74,3 +77,20 @@ def test_nobody_sends_while_too_many_messages_wait_and_steps_go_on(tmp_path: Pat
 
     asyncio.run(make())
     assert order == ["finished", "sends"]
+
+
+def test_somebody_sends_now_and_then_however_many_messages_wait(tmp_path: Path) -> None:
+    async def make() -> None:
+        with Journal(tmp_path, "harness") as journal:
+            live = Live(tmp_path)
+            live.sent |= {"m1", "m2", "m3"}
+            steps = Steps(Plan(steps=(CRASH,)), live, _never_over, lambda: None, journal)
+            steps.begin()
+            await steps.until_no_more_wait_than(1)
+            await steps.cancel()
+
+    asyncio.run(asyncio.wait_for(make(), timeout=30))
+
+
+async def _never_over(_action: Action) -> None:
+    await asyncio.Event().wait()
