@@ -41,8 +41,6 @@ from specs.vocabulary import Kind, Outcome
 SHOP = "shop"
 FIRST_SEND_MS = 1_500
 """By then everybody who starts with the run has met: what moves a lane afterwards is a fault, or a step."""
-REST_MS = 120_000
-"""So long a run has to come to rest, beside the time that its messages take one after the other."""
 NO_LIMIT = -1
 SAY = Callable[[str], Any]
 
@@ -83,7 +81,7 @@ def plan_of(
         actions=(*(Action(0, "start", {"client": name}) for name in (SHOP, *at_first)), *sends),
         listener=_rules(workload, gives_up=gives_up),
         until_ms=FIRST_SEND_MS + rounds * workload.pace_ms,
-        settle_ms=REST_MS + workload.messages * workload.work_ms,
+        settle_ms=Plan().settle_ms + workload.messages * workload.work_ms,
         steps=tuple(
             step for fault in scenario.faults for step in fault.steps(draw, workload.broker_names)
         ),

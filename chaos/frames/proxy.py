@@ -81,15 +81,20 @@ class FrameProxies:
     def begin(self, trouble: Begun, whose: str, broker: str) -> None:
         """The link of that client suffers from that from now on; of everybody, each one to that broker."""
         self.story.laid.append(Laid(trouble, whose, broker, self._clock.monotonic_us()))
-        for place, link in self.links.items():
-            if place[1] == broker and whose in (EVERYBODY, place[0]):
-                self._do(_soon(partial(link.begin, trouble)))
+        for link in self._of(whose, broker):
+            self._do(_soon(partial(link.begin, trouble)))
 
     def mend(self, whose: str, broker: str) -> None:
         """And is well again."""
-        for place, link in self.links.items():
-            if place[1] == broker and whose in (EVERYBODY, place[0]):
-                self._do(_soon(link.mend))
+        for link in self._of(whose, broker):
+            self._do(_soon(link.mend))
+
+    def _of(self, whose: str, broker: str) -> list[FrameLink]:
+        return [
+            link
+            for (client, before), link in self.links.items()
+            if before == broker and whose in (EVERYBODY, client)
+        ]
 
     def check(self) -> None:
         """Raise TargetMisbehaved when they have broken down."""

@@ -40,13 +40,15 @@ ADDRESS_DEADLINE_S = 60.0
 BEFORE_START = frozenset(
     {Ability.CUT_POWER, Ability.FILL_DISK, Ability.SLOW_DISK, Ability.STEP_BROKER_CLOCK}
 )
-TROUBLES_A_DISK = frozenset({Ability.FILL_DISK, Ability.SLOW_DISK})
 """What can be done to a broker only where it was started for it (`System.make_ready`)."""
+TROUBLES_A_DISK = frozenset({Ability.FILL_DISK, Ability.SLOW_DISK})
+"""Of these what takes the library that answers in the disk's place."""
 FIRST_PERSISTS = 2
 GRACE_S = 1.0
 """So long a broker has to leave in good order at the end of a run: who says Ctrl-C waits for it, and one that was
 frozen has much to do first."""
 KEEP_HOURS = 72
+"""So long a served broker keeps messages where its disk is to be filled and a plan keeps them for ever."""
 LOOKS_EACH_MS = 20
 """How often a served broker looks how much room its disk has, where that is to be filled."""
 

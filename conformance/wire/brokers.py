@@ -404,9 +404,10 @@ class Brokers:
         """Each sync of a broker's disk takes so much longer; 0: as long as ever. UsageError for an unknown one."""
         name = self.name(planned)
         self.system.slow_disk(name, ms)
-        self._broken[name, slow_disk.HEALED_BY] = None
-        if not ms:
-            del self._broken[name, slow_disk.HEALED_BY]
+        if ms:
+            self._broken[name, slow_disk.HEALED_BY] = None
+        else:
+            self._broken.pop((name, slow_disk.HEALED_BY), None)
 
     def step_clock(self, planned: str, ms: int) -> None:
         """A broker's wall clock is set by so much. UsageError for an unknown one."""

@@ -27,7 +27,8 @@ def test_the_file_is_read_for_the_target(tmp_path: Path) -> None:
     refused = CliRunner().invoke(command, asked)
     assert isinstance(refused.exception, UsageError)
     assert str(path) in str(refused.exception)
-    assert "did you mean broker_lease_ms" in str(refused.exception)
+    near = "broker_lease_ms or broker_persist_ms or broker_persist_first_ms"
+    assert f"did you mean {near}?" in str(refused.exception)
 
 
 def test_what_the_file_says_of_somebodys_brokers_is_known_and_nothing_else(tmp_path: Path) -> None:
