@@ -45,7 +45,7 @@ READ_S = 30.0
 """The harness waits for an answer twice as long."""
 AGAIN_S = 0.05
 """After a pull that could not be made, as while the server is gone."""
-LEASE_SPARE_S = 0.1
+LEASE_SPARE_US = 100_000
 """So long before its end a lease counts as over: an acknowledgement takes a moment."""
 HEARTBEAT_S = 0.5
 PROBE = "inorder-probe"
@@ -166,15 +166,16 @@ class Sender(Client):
 
 
 class HandOuts:
-    """What is told of the messages that a lane's consumer hands out to us.
+    """What is told of the messages that a lane's consumer hands out to us, and since when we may have what came.
 
-    The server may answer a question that we have ceased to wait for, once we have asked the next one. So a hand-out
-    lies somewhere behind the question before the last, and its lease lasts at least from then on.
+    The server may answer a question that we have ceased to wait for, once we have asked the next one; and what was
+    answered while this process stood still lies unread when it goes on. So before each question the server is asked for
+    a sign of life: what it handed out before that has come by then, and what comes later was handed out since.
     """
 
     def __init__(self, client, at):
         self.client, self.at = client, at
-        self.last_us = self.before_us = now_us()
+        self.since_us = now_us()
         self.open = collections.deque([self.begin()])
 
     def begin(self):
@@ -182,15 +183,21 @@ class HandOuts:
         self.client.say(event="receiving", receive=number, **place(self.at))
         return number
 
-    def asks(self, waiting):
-        """Before each question. Those that brought nothing are not told one by one.
-
-        waiting: how many answers are there already, so that nothing is asked.
-        """
-        if not waiting:
-            self.before_us, self.last_us = self.last_us, now_us()
+    async def asks(self, messages):
+        """Before each question; none is asked while answers are there. Those that brought nothing are not told one by
+        one."""
+        asked_us = now_us()
+        if not messages.pending_msgs:
+            await self.client.connection.flush()
+            if not messages.pending_msgs:
+                self.since_us = asked_us
         if len(self.open) == 1:
             self.open.append(self.begin())
+
+    @property
+    def until_us(self):
+        """So long what comes now is ours at least."""
+        return self.since_us + round(self.client.lease_s * 1e6)
 
     def brought(self, message):
         """It came. What is not the application's own work (another subject) is not told."""
@@ -201,7 +208,7 @@ class HandOuts:
                 key=shown(self.at, 0, message.headers, None)["key"],
                 **which(message),
                 reconsume_times=message.metadata.num_delivered - 1,
-                lease_until_us=self.before_us + round(self.client.lease_s * 1e6),
+                lease_until_us=self.until_us,
             )
 
 
@@ -225,13 +232,11 @@ class Worker(Listener, Client):
     async def pull(self, at):
         """The queue's durable consumer, shared with the other members."""
         messages = await self.stream.pull_subscribe_bind(durable(self.group, at), stream=at[0])
-        since, handed = time.monotonic(), HandOuts(self, at)
+        handed = HandOuts(self, at)
         while self.at_work:
-            before, since = since, time.monotonic()
-            asked_at = before if messages.pending_msgs else since
             message = await self.fetch(messages, POLL_S, handed)
             if message is not None:
-                await self.take(at, message, asked_at + self.lease_s - LEASE_SPARE_S)
+                await self.take(at, message, handed.until_us - LEASE_SPARE_US)
         while messages.pending_msgs:  # it came when we had ceased to wait
             message = await self.fetch(messages, AGAIN_S, handed)
             if message is not None:
@@ -239,8 +244,8 @@ class Worker(Listener, Client):
         await messages.unsubscribe()
 
     async def fetch(self, messages, wait_s, handed):
-        handed.asks(messages.pending_msgs)
         try:
+            await handed.asks(messages)
             message = (await messages.fetch(1, timeout=wait_s))[0]
         except TimeoutError:
             return None
@@ -268,7 +273,7 @@ class Worker(Listener, Client):
             await self.again(at, message, end["suspend_ms"])
 
     def is_late(self, at, message, until):
-        if self.options.get("app.late.acks") == "send" or time.monotonic() <= until:
+        if self.options.get("app.late.acks") == "send" or now_us() <= until:
             return False
         note(f"{message.metadata.sequence.stream} of {at} may be another's")
         return True

@@ -79,9 +79,19 @@ class Lane(Settled):
     def is_at_stake(self, last: Incarnation) -> bool:
         return (self.handed_over or not self.lives(last)) and self._member() is not None
 
+    def _is_had(self) -> bool:
+        """Does any client live whose newest incarnation of the lane was never dropped?"""
+        adds = [each.add for each in self.incarnations.values() if each.add is not None]
+        newest = {add.client: add.begin for add in sorted(adds, key=lambda add: add.begin)}
+        return any(
+            self.lives(each) and not self.is_of_an_old_life(each.add.client, each.add)
+            for each in self.incarnations.values()
+            if each.add is not None and newest[each.add.client] == each.add.begin
+        )
+
     def owes(self, last: Incarnation, read: int, marker: int) -> None:
         add, join, end = last.add, self._member(), self._end_of(last)
-        if self.lives(last) or add is None or last.start_row is None or join is None or end is None:
+        if self._is_had() or add is None or last.start_row is None or join is None or end is None:
             return
         evidence = [*places(add, last.start_row), *end[2], read, marker]
         self.findings.violation(evidence, also=[join, end[0]])
@@ -90,7 +100,9 @@ class Lane(Settled):
         end, join = self._end_of(last), self._member()
         if end is None or join is None or last.add is None:
             return
-        if any(seq <= self.now for seq in self.context.deaths_of(self.broker)):
+        if self._is_had() or any(
+            seq <= self.now for seq in self.context.deaths_of(self.broker)
+        ):
             return
         drop = last.dropped
         if drop is not None:

@@ -1,7 +1,8 @@
 """When all is healed and quiet, no lane with messages left is without an owner while a member of its group lives.
 
-*Orphaned*: judged at a settled drain, of lanes that somebody had and nobody has: the last incarnation was dropped, its
-client left or died. If the drain finds a message at or after that incarnation's start that nobody of the group has
+*Orphaned*: judged at a settled drain, of lanes that somebody had and nobody has: each incarnation was dropped, or its
+client left or died. Who has never dropped a lane that others had meanwhile (it stood still, and did not hear of it) has
+it still. If the drain finds a message at or after that incarnation's start that nobody of the group has
 finished, and a member of the group lives, then the lane should have found its way to a member.
 
 *Never had*: likewise of a queue that nobody of the group ever added, where a member of the group lives that adds other
@@ -154,8 +155,22 @@ class QueueJudge(SettledJudge):
             group
         ) is not None
 
+    def _is_had(self, group: str) -> bool:
+        """Has anybody the lane, be it since before its last incarnation?"""
+        newest: dict[str | None, tuple[Row, Incarnation]] = {}
+        for mine in self.progress.groups[group].incarnations.values():
+            add = mine.add
+            if add is not None:
+                known = newest.get(add.client_id)
+                if known is None or known[0].seq_begin < add.seq_begin:
+                    newest[add.client_id] = add, mine
+        return any(
+            self.lives(mine) and not self.context.is_of_an_old_life(client, add.group, add)
+            for client, (add, mine) in newest.items()
+        )
+
     def owes(self, group: str, last: Incarnation, read: Row, marker: Row) -> Iterable[Finding]:
-        if self.lives(last):
+        if self._is_had(group):
             return
         add, start, join, end = (
             last.add,
@@ -181,6 +196,8 @@ class QueueJudge(SettledJudge):
         end, join, context = self._end_of(last), self.context.newest_member(add.group), self.context
         broker = add.broker or ""
         if last.add is None or end is None or join is None or broker in context.broker_deaths:
+            return NOTHING
+        if self._is_had(add.group or ""):
             return NOTHING
         if broker in context.epoch_deaths or end.seq_begin in self.calm:
             return NOTHING
