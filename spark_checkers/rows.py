@@ -25,7 +25,7 @@ from specs.clauses.certainty import OF_THE_RUN, Mark, is_quiet, marks_of, record
 from specs.clauses.context import is_pause_of_another
 from specs.clauses.links import HoldUps, Sending, arrives_until, is_disturbed
 from specs.clauses.rows import REQUEST_LEVELS, changed_nothing, is_unsure
-from specs.faults import disk_full, duplicate
+from specs.faults import disk_full, duplicate, lingers_us
 from specs.history.row import Row
 from specs.history.runinfo import RunInfo
 from specs.plan.config import Config
@@ -203,6 +203,7 @@ class RunContext:
                     row.kind is Kind.CLOCK_STEP
                 ):  # timers by a clock that was set back run on as much longer
                     calm_us += set_back_us
+                calm_us += lingers_us(row)
                 disturbed.append(
                     (row.seq_begin, max(calm_us, disturbed[-1][1] if disturbed else 0))
                 )

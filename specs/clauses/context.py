@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from specs.clauses.keys import KeyValue
 from specs.clauses.links import FOR_EVER_US, HoldUps, Sending, arrives_until, is_disturbed
 from specs.clauses.words import MS
-from specs.faults import disk_full, duplicate
+from specs.faults import disk_full, duplicate, lingers_us
 from specs.faults import pause as standstill
 from specs.history.row import Row
 from specs.history.runinfo import RunInfo
@@ -101,7 +101,7 @@ class Context:
             if row.kind is Kind.CLOCK_STEP:
                 self.set_back_us += max(0, -(row.value or 0)) * MS
                 ended_us += self.set_back_us
-            self.disturbed_us = max(self.disturbed_us, ended_us)
+            self.disturbed_us = max(self.disturbed_us, ended_us + lingers_us(row))
         if row.kind is Kind.FAULT:
             self.faults.append(row)
         match row.kind:

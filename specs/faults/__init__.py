@@ -17,9 +17,11 @@ from types import MappingProxyType, ModuleType
 from typing import Any
 
 from specs.errors import InorderError, UsageError
+from specs.history.row import Row
 from specs.plan.arguments import Arguments
 from specs.plan.fault import Fault, Subject
 from specs.plan.rig import Rig
+from specs.vocabulary import Kind
 
 
 class FaultFileWrong(InorderError):
@@ -43,6 +45,7 @@ def _read(module: ModuleType) -> Fault:
             says=said["SAYS"],
             healing_says=said.get("HEALING_SAYS", ()),
             also=said.get("ALSO", ()),
+            lingers_ms=said.get("LINGERS_MS", 0),
             drawn=said.get("DRAWN"),
             inject=said["inject"],
             heal=said["heal"] if said["HEALED_BY"] is not None else None,
@@ -99,6 +102,13 @@ def verbs(*subjects: Subject) -> Mapping[str, Arguments]:
 def named(name: str) -> Fault | None:
     """The fault of that verb, or of another name that it is known by."""
     return next((fault for fault in FAULTS.values() if name in fault.names), None)
+
+
+def lingers_us(row: Row) -> int:
+    """How long after its end the fault of such a row may be felt, in µs: 0 for most, and for what is no fault."""
+    words = (row.detail or "").split(maxsplit=1) if row.kind is Kind.FAULT else []
+    fault = named(words[0]) if words else None
+    return 0 if fault is None else fault.lingers_ms * 1000
 
 
 def perform(rig: Rig, verb: str, args: Mapping[str, Any]) -> bool:

@@ -16,6 +16,7 @@ A file there has these names; those with a default may be left out.
 | `TWIN` | arguments with which it has no effect: nothing |
 | `SAYS`, `HEALING_SAYS` | how a case says it, and its end: nothing |
 | `ALSO` | other names by which scenarios and older histories know it: none |
+| `LINGERS_MS` | how long after its end what it did may still be felt: 0 |
 | `DRAWN` | how a machine draws it that has no story for it: not at all |
 | `inject(rig, **args)` | do it |
 | `heal(rig, **nodes)` | end it; only with `HEALED_BY` |
@@ -95,6 +96,7 @@ class Fault:
     says: Sequence[Saying]
     healing_says: Sequence[Saying]
     also: Sequence[str]
+    lingers_ms: int
     drawn: Drawn | None
     inject: Callable[..., None]
     heal: Callable[..., None] | None

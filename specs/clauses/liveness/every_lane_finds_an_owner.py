@@ -15,7 +15,8 @@ member of the group living all the time. The bound is until a dead member is for
 longer, a rebalance, one more request for the lease, the delay of a request and the slack of a timer. It runs from the
 last of: the incarnation's end, the end of its last call, the last time that somebody who is no member may have been
 granted the lease, and the last disturbance of the run (a client that joins, leaves, dies or stands still, a fault, a
-clock step; as long after it as all wall clocks together were set back, since who waits by one waits that much longer).
+clock step; as long after it as all wall clocks together were set back, since who waits by one waits that much longer,
+and after a name server's death until brokers and clients have told and asked it again).
 Nothing is said where the lane's broker has died, since nobody
 tells when it is back. Nor of a lane that was dropped in calm: by a client that lived on, when nothing had disturbed the
 run for as long as that bound. Its queue may have left the topic's route, which no row tells, and come back later.
