@@ -175,7 +175,7 @@ class HandOuts:
 
     def __init__(self, client, at):
         self.client, self.at = client, at
-        self.since_us = now_us()
+        self.asked = collections.deque([(0, now_us())])  # how much had come, and when it was asked
         self.open = collections.deque([self.begin()])
 
     def begin(self):
@@ -184,20 +184,23 @@ class HandOuts:
         return number
 
     async def asks(self, messages):
-        """Before each question; none is asked while answers are there. Those that brought nothing are not told one by
-        one."""
+        """Before each question. Those that brought nothing are not told one by one."""
         asked_us = now_us()
-        if not messages.pending_msgs:
-            await self.client.connection.flush()
-            if not messages.pending_msgs:
-                self.since_us = asked_us
+        await self.client.connection.flush()
+        self.is_about(taken(messages) + 1)
+        self.asked.append((messages.delivered, asked_us))
         if len(self.open) == 1:
             self.open.append(self.begin())
 
+    def is_about(self, number):
+        """From here on it is about what came as the so many-th: only questions before that can have brought it."""
+        while len(self.asked) > 1 and self.asked[1][0] < number:
+            self.asked.popleft()
+
     @property
     def until_us(self):
-        """So long what comes now is ours at least."""
-        return self.since_us + round(self.client.lease_s * 1e6)
+        """So long what was taken last is ours at least."""
+        return self.asked[0][1] + round(self.client.lease_s * 1e6)
 
     def brought(self, message):
         """It came. What is not the application's own work (another subject) is not told."""
@@ -253,6 +256,7 @@ class Worker(Listener, Client):
             note(f"pull: {type(error).__name__}: {error}")
             await asyncio.sleep(AGAIN_S)
             return None
+        handed.is_about(taken(messages))
         handed.brought(message)
         return message
 
@@ -468,6 +472,11 @@ def refused_or_unknown(error):
 
 def now_us():
     return time.monotonic_ns() // 1000
+
+
+def taken(messages):
+    """How much of what came was taken. Answers that say that there is nothing count as well."""
+    return messages.delivered - messages.pending_msgs
 
 
 def which(message):
