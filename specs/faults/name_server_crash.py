@@ -3,8 +3,8 @@
 Who is at work goes on by the routes that it has, and need not notice. Who comes meanwhile, or comes again after a
 crash, finds nobody to ask where the brokers are, and has to go on asking; and until the brokers have told the new one
 of themselves, it answers that there is no such topic, which nobody may take for the truth. Where some have and others
-have not, it tells of some queues only, and clients let go of the others: brokers tell it of themselves each half minute,
-and clients ask it as often.
+have not, it tells of some queues only, and clients let go of the others: brokers tell it of themselves each half
+minute, and clients ask it as often.
 """
 
 from __future__ import annotations

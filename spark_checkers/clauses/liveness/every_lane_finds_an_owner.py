@@ -100,9 +100,7 @@ class Lane(Settled):
         end, join = self._end_of(last), self._member()
         if end is None or join is None or last.add is None:
             return
-        if self._is_had() or any(
-            seq <= self.now for seq in self.context.deaths_of(self.broker)
-        ):
+        if self._is_had() or any(seq <= self.now for seq in self.context.deaths_of(self.broker)):
             return
         drop = last.dropped
         if drop is not None:
