@@ -45,7 +45,7 @@ READ_S = 30.0
 """The harness waits for an answer twice as long."""
 AGAIN_S = 0.05
 """After a pull that could not be made, as while the server is gone."""
-LEASE_SPARE_US = 100_000
+LEASE_SPARE_S = 0.1
 """So long before its end a lease counts as over: an acknowledgement takes a moment."""
 HEARTBEAT_S = 0.5
 PROBE = "inorder-probe"
@@ -239,7 +239,7 @@ class Worker(Listener, Client):
         while self.at_work:
             message = await self.fetch(messages, POLL_S, handed)
             if message is not None:
-                await self.take(at, message, handed.until_us - LEASE_SPARE_US)
+                await self.take(at, message, handed.until_us - round(LEASE_SPARE_S * 1e6))
         while messages.pending_msgs:  # it came when we had ceased to wait
             message = await self.fetch(messages, AGAIN_S, handed)
             if message is not None:
