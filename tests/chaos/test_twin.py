@@ -64,7 +64,8 @@ def test_a_fault_of_everybodys_link_befalls_each_client() -> None:
     twin = play(twin_plan(load("link-down-for-long"), 1))
     cut = {action.args["a"] for action in twin.plan.actions if action.do == "cut"}
     assert cut == {"shop", "c1", "c2"}
-    assert twin.faults and all(fault.shown is not None for fault in twin.faults)
+    assert twin.faults
+    assert all(fault.shown is not None for fault in twin.faults)
 
 
 def test_a_wait_in_vain_ends_in_a_verdict() -> None:
