@@ -33,6 +33,7 @@ import zlib
 
 import nats
 from nats.aio.client import __version__ as library_version
+from nats.errors import Error as NatsError
 from nats.errors import OutboundBufferLimitError
 from nats.js.api import AckPolicy, ConsumerConfig, StreamConfig
 from nats.js.errors import NotFoundError, ServiceUnavailableError
@@ -171,10 +172,12 @@ class HandOuts:
     The server may answer a question that we have ceased to wait for, once we have asked the next one; and what was
     answered while this process stood still lies unread when it goes on. So before each question the server is asked for
     a sign of life: what it handed out before that has come by then, and what comes later was handed out since.
+
+    signs: gives one, or none in time; a question that none came before tells nothing new.
     """
 
-    def __init__(self, client, at):
-        self.client, self.at = client, at
+    def __init__(self, client, at, signs):
+        self.client, self.at, self.signs = client, at, signs
         self.asked = collections.deque([(0, now_us())])  # how much had come, and when it was asked
         self.open = collections.deque([self.begin()])
 
@@ -183,12 +186,12 @@ class HandOuts:
         self.client.say(event="receiving", receive=number, **place(self.at))
         return number
 
-    async def asks(self, messages):
+    async def asks(self, messages, wait_s):
         """Before each question. Those that brought nothing are not told one by one."""
         asked_us = now_us()
-        await self.client.connection.flush()
-        self.is_about(taken(messages) + 1)
-        self.asked.append((messages.delivered, asked_us))
+        if await self.signs.come(wait_s):
+            self.is_about(taken(messages) + 1)
+            self.asked.append((messages.delivered, asked_us))
         if len(self.open) == 1:
             self.open.append(self.begin())
 
@@ -215,6 +218,34 @@ class HandOuts:
             )
 
 
+class Signs:
+    """Signs of life of the server: words of our own, which it sends back.
+
+    Not the library's `flush`: one that is answered too late ends its reading for good (2.16.0).
+    """
+
+    def __init__(self, connection):
+        self.connection, self.subject = connection, connection.new_inbox()
+        self.numbers = itertools.count(1)
+
+    async def begin(self):
+        self.words = await self.connection.subscribe(self.subject)
+
+    async def come(self, wait_s):
+        """Does one come in time?"""
+        number = str(next(self.numbers)).encode()
+        try:
+            await self.connection.publish(self.subject, number)
+            while (await self.words.next_msg(timeout=wait_s)).data != number:
+                pass  # the answer to one that was waited for in vain
+        except (NatsError, TimeoutError):  # the server is gone, or takes its time
+            return False
+        return True
+
+    async def end(self):
+        await self.words.unsubscribe()
+
+
 class Worker(Listener, Client):
     """A consumer: for each queue one task, which pulls and works."""
 
@@ -235,7 +266,9 @@ class Worker(Listener, Client):
     async def pull(self, at):
         """The queue's durable consumer, shared with the other members."""
         messages = await self.stream.pull_subscribe_bind(durable(self.group, at), stream=at[0])
-        handed = HandOuts(self, at)
+        signs = Signs(self.connection)
+        await signs.begin()
+        handed = HandOuts(self, at, signs)
         while self.at_work:
             message = await self.fetch(messages, POLL_S, handed)
             if message is not None:
@@ -245,10 +278,11 @@ class Worker(Listener, Client):
             if message is not None:
                 await self.again(at, message, 0)
         await messages.unsubscribe()
+        await signs.end()
 
     async def fetch(self, messages, wait_s, handed):
+        await handed.asks(messages, wait_s)
         try:
-            await handed.asks(messages)
             message = (await messages.fetch(1, timeout=wait_s))[0]
         except TimeoutError:
             return None
