@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import threading
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
@@ -18,6 +19,7 @@ from random import Random
 from typing import Any, TypeVar
 
 from chaos.frames.link import Begun, Fate, FrameLink, Line
+from conformance.tap.connections import Connections
 from conformance.tap.frames import read_frame
 from reference_impl.protocol.command import Command
 from reference_impl.protocol.frame import encode_frame
@@ -29,8 +31,6 @@ from specs.plan.step import EVERYBODY
 T = TypeVar("T")
 HOST = "127.0.0.1"
 START_S = 30.0
-TO_BEGIN = 4
-"""The loop's rounds from a connection that is accepted until we hear of it: a transport, a task, its begin."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +63,7 @@ class FrameProxies:
         self.listens: dict[tuple[str, str], str] = {}
         self._seed = seed
         self._clock = host_clock()
-        self._servers: list[asyncio.Server] = []
-        self._passages: set[asyncio.Task[Any]] = set()
-        self._writers: set[asyncio.StreamWriter] = set()
+        self._connections = Connections()
         self._broken: BaseException | None = None
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="frames", daemon=True)
@@ -108,7 +106,7 @@ class FrameProxies:
         if self._loop.is_closed():
             return
         try:
-            self._do(self._stop())
+            self._do(self._connections.stop())
         finally:
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._thread.join(START_S)
@@ -120,29 +118,15 @@ class FrameProxies:
     # ------------------------------------------------------------ connections
 
     async def _listen(self, place: tuple[str, str], upstream: str) -> str:
-        opened = 0
+        opened = itertools.count(1)
 
         async def passing(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            nonlocal opened
-            opened += 1
-            task = asyncio.current_task()
-            assert task is not None
-            self._passages.add(task)
-            self._writers.add(writer)
             try:
-                await self._pass(reader, writer, upstream, self._line(place, opened))
-            except asyncio.CancelledError:
-                pass  # `close` ends what is open; a cancelled handler would be reported as an error
+                await self._pass(reader, writer, upstream, self._line(place, next(opened)))
             except Exception as error:  # told by `check`: nobody waits for a connection
                 self._broken = error
-            finally:
-                self._passages.discard(task)
-                self._writers.discard(writer)
-                writer.close()
 
-        server = await asyncio.start_server(passing, HOST, 0)
-        self._servers.append(server)
-        return f"{HOST}:{server.sockets[0].getsockname()[1]}"
+        return await self._connections.listen(passing, HOST)
 
     def _line(self, place: tuple[str, str], nth: int) -> Line:
         """The client's n-th connection to the broker, with dice of its own."""
@@ -157,10 +141,9 @@ class FrameProxies:
         line: Line,
     ) -> None:
         try:
-            from_broker, to_broker = await asyncio.open_connection(*split_address(upstream))
+            from_broker, to_broker = await self._connections.onward(*split_address(upstream))
         except OSError:
             return  # nobody listens there: the client's connection is closed as well
-        self._writers.add(to_broker)
         up, down = _Way(to_broker), _Way(to_client)
         pumps = [
             asyncio.create_task(_pump(from_client, line.to_broker, up, down)),
@@ -171,33 +154,12 @@ class FrameProxies:
             for pump in done:
                 pump.result()
         finally:
-            self._writers.discard(to_broker)
             to_broker.close()  # before any wait: a second cancellation ends this one
             for way in (up, down):
                 way.give_up()
             for pump in pumps:
                 pump.cancel()
             await asyncio.gather(*pumps, return_exceptions=True)
-
-    async def _stop(self) -> None:
-        for server in self._servers:
-            for listening in server.sockets:
-                self._loop.remove_reader(listening)
-        # Who was accepted already begins, and is ended like the others: a server that is closed before lets go of such
-        # a connection without closing it, and its client would wait for ever.
-        for _ in range(TO_BEGIN):
-            await asyncio.sleep(0)
-        for server in self._servers:
-            server.close()
-        writers = set(self._writers)
-        while tasks := list(self._passages):
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
-        for writer in writers | self._writers:
-            writer.transport.abort()
-        for _ in range(2):
-            await asyncio.sleep(0)  # what was closed is taken down in the loop's next round
 
 
 class _Way:

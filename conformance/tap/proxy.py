@@ -17,13 +17,13 @@ import asyncio
 import contextlib
 import itertools
 import threading
-import weakref
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from functools import partial
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
+from conformance.tap.connections import Connections
 from conformance.tap.faults import Action, Faults, Rule
 from conformance.tap.frames import read_frame
 from conformance.tap.lives import PROBE_S, PROBES_S, BrokerLife, Sign
@@ -84,12 +84,9 @@ class Tap:
         self._upstream = upstream
         self._recorder = recorder
         self._faults = faults or Faults()
-        self._servers: list[asyncio.Server] = []
-        self._passages: set[asyncio.Task[Any]] = set()
-        self._later: set[asyncio.Task[Any]] = set()
+        self._connections = Connections()
         self._numbers = itertools.count(1)
         self._opening = asyncio.Lock()
-        self._writers: weakref.WeakSet[asyncio.StreamWriter] = weakref.WeakSet()
         self._lives: dict[
             str, BrokerLife
         ] = {}  # a master's real address → what is known of its life
@@ -100,42 +97,20 @@ class Tap:
 
     async def stop(self) -> None:
         """Close every connection; faults that met nothing are told as such."""
-        for server in self._servers:
-            server.close()
-        await asyncio.sleep(0)  # who was accepted already begins, and is ended like the others
-        while tasks := [*self._passages, *self._later]:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
-        for writer in list(self._writers):
-            writer.transport.abort()
-        for _ in range(2):
-            await asyncio.sleep(0)  # what was closed is taken down in the loop's next round
+        await self._connections.stop()
         for rule in self._faults.unused:
             self._recorder.fault(rule.text, effective=False)
 
     async def _listen(self, upstream: str, broker: str | None, port: int = 0) -> str:
         async def passing(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            self._writers.add(writer)
-            task = asyncio.current_task()
-            assert task is not None
-            self._passages.add(task)
-            try:
-                await self._pass(reader, writer, upstream, broker)
-            except asyncio.CancelledError:
-                pass  # `stop` closes what is open; a cancelled handler would be reported as an error
-            finally:
-                self._passages.discard(task)
-                writer.close()
+            await self._pass(reader, writer, upstream, broker)
 
         try:
-            server = await asyncio.start_server(passing, self._host, port)
+            return await self._connections.listen(passing, self._host, port)
         except (OSError, OverflowError) as error:
             raise UsageError(
                 f"Port {port} of {self._host} can't be had ({error}); choose another, or 0 for any."
             ) from error
-        self._servers.append(server)
-        return f"{self._host}:{server.sockets[0].getsockname()[1]}"
 
     async def _pass(
         self,
@@ -147,11 +122,10 @@ class Tap:
         host, port = split_address(upstream)
         life = self._lives.get(upstream)
         try:
-            from_server, server = await asyncio.open_connection(host, port)
+            from_server, server = await self._connections.onward(host, port)
         except OSError:
             self._refused(life, broker)
             return  # nobody listens there: the client's connection is closed as well
-        self._writers.add(server)
         passage = _Passage(next(self._numbers), writer, server, broker)
         peer = writer.get_extra_info("peername")
         if broker is not None:
@@ -319,9 +293,7 @@ class Tap:
             with contextlib.suppress(OSError):  # the connection went before the frame did
                 await work()
 
-        task = asyncio.ensure_future(quietly())
-        self._later.add(task)
-        task.add_done_callback(self._later.discard)
+        self._connections.spawn(quietly())
 
 
 async def _takes_connections(host: str, port: int) -> bool:

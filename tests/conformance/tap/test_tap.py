@@ -631,7 +631,7 @@ def test_a_request_that_is_held_begins_when_it_is_passed_on(system: System, tmp_
         def both_met() -> bool:
             return [row.kind for row in rows_of(tmp_path, "tap")].count(
                 Kind.FAULT
-            ) == 2 and not tap._tap._later
+            ) == 2 and not tap._tap._connections._tasks
 
         assert wait_until(both_met, 10.0, 0.1)
     rows = rows_of(tmp_path, "tap")

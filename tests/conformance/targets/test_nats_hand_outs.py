@@ -1,4 +1,4 @@
-"""Since when a consumer of nats-py may have what came: by the question that can have brought it, not by the last one."""
+"""Since when a consumer of nats-py may have what came: by the question that can have brought it, not by the last."""
 
 from __future__ import annotations
 
