@@ -5,7 +5,7 @@
     client = "c1"             # whom; for a fault of a link or a broker, whose work is waited for
     after_messages = [5, 20]  # how many that client has finished first, since the step's turn came
     for_ms = 3000             # how long it lasts
-    times = 12                # it comes so often, one after the other
+    times = 12                # it comes so often, one after the other; with `beside` each once the last has begun
 
 A number may be a range, from which the run's seed draws. A step comes when all before it are over; with
 `beside = true` when the one before it has begun, so that both go on at once.

@@ -1,9 +1,9 @@
 """When all is healed and quiet, no lane with messages left is without an owner while a member of its group lives.
 
-*Orphaned*: judged at a settled drain, of lanes that somebody had and nobody has: each incarnation was dropped, or its
-client left or died. Who has never dropped a lane that others had meanwhile (it stood still, and did not hear of it) has
-it still. If the drain finds a message at or after that incarnation's start that nobody of the group has
-finished, and a member of the group lives, then the lane should have found its way to a member.
+*Orphaned*: judged at a settled drain, of lanes that somebody had and nobody has: each client's newest incarnation was
+dropped, or the client left or died. Who has never dropped a lane that others had meanwhile (it stood still, and did not
+hear of it) has it still. If the drain finds a message at or after the start of the lane's last incarnation that nobody
+of the group has finished, and a member of the group lives, then the lane should have found its way to a member.
 
 *Never had*: likewise of a queue that nobody of the group ever added, where a member of the group lives that adds other
 queues of the topic: a queue that came later, or that every member takes for another one's. Judged where the group
@@ -17,9 +17,9 @@ last of: the incarnation's end, the end of its last call, the last time that som
 granted the lease, and the last disturbance of the run (a client that joins, leaves, dies or stands still, a fault, a
 clock step; as long after it as all wall clocks together were set back, since who waits by one waits that much longer,
 and after a name server's death until brokers and clients have told and asked it again).
-Nothing is said where the lane's broker has died, since nobody
-tells when it is back. Nor of a lane that was dropped in calm: by a client that lived on, when nothing had disturbed the
-run for as long as that bound. Its queue may have left the topic's route, which no row tells, and come back later.
+Nothing is said where the lane's broker has died, since nobody tells when it is back, nor of a lane that somebody else
+has who never dropped it. Nor of a lane that was dropped in calm: by a client that lived on, when nothing had disturbed
+the run for as long as that bound. Its queue may have left the topic's route, which no row tells, and come back later.
 
 Where the members' shares are fixed lists nothing is claimed: who has gone leaves a lane that is in nobody else's list.
 
@@ -158,13 +158,10 @@ class QueueJudge(SettledJudge):
 
     def _is_had(self, group: str) -> bool:
         """Has anybody the lane, be it since before its last incarnation?"""
-        newest: dict[str | None, tuple[Row, Incarnation]] = {}
-        for mine in self.progress.groups[group].incarnations.values():
-            add = mine.add
-            if add is not None:
-                known = newest.get(add.client_id)
-                if known is None or known[0].seq_begin < add.seq_begin:
-                    newest[add.client_id] = add, mine
+        incarnations = self.progress.groups[group].incarnations.values()
+        added = [(mine.add, mine) for mine in incarnations if mine.add is not None]
+        added.sort(key=lambda each: each[0].seq_begin)
+        newest = {add.client_id: (add, mine) for add, mine in added}
         return any(
             self.lives(mine) and not self.context.is_of_an_old_life(client, add.group, add)
             for client, (add, mine) in newest.items()

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import queue
 import socket
-import threading
 
 from reference_impl.protocol.command import Command
 from reference_impl.protocol.frame import FrameDecoder, encode_frame
+from tests.chaos.toxiproxy.echo import Listening
 
 PUSHES = 7
 """The code of the request by which it is told to ask its client something, by the same opaque."""
@@ -18,14 +17,8 @@ ASKS = 40
 CHANGED = 1
 
 
-class Answering:
-    """On a port of its own. got: the codes of what has come, in order; an end of a connection is None."""
-
-    def __init__(self) -> None:
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.address = f"127.0.0.1:{self._listener.getsockname()[1]}"
-        self.got: queue.SimpleQueue[int | None] = queue.SimpleQueue()
-        threading.Thread(target=self._accept, daemon=True).start()
+class Answering(Listening[int | None]):
+    """got: the codes of what has come, in order; an end of a connection is None."""
 
     def take(self, count: int) -> list[int | None]:
         """The next ones."""
@@ -33,13 +26,7 @@ class Answering:
 
     def close(self) -> None:
         self._listener.shutdown(socket.SHUT_RDWR)
-        self._listener.close()
-
-    def _accept(self) -> None:
-        with contextlib.suppress(OSError):
-            while True:
-                connection, _ = self._listener.accept()
-                threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
+        super().close()
 
     def _serve(self, connection: socket.socket) -> None:
         decoder = FrameDecoder()

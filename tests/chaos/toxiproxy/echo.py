@@ -6,16 +6,19 @@ import contextlib
 import queue
 import socket
 import threading
+from typing import Generic, TypeVar
 
 from chaos.toxiproxy import Proxy
 
+T = TypeVar("T")
 
-class Echo:
-    """A server that sends back what it gets, on a port of its own. got: what each ended connection sent."""
+
+class Listening(Generic[T]):
+    """A server on a port of its own, a thread for each connection. got: what a subclass has to tell of them."""
 
     def __init__(self) -> None:
         self._listener = socket.create_server(("127.0.0.1", 0))
-        self.got: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+        self.got: queue.SimpleQueue[T] = queue.SimpleQueue()
         self.address = f"127.0.0.1:{self._listener.getsockname()[1]}"
         threading.Thread(target=self._accept, daemon=True).start()
 
@@ -26,15 +29,22 @@ class Echo:
                 threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
 
     def _serve(self, connection: socket.socket) -> None:
+        raise NotImplementedError
+
+    def close(self) -> None:
+        self._listener.close()
+
+
+class Echo(Listening[bytes]):
+    """A server that sends back what it gets. got: what each ended connection sent."""
+
+    def _serve(self, connection: socket.socket) -> None:
         whole = b""
         with connection, contextlib.suppress(OSError):
             while data := connection.recv(65536):
                 whole += data
                 connection.sendall(data)
         self.got.put(whole)
-
-    def close(self) -> None:
-        self._listener.close()
 
 
 def connect(proxy: Proxy, timeout_s: float = 10.0) -> socket.socket:
