@@ -614,8 +614,12 @@ def handed_again(trace: Trace, row: Row, client: str, *, released: bool = False)
 
 
 def handed_next(trace: Trace, row: Row, client: str, **columns: Any) -> Planted:
-    """A message behind all others is handed out right after a hand-out; of its key, if no other is named."""
+    """A message behind all others is handed out right after a hand-out; of its key, if no other is named.
+
+    Its lease has no end in time: when it ended the message would be owed again.
+    """
     columns = {"queue_offset": BEHIND_ALL, "message_id": None, "lease_id": "planted", **columns}
+    columns["lease_until_us"] = None
     more = trace.another(row, row, 1, client_id=client, process=client, **columns)
     return trace.with_more([more], [row.seq_begin])
 

@@ -19,6 +19,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
+from random import Random
 from typing import Any
 
 import click
@@ -32,6 +33,8 @@ from conformance.further import seed_of
 from conformance.machines.cluster import Collector, Run
 from conformance.machines.steering import ingredients_for
 from conformance.runner import run_machine
+from reference_impl.sim.leased import leased_info, simulate_leased
+from reference_impl.sim.leased_plans import drawn_plan
 from specs import profiles
 from specs.clauses.catalogue import all_clauses, get
 from specs.clauses.certainty import EVERYTHING
@@ -304,6 +307,7 @@ LEFT_BROKEN: Mapping[str, Callable[[History], Iterator[History]]] = {
 NEEDS = "needs removed"
 MODES = ("reference", "reference-concurrent", "reference-key-ordered", "reference-broadcast")
 """The profiles of the reference: each consumes in a way of its own."""
+LEASED_SEEDS = range(1, 7)
 TURN = 6
 """Runs for one clause, before another one has its turn."""
 LAWS = (*TAKEN_AWAY, *LEFT_BROKEN, NEEDS)
@@ -411,10 +415,11 @@ def hear_beside(
 def hear_drawn(hearing: Hearing, plans: int, seed: int, laws: Iterable[str] = TAKEN_AWAY) -> None:
     """Hold the laws to runs of all modes of the reference, steered towards the clauses that lack some; at most so many.
 
-    Seeds follow from the seed; the written cases come first, as they are cheap and each is about something.
+    Seeds follow from the seed; the written cases come first, as they are cheap and each is about something, and what
+    leases messages one by one.
     """
     laws = tuple(laws)
-    for history in played():
+    for history in (*played(), *leased()):
         hear_valid(history, hearing, laws=laws)
     turns: Counter[str] = Counter()
     made = 0
@@ -450,6 +455,13 @@ def is_of(clause: Clause, profile: profiles.Profile) -> bool:
 def played() -> tuple[History, ...]:
     """Every written case on the reference."""
     return tuple((done.info, done.rows) for done in map(play, all_cases()))
+
+
+@cache
+def leased() -> tuple[History, ...]:
+    """Correct runs of a system that leases messages one by one: of what it promises no case and no plan speaks."""
+    plans = [drawn_plan(Random(seed), seed) for seed in LEASED_SEEDS]
+    return tuple((leased_info(plan), tuple(simulate_leased(plan))) for plan in plans)
 
 
 def broken_transcripts() -> Iterator[tuple[Clause, History]]:

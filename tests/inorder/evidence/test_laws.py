@@ -83,6 +83,10 @@ def test_nothing_is_refuted_for_what_is_missing_unknown_or_timed_otherwise(histo
     assert heard(histories=[shorter()] if histories == "one" else drawn()).reasons == []
 
 
+def test_the_laws_hold_where_messages_are_leased_one_by_one() -> None:
+    assert heard(histories=laws.leased()).reasons == []
+
+
 def test_what_is_broken_stays_broken() -> None:
     assert broken().reasons == []
 
@@ -98,7 +102,7 @@ def test_the_twins_keep_the_laws_too() -> None:
 def test_most_clauses_are_at_stake_where_the_laws_are_held() -> None:
     """A law that meets no clause at stake would hold of nothing."""
     hearing = Hearing(least=1)
-    for history in (*laws.played(), *drawn()):
+    for history in (*laws.played(), *laws.leased(), *drawn()):
         hear_valid(history, hearing, laws=("the end missing",))
     assert hearing.reasons == []
     assert len(hearing.lacking(("the end missing",))) < 10
