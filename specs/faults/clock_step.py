@@ -73,11 +73,12 @@ def _by_own_rows(rows: Sequence[Row], fault: Row, node: str) -> str | None:
 def _by_stored(rows: Sequence[Row], fault: Row, node: str) -> str | None:
     """Of a broker: each message that is read back carries its time, which lies within the send that stored it.
 
+    A dead letter has its message's name, and a time of its own: what counts is what lies where the send says.
     Before the fault, since the last step, and after it, until the next one, these sends leave so much room for how far
     the broker's clock is ahead; where there is none for both it was stepped.
     """
     stored_us = {
-        row.message_id: row.wall_us for row in rows if row.kind is Kind.READ and row.broker == node
+        _place(row): row.wall_us for row in rows if row.kind is Kind.READ and row.broker == node
     }
     steps = [row for row in rows if row.kind is Kind.CLOCK_STEP and row.broker == node]
     since = max((row.started_us for row in steps if row.started_us < fault.started_us), default=-1)
@@ -85,7 +86,7 @@ def _by_stored(rows: Sequence[Row], fault: Row, node: str) -> str | None:
     until = min((row.started_us for row in steps if row.started_us > ends_us), default=None)
     before, after = _Ahead(), _Ahead()
     for row in rows:
-        stored = stored_us.get(row.message_id)
+        stored = stored_us.get(_place(row))
         if row.kind is not Kind.SEND or row.outcome is not Outcome.OK or row.broker != node:
             continue
         if stored is None or row.ended_us is None:
@@ -117,9 +118,14 @@ class _Ahead:
         if after.least_us is None or after.most_us is None:
             return None
         least_us, most_us = after.least_us - self.most_us, after.most_us - self.least_us
-        if least_us <= 0 <= most_us:
+        # Bounds that contradict each other tell of another clock, or of another step.
+        if least_us <= 0 <= most_us or least_us > most_us:
             return None
         return f"{_told(node, least_us)} to {most_us / _MS:.0f} ms, by the times of what it stored"
+
+
+def _place(row: Row) -> tuple[object, ...]:
+    return (row.message_id, row.topic, row.queue_id, row.queue_offset)
 
 
 def _told(node: str, stepped_us: int) -> str:

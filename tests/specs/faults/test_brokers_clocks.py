@@ -59,6 +59,19 @@ def test_what_a_send_leaves_open_is_no_step() -> None:
     assert shown(STEP, *before) is None
 
 
+def test_a_dead_letter_of_the_messages_name_was_stored_at_another_time() -> None:
+    before, after = stored(1, 50, 1_050), stored(2, 150, 1_650)
+    letter = after[1]._replace(topic="%DLQ%billing", wall_us=9_000_000)
+    told = shown(STEP, *before, *after)
+    assert told is not None
+    assert shown(STEP, *before, *after, letter) == told
+
+
+def test_times_that_contradict_each_other_prove_nothing() -> None:
+    before, later = stored(1, 50, 1_050), stored(3, 160, 4_660)
+    assert shown(STEP, *before, *stored(2, 150, 1_650), *later) is None
+
+
 def test_what_came_after_another_step_does_not_count() -> None:
     again = row(Kind.CLOCK_STEP, 120, broker="b0", value=-500)
     before, after = stored(1, 50, 1_050), stored(2, 150, 1_150)
