@@ -31,8 +31,9 @@ from conformance.run import SHORT
 from conformance.tap.alone import READY
 from conformance.tap.rows import RECORDS
 from conformance.waiting import now_s, wait_until
-from conformance.wire.session import patience_ms
+from conformance.wire.session import forgotten_ms, patience_ms
 from specs.errors import TargetMisbehaved, UsageError
+from specs.faults import cut
 from specs.history.clock import host_clock
 from specs.history.journal import Journal
 from specs.history.row import Row
@@ -55,6 +56,11 @@ LASTS_S = 5.0
 """How long a fault lasts where nobody is there to take over."""
 BEFORE = 2
 """How often a consumer has told how far it is, and a broker's clients together, before it is broken."""
+LATE_MS = 15_000
+"""A broker that is busy forgets a silent member later than it would."""
+MS = 1000
+DRAINS = 4
+"""At the end it is waited for so many times as long as any single thing may take."""
 Say = Callable[[str], Any]
 
 
@@ -192,7 +198,7 @@ class _Run:
         self._harness = harness
         self._say = say
         self._clock = host_clock()
-        self._sight = Sight(out)
+        self._sight = Sight(out, (forgotten_ms(asked.config) + LATE_MS) * MS)
         self._patience_s = patience_ms(asked.config) / 1000
         self._stand_ins: dict[str, StandIn] = {}
         self._parties: dict[str, Broken] = {}
@@ -252,7 +258,7 @@ class _Run:
             stand_in = StandIn(hers, self._client, look.network)
             stack.callback(stand_in.put_back)
             began_us = self._clock.monotonic_us()
-            stand_in.begin(look.host, self._address)
+            stand_in.begin(look.host, self._tap.name, self._address)
             stand_in.locate(began_us)
             self._stand_ins[hers.name] = self._parties[hers.name] = stand_in
         for name in self._stand_ins:
@@ -289,16 +295,22 @@ class _Run:
 
         def at_work() -> bool:
             done = {each: self._sight.done_by(self._clients(each)) for each in who}
-            return all(done[each] - before[each] >= BEFORE for each in who)
+            has_lanes = not consumer or bool(self._sight.lanes_of(self._clients(name)))
+            return has_lanes and all(done[each] - before[each] >= BEFORE for each in who)
 
-        if not self._until(at_work, AT_WORK_S):
+        # Whoever began while another's lease still lived has no lane until that has run out.
+        if not self._until(at_work, max(AT_WORK_S, self._patience_s)):
             self.short.append(f"{' and '.join(sorted(who))} did not tell how far it is")
             return
         self._say(f"{breaking.verb} {name}")
         party = self._parties[name]
         clients = self._clients(name) if consumer else frozenset()
-        self._harness.begin(len(self.faults), Kind.FAULT, {"detail": f"{breaking.verb} {name}"})
         number = len(self.faults)
+        # A fault of a link goes by whoever sends over it (`specs.clauses.links`), any other by its container.
+        meant = (
+            name if breaking.verb != cut.VERB else " ".join(clients) if len(clients) == 1 else ""
+        )
+        self._harness.begin(number, Kind.FAULT, {"detail": f"{breaking.verb} {meant}".strip()})
         lanes = self._sight.lanes_of(clients)
         breaking.do(party)
         done_us = self._clock.monotonic_us()
@@ -357,13 +369,26 @@ class _Run:
             each.end()
         if producers:
             self._say("waiting until everything is consumed")
-            if not self._until(lambda: self._sight.is_drained, self._patience_s):
-                self.short.append(f"not everything was consumed within {self._patience_s:g} s")
+            self._drain()
         for each in self._stand_ins.values():
             if each.hers.role is Role.CONSUMER:
                 each.end()
         self._sight.look()
         self.around = self._sight.around(self._whole_us)
+
+    def _drain(self) -> None:
+        """It is waited as long as somebody gets on, but not for ever: producers may go on past the tap."""
+        began_s = now_s()
+        ends_s = began_s + DRAINS * self._patience_s
+        while not self._sight.is_drained:
+            before = self._sight.progress
+
+            def got_on(before: int = before) -> bool:
+                return self._sight.is_drained or self._sight.progress > before
+
+            if now_s() >= ends_s or not self._until(got_on, self._patience_s):
+                self.short.append(f"not everything was consumed within {now_s() - began_s:.0f} s")
+                return
 
     def _is_heard_of(self, name: str) -> bool:
         return bool(self._clients(name))

@@ -28,10 +28,13 @@ class Met(NamedTuple):
 
 
 class Sight(Live):
-    """`look` before every question. folder: into which the tap writes."""
+    """`look` before every question. folder: into which the tap writes. silent_us: who was silent for so long is a
+    member no more, unless it goes on elsewhere."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, silent_us: int) -> None:
         super().__init__(folder)
+        self._silent_us = silent_us
+        self._heard: dict[str, int] = {}
         self._peers = folder / PEERS
         self._peers_read = 0
         self._lists: dict[Hashable, tuple[int, str]] = {}
@@ -45,6 +48,8 @@ class Sight(Live):
         """By group when its members were last asked for, and who was named."""
         self.ever: dict[str, list[tuple[int, str]]] = {}
         """By group everybody whom a list of members has named, and when."""
+        self._gone_around: set[tuple[str, str]] = set()
+        """Group and member that was named, and had been silent for too long."""
 
     def look(self) -> None:
         super().look()
@@ -68,6 +73,7 @@ class Sight(Live):
     ) -> None:
         client = str(fields.get("client_id"))
         lane = tuple(fields.get(name) for name in _PLACE)
+        self._heard[client] = max(at_us, self._heard.get(client, at_us))
         match kind:
             case Kind.PULL:
                 self.pulls[lane] = (at_us, client, int(fields["queue_offset"]))
@@ -91,6 +97,11 @@ class Sight(Live):
             named = frozenset(str(fields.get("view") or "").split(",")) - {""}
             self.members[group] = (at_us, named)
             self.ever.setdefault(group, []).extend((at_us, each) for each in named)
+            self._gone_around |= {
+                (group, each)
+                for each in named
+                if at_us - self._heard.get(each, at_us) > self._silent_us
+            }
 
     def clients_at(self, addresses: Sequence[tuple[int, str]]) -> frozenset[str]:
         """The ids of the clients that were at one of these addresses, each from its time until the next one's."""
@@ -120,6 +131,11 @@ class Sight(Live):
         return sum(self.commits[each] for each in clients)
 
     @property
+    def progress(self) -> int:
+        """How far all lanes are together."""
+        return sum(self.committed.values())
+
+    @property
     def is_drained(self) -> bool:
         """Is everybody waiting where everything before is finished?"""
         return bool(self.pulls) and all(
@@ -128,16 +144,17 @@ class Sight(Live):
         )
 
     def around(self, since_us: int = 0) -> list[str]:
-        """Who is a member of a group of theirs and was never heard of: it does not pass the tap."""
+        """Who is a member of a group of theirs and was never heard of, or not any more: it does not pass the tap."""
         known = {met.client for met in self.met}
-        return sorted(
-            {
-                f"{client} of the group {group}"
-                for group, named in self.ever.items()
-                for at_us, client in named
-                if at_us >= since_us and client not in known
-            }
-        )
+        never = {
+            (group, client)
+            for group, named in self.ever.items()
+            for at_us, client in named
+            if at_us >= since_us and client not in known
+        }
+        return [
+            f"{client} of the group {group}" for group, client in sorted(never | self._gone_around)
+        ]
 
     @property
     def is_whole(self) -> bool:

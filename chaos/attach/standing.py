@@ -31,6 +31,8 @@ class Broken:
         self._id = id_
         self._network = network
         self._ends: dict[str, Any] | None = None
+        self._links: dict[str, str] = {}
+        """By container the name by which alone this one finds it."""
         self.addresses: list[tuple[int, str]] = []
 
     @property
@@ -62,7 +64,9 @@ class Broken:
         with asking(f"heal {self.name}"):
             if self._ends is not None:
                 network = self._client.networks.get(self._network)
-                network.connect(self._id, **_as_connected(self._ends, self._id))
+                # The engine writes a new /etc/hosts now, without the line of the copy's own.
+                ends = _as_connected(self._ends, self._id)
+                network.connect(self._id, links=self._links, **ends)
                 self._ends = None
             let_run(self._client, self._id)
 
@@ -97,15 +101,16 @@ class InPlace(Broken):
 
 
 class StandIn(Broken):
-    """A copy of hers that finds `host` at `address`, from `begin` to `put_back`."""
+    """A copy of hers that finds the tap as `host`, from `begin` to `put_back`."""
 
     def __init__(self, hers: Hers, client: DockerClient, network: str) -> None:
         self.hers = hers
         self._copy = f"{hers.name}-{docker_engine.own_name()}"
         super().__init__(hers.name, client, self._copy, network)
 
-    def begin(self, host: str, address: str) -> None:
-        """From here on hers is stopped."""
+    def begin(self, host: str, tap: str, address: str) -> None:
+        """From here on hers is stopped. tap: the container that she calls by the host's name, at that address."""
+        self._links = {tap: host}
         docker_engine.runs_if_we_die(self.hers.id)
         docker_engine.removed_if_we_die(self._copy)
         with asking(f"let a copy stand in for {self.name}"):

@@ -29,12 +29,16 @@ NOTICE_DEADLINE_S = 2.0
 INDEX_DEADLINE_S = 2.0
 
 
+def forgotten_ms(config: Config) -> int:
+    """By then a broker has forgotten a member that it heard nothing of: it looks once in a while who is silent."""
+    return config.channel_expiry_ms + min(10_000, config.channel_expiry_ms // 4)
+
+
 def patience_ms(config: Config) -> int:
     """Until nothing can happen any more that waits for something: a dead member is forgotten, the living are members
     again, a rebalance, a lease that nobody renews, a pull that is never answered, and the retries in between."""
-    forgotten_ms = config.channel_expiry_ms + min(10_000, config.channel_expiry_ms // 4)
     asked_ms = config.heartbeat_ms + config.rebalance_ms + config.broker_lease_ms
-    return forgotten_ms + asked_ms + max(2 * config.long_poll_ms, 3_000) + RETRIES_MS
+    return forgotten_ms(config) + asked_ms + max(2 * config.long_poll_ms, 3_000) + RETRIES_MS
 
 
 @dataclass(slots=True)

@@ -461,7 +461,7 @@ def played() -> tuple[History, ...]:
 def leased() -> tuple[History, ...]:
     """Correct runs of a system that leases messages one by one: of what it promises no case and no plan speaks."""
     plans = [drawn_plan(Random(seed), seed) for seed in LEASED_SEEDS]
-    return tuple((leased_info(plan), tuple(simulate_leased(plan))) for plan in plans)
+    return tuple((leased_info(plan), list(simulate_leased(plan))) for plan in plans)
 
 
 def broken_transcripts() -> Iterator[tuple[Clause, History]]:

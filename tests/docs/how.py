@@ -133,6 +133,9 @@ HELD_ELSEWHERE: Mapping[str, str] = {
     r"docs/reports/kafka-consumer-auto-commit\.md: java .*": (
         "tests/inorder/evidence/track_record/test_report.py"
     ),
+    r"docs/reports/librdkafka-outdated-answer\.md: python .*": (
+        "tests/inorder/evidence/test_outdated_answer.py"
+    ),
     r"docs/mqadmin\.md: mqadmin .*": "tests/conformance/parts/test_mqadmin.py",
     r".*: pip install (?:\./inorder-|\"|CHECKOUT).*": "tests/tools/test_release.py",
     r".*: make release": "tests/tools/test_release.py",

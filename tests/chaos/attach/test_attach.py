@@ -16,8 +16,12 @@ import docker
 import pytest
 from docker import DockerClient
 
+from chaos.attach import hers
+from chaos.attach.compose import read as read_compose
+from chaos.attach.standing import StandIn
 from conformance.cli.main import EXIT_INTERRUPTED
 from conformance.parts import docker_engine
+from conformance.parts.docker_engine import Container
 from conformance.waiting import wait_until
 from specs.errors import EXIT_INCONCLUSIVE, EXIT_UPHELD, EXIT_USAGE
 from specs.history.store import open_history
@@ -140,6 +144,30 @@ def test_who_goes_around_the_tap_is_told_and_nothing_is_upheld(
         assert state(client, project)["billing-2"] == since
     assert done.returncode == EXIT_INCONCLUSIVE, done.stdout + done.stderr
     assert "every member passed the tap" in " ".join(done.stdout.split())
+
+
+def test_who_was_off_the_network_finds_the_tap_again(
+    client: DockerClient, shop: compose.Project
+) -> None:
+    """The engine writes its /etc/hosts anew when it is connected again, and a client may ask again any time."""
+    look = hers.look(client, read_compose(FILE), None)
+    billing = next(each for each in look.clients if each.name.endswith("billing-1"))
+    ask = ["python3", "-c", f"import socket; print(socket.gethostbyname('{look.host}'))"]
+    command = ["python3", "-c", "import time; time.sleep(600)"]
+    image = os.environ["INORDER_IMAGE"]
+    with contextlib.closing(Container(client, image, command, network=look.network)) as tap:
+        there = client.containers.get(tap.name).attrs["NetworkSettings"]["Networks"][look.network]
+        stand_in = StandIn(billing, client, look.network)
+        try:
+            stand_in.begin(look.host, tap.name, there["IPAddress"])
+            copy = client.containers.get(stand_in._copy)
+            for _ in range(2):
+                assert copy.exec_run(ask).output.decode().strip() == there["IPAddress"]
+                stand_in.leave()
+                stand_in.heal()
+            assert copy.exec_run(ask).output.decode().strip() == there["IPAddress"]
+        finally:
+            stand_in.put_back()
 
 
 def test_clients_that_ask_for_another_name_server_are_refused_and_put_back(
