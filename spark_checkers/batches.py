@@ -16,13 +16,25 @@ def is_safe(letter: Op) -> bool:
 
 
 class Work:
-    """One incarnation. calls: by number, the messages of a call; latest: of a message, the number of its last call.
+    """One incarnation. calls: by number, the messages of a call; latest: of a message, the number of its last call;
+    ops: by number, what the call goes by, which may come again.
 
     letters: of a message given up, its first acknowledged dead letter. back: those that came again since, and whether
     their batch may have had to.
     """
 
-    __slots__ = ("back", "calls", "cut", "latest", "letters", "manual", "running", "size", "whole")
+    __slots__ = (
+        "back",
+        "calls",
+        "cut",
+        "latest",
+        "letters",
+        "manual",
+        "ops",
+        "running",
+        "size",
+        "whole",
+    )
 
     def __init__(self, size: int, *, whole: bool = False) -> None:
         self.size = size
@@ -31,13 +43,14 @@ class Work:
         self.manual = False
         self.running: int | None = None
         self.calls: dict[int, dict[int, Op]] = {}
+        self.ops: dict[int, int] = {}
         self.latest: dict[int, int] = {}
         self.letters: dict[int, Op] = {}
         self.back: dict[int, bool] = {}
 
-    def begin(self, number: int) -> None:
+    def begin(self, call: int) -> None:
         """A call: what the one before finished is forgotten, and calls of which nothing is the last word."""
-        if number == self.running:
+        if self.running is not None and self.ops[self.running] == call:
             return
         if self.running is not None:
             for offset, op in self.calls[self.running].items():
@@ -49,13 +62,14 @@ class Work:
                     del self.latest[offset]
             wanted = set(self.latest.values())
             self.calls = {each: ops for each, ops in self.calls.items() if each in wanted}
-        self.running = number
-        self.calls[number] = {}
+            self.ops = {each: op for each, op in self.ops.items() if each in wanted}
+        number = self.running = 0 if self.running is None else self.running + 1
+        self.calls[number], self.ops[number] = {}, call
         if not self.whole:
             self.cut, self.whole = number, True
 
-    def rightly(self, offset: int, number: int) -> bool | None:
-        """May the message come again in the call of this number, because of others? None: its call is unknown."""
+    def rightly(self, offset: int, call: int) -> bool | None:
+        """May the message come again in this call, because of others? None: its own call is unknown."""
         last = self.latest.get(offset)
         if last is None:
             return None
@@ -66,14 +80,16 @@ class Work:
         others = [
             other for other in self.calls[last] if other != offset and other not in self.letters
         ]
-        return any(self.latest.get(other) in (last, number) for other in others)
+        latest = (self.latest.get(other) for other in others)
+        return any(each is not None and (each == last or self.ops[each] == call) for each in latest)
 
     def deliver(self, op: Op) -> None:
         self.begin(op.op)
         if op.offset in self.letters:
             self.back[op.offset] = self.rightly(op.offset, op.op) is not False
-        self.calls[op.op][op.offset] = op
-        self.latest[op.offset] = op.op
+        assert self.running is not None
+        self.calls[self.running][op.offset] = op
+        self.latest[op.offset] = self.running
 
 
 class BatchLane(Machine):

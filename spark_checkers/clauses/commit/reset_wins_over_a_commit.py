@@ -65,17 +65,14 @@ class Lane(Machine):
         elif op.kind is Kind.RESET:
             self.resets.append(op)
             self.pulls.clear()
-            self.told = {
-                mine: open_still
-                for mine, pulls in self.told.items()
-                if (open_still := [pull for pull in pulls if pull.end > op.begin])
-            }
+            for mine in tuple(self.told):
+                self._keep_open(mine, op)
         elif op.kind is Kind.FETCH_OFFSET:
             if self.last is not None:
                 self.asked[op.place] = self.last
         elif op.kind is Kind.ADD:
             self.dropped.pop(op.incarnation, None)
-            self.told.pop(op.incarnation, None)
+            self._keep_open(op.incarnation, op)
             self.pulls.pop(op.incarnation, None)
         elif op.kind is Kind.DROP:
             self.dropped.setdefault(op.incarnation, op.begin)
@@ -91,6 +88,12 @@ class Lane(Machine):
                 self.last = op
         elif op.kind is Kind.FETCH_OFFSET:
             self._answered(op)
+
+    def _keep_open(self, mine: int, op: Op) -> None:
+        """Of an incarnation's pulls only those that are answered after this count from here on."""
+        pulls = [pull for pull in self.told.pop(mine, ()) if pull.end > op.begin]
+        if pulls:
+            self.told[mine] = pulls
 
     def _committed(self, op: Op) -> None:
         if op.incarnation == NO_TEXT or not self.resets:

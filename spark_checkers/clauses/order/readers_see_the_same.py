@@ -16,7 +16,10 @@ from specs.vocabulary import DLQ_PREFIX, RETRY_PREFIX, Kind, Outcome
 
 
 def kernel(rows: Rows, findings: Findings) -> None:
-    """Queues of a broker that never crashed at once; the others one row after another."""
+    """Queues of a broker that never crashed at once; the others one row after another.
+
+    Requests of two epochs may overlap, so that the older one ends last: a row's own epoch counts.
+    """
     copies = rows.starts_with("topic", RETRY_PREFIX) | rows.starts_with("topic", DLQ_PREFIX)
     delay, told = rows.number("delay_level"), rows.ended_as(Outcome.OK) & (rows.end < NEVER)
     sent = rows.are(Kind.SEND) & told & ~copies & ((delay == 0) | (delay == NONE))
@@ -28,11 +31,11 @@ def kernel(rows: Rows, findings: Findings) -> None:
     order = np.lexsort((time, rows.queue[where]))
     where, time = where[order], time[order]
     crashed = np.zeros(len(where), np.bool_)
-    _, firsts, queue = np.unique(rows.queue[where], return_index=True, return_inverse=True)
-    for number, first in enumerate(firsts.tolist()):
-        if _deaths(rows, int(where[first])):
-            mine = queue == number
-            crashed |= mine
+    firsts = np.flatnonzero(np.diff(rows.queue[where], prepend=-1))
+    for begin, end in zip(firsts.tolist(), [*firsts[1:].tolist(), len(where)], strict=True):
+        mine = slice(begin, end)
+        if _may_have_died(rows, where[mine]):
+            crashed[mine] = True
             _through_crashes(rows, findings, where[mine], time[mine])
     _at_once(rows, findings, where[~crashed])
 
@@ -55,8 +58,12 @@ def _broker(rows: Rows, place: int) -> str:
     return rows.words("broker")[code] if code != NO_TEXT else ""
 
 
-def _deaths(rows: Rows, place: int) -> bool:
-    return bool(rows.context_of(place).deaths_of(_broker(rows, place)))
+def _may_have_died(rows: Rows, places: Ints) -> bool:
+    """places: of one queue."""
+    context, broker = rows.context_of(int(places[0])), _broker(rows, int(places[0]))
+    epochs, named = rows.number("broker_epoch")[places], context.epochs.get(broker, ())
+    is_older = bool(named) and bool(np.any((epochs != NONE) & (epochs < named[-1][1])))
+    return is_older or bool(context.deaths_of(broker))
 
 
 def _through_crashes(rows: Rows, findings: Findings, where: Ints, time: Ints) -> None:
@@ -65,7 +72,12 @@ def _through_crashes(rows: Rows, findings: Findings, where: Ints, time: Ints) ->
     deaths = np.asarray(context.deaths_of(broker))
     added = _added(rows, int(rows.queue[where[0]]))
     delivered, message = rows.are(Kind.DELIVER), rows.text("message_id")
+    epoch = rows.number("broker_epoch")
     known: dict[int, int] = {}
+
+    def died_since(place: int, now: int) -> bool:
+        return context.broker_died_since(broker, int(rows.begin[place]), int(epoch[place]), now)
+
     known_adds = _Watched(rows)
     for place, now in zip(where.tolist(), time.tolist(), strict=True):
         if delivered[place]:
@@ -74,11 +86,11 @@ def _through_crashes(rows: Rows, findings: Findings, where: Ints, time: Ints) ->
             before = [seq for seq in mine if seq < now]
             if len(crashes) and not (before and before[-1] > crashes[-1]):
                 continue
-        elif context.broker_died_between(broker, int(rows.begin[place]), now):
+        elif died_since(place, now):
             continue
         offset = int(rows.offset[place])
         first = known.get(offset)
-        if first is None or context.broker_died_between(broker, int(rows.begin[first]), now):
+        if first is None or died_since(first, now):
             known[offset] = place
             continue
         findings.at_stake_times(place, 1)
@@ -95,7 +107,10 @@ class _Watched:
         self.added: dict[int, Mapping[tuple[int, int], list[int]]] = {}
 
     def at(self, place: int, when: int) -> bool:
-        """Is what the row shows known not to have been pulled before the history begins, when the other row comes?"""
+        """Is what the row shows known not to have been pulled before the history begins, when the other row comes?
+
+        A delivery comes as it begins, any other row as it ends.
+        """
         rows = self.rows
         if rows.context_of(place).info.closed_world or not rows.are(Kind.DELIVER)[place]:
             return True
@@ -103,7 +118,8 @@ class _Watched:
         if queue not in self.added:
             self.added[queue] = _added(rows, queue)
         seqs = self.added[queue].get((int(rows.group[place]), int(rows.incarnation[place])), ())
-        return any(seq < rows.end[when] for seq in seqs)
+        until = (rows.begin if rows.are(Kind.DELIVER)[when] else rows.end)[when]
+        return any(seq < until for seq in seqs)
 
 
 def _added(rows: Rows, queue: int) -> Mapping[tuple[int, int], list[int]]:
@@ -117,7 +133,7 @@ def _added(rows: Rows, queue: int) -> Mapping[tuple[int, int], list[int]]:
 
 TWIN = Twin(
     "ORD-7",
-    ("incarnation", "message_id", "queue_offset", "outcome", "delay_level"),
+    ("broker_epoch", "incarnation", "message_id", "queue_offset", "outcome", "delay_level"),
     kernel,
 )
 find = TWIN.find
