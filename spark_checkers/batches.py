@@ -16,57 +16,44 @@ def is_safe(letter: Op) -> bool:
 
 
 class Work:
-    """One incarnation. calls: by number, the messages of a call; latest: of a message, the number of its last call;
-    ops: by number, what the call goes by, which may come again.
+    """One incarnation. calls: by number, the messages of a call; latest: of a message, the number of its last call. The
+    number is ours: what a call goes by may come again.
 
     letters: of a message given up, its first acknowledged dead letter. back: those that came again since, and whether
     their batch may have had to.
     """
 
-    __slots__ = (
-        "back",
-        "calls",
-        "cut",
-        "latest",
-        "letters",
-        "manual",
-        "ops",
-        "running",
-        "size",
-        "whole",
-    )
+    __slots__ = ("back", "calls", "cut", "latest", "letters", "manual", "running", "size", "whole")
 
     def __init__(self, size: int, *, whole: bool = False) -> None:
         self.size = size
         self.whole = whole  # nothing of the next call can be cut off
         self.cut: int | None = None  # the call of which something may be
         self.manual = False
-        self.running: int | None = None
+        self.running = -1
         self.calls: dict[int, dict[int, Op]] = {}
-        self.ops: dict[int, int] = {}
         self.latest: dict[int, int] = {}
         self.letters: dict[int, Op] = {}
         self.back: dict[int, bool] = {}
 
     def begin(self, call: int) -> None:
         """A call: what the one before finished is forgotten, and calls of which nothing is the last word."""
-        if self.running is not None and self.ops[self.running] == call:
+        before = self.calls.get(self.running, {})
+        if any(op.op == call for op in before.values()):
             return
-        if self.running is not None:
-            for offset, op in self.calls[self.running].items():
-                if (
-                    self.latest.get(offset) == self.running
-                    and offset not in self.letters
-                    and not asks_again(op)
-                ):
-                    del self.latest[offset]
-            wanted = set(self.latest.values())
-            self.calls = {each: ops for each, ops in self.calls.items() if each in wanted}
-            self.ops = {each: op for each, op in self.ops.items() if each in wanted}
-        number = self.running = 0 if self.running is None else self.running + 1
-        self.calls[number], self.ops[number] = {}, call
+        for offset, op in before.items():
+            if (
+                self.latest.get(offset) == self.running
+                and offset not in self.letters
+                and not asks_again(op)
+            ):
+                del self.latest[offset]
+        wanted = set(self.latest.values())
+        self.calls = {each: ops for each, ops in self.calls.items() if each in wanted}
+        self.running += 1
+        self.calls[self.running] = {}
         if not self.whole:
-            self.cut, self.whole = number, True
+            self.cut, self.whole = self.running, True
 
     def rightly(self, offset: int, call: int) -> bool | None:
         """May the message come again in this call, because of others? None: its own call is unknown."""
@@ -80,14 +67,18 @@ class Work:
         others = [
             other for other in self.calls[last] if other != offset and other not in self.letters
         ]
-        latest = (self.latest.get(other) for other in others)
-        return any(each is not None and (each == last or self.ops[each] == call) for each in latest)
+        return any(
+            self.latest.get(other) == last or self._comes_in(other, call) for other in others
+        )
+
+    def _comes_in(self, offset: int, call: int) -> bool:
+        latest = self.latest.get(offset)
+        return latest is not None and self.calls[latest][offset].op == call
 
     def deliver(self, op: Op) -> None:
         self.begin(op.op)
         if op.offset in self.letters:
             self.back[op.offset] = self.rightly(op.offset, op.op) is not False
-        assert self.running is not None
         self.calls[self.running][op.offset] = op
         self.latest[op.offset] = self.running
 

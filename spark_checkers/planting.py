@@ -618,8 +618,8 @@ def handed_next(trace: Trace, row: Row, client: str, **columns: Any) -> Planted:
 
     Its lease has no end in time: when it ended the message would be owed again.
     """
-    columns = {"queue_offset": BEHIND_ALL, "message_id": None, "lease_id": "planted", **columns}
-    columns["lease_until_us"] = None
+    behind = {"queue_offset": BEHIND_ALL, "message_id": None}
+    columns = {**behind, "lease_id": "planted", "lease_until_us": None, **columns}
     more = trace.another(row, row, 1, client_id=client, process=client, **columns)
     return trace.with_more([more], [row.seq_begin])
 

@@ -32,6 +32,7 @@ from conformance.tap.alone import READY
 from conformance.tap.rows import RECORDS
 from conformance.waiting import now_s, wait_until
 from conformance.wire.session import forgotten_ms, patience_ms
+from specs.clauses.words import MS
 from specs.errors import TargetMisbehaved, UsageError
 from specs.faults import cut
 from specs.history.clock import host_clock
@@ -58,7 +59,6 @@ BEFORE = 2
 """How often a consumer has told how far it is, and a broker's clients together, before it is broken."""
 LATE_MS = 15_000
 """A broker that is busy forgets a silent member later than it would."""
-MS = 1000
 DRAINS = 4
 """At the end it is waited for so many times as long as any single thing may take."""
 Say = Callable[[str], Any]
@@ -300,7 +300,9 @@ class _Run:
 
         # Whoever began while another's lease still lived has no lane until that has run out.
         if not self._until(at_work, max(AT_WORK_S, self._patience_s)):
-            self.short.append(f"{' and '.join(sorted(who))} did not tell how far it is")
+            self.short.append(
+                f"{' and '.join(sorted(who))} had no lane, or did not tell how far it is"
+            )
             return
         self._say(f"{breaking.verb} {name}")
         party = self._parties[name]

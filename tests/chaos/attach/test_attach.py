@@ -104,9 +104,12 @@ def test_a_correct_shop_is_upheld_and_as_before(
     assert {name: status for name, (status, _) in after.items()} == dict.fromkeys(before, "running")
     assert [after[name] for name in ("mq", "audit")] == [before[name] for name in ("mq", "audit")]
     assert all(after[name] != before[name] for name in ("checkout", "billing-1", "billing-2"))
-    faults = [row for row in open_history(tmp_path / "run").rows() if row.kind is Kind.FAULT]
+    rows = list(open_history(tmp_path / "run").rows())
+    faults = [row for row in rows if row.kind is Kind.FAULT]
     assert [str(row.detail).split()[0] for row in faults] == ["crash", "pause", "stop", "cut"]
     assert {row.outcome for row in faults} == {Outcome.OK}
+    # A cut link goes by who sends over it, else nothing is excused by it; by nobody where that is not certain.
+    assert set(str(faults[-1].detail).split()[1:]) <= {row.client_id for row in rows}
     upheld = {
         each["id"] for each in verdict(tmp_path / "run")["clauses"] if each["verdict"] == "upheld"
     }
