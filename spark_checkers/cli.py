@@ -13,6 +13,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 LARGEST_SEED = 2**31 - 1
 EDGES = ("none", "file", "group", "key")
+ORDERS = ("queue", "time")
+MOST_GROUPS = 9
 
 
 def _format_option(command: Any) -> Any:
@@ -66,6 +68,21 @@ def _defects() -> str:
     help="How many queues; by the events if left out.",
 )
 @click.option(
+    "--groups",
+    type=click.IntRange(1, MOST_GROUPS),
+    default=1,
+    show_default=True,
+    metavar="N",
+    help="How many groups consume every queue.",
+)
+@click.option(
+    "--order",
+    type=click.Choice(ORDERS),
+    default="queue",
+    show_default=True,
+    help="How the rows lie: queue by queue, or by time as a recorder writes them.",
+)
+@click.option(
     "--defect", metavar="NAME", help="Plant this defect, or lookalike, in the middle queue."
 )
 @click.option(
@@ -81,13 +98,15 @@ def generate(
     out: Path,
     seed: int | None,
     queues: int | None,
+    groups: int,
+    order: str,
     defect: str | None,
     edge: str,
     form: str,
 ) -> int:
     """Write a valid history of any size, or one with a defect.
 
-    What orderly consumers do is at stake in it: `inorder check` says which clauses, and how often. It lies in the
+    What orderly consumers do is at stake in it: `inorder check` says which clauses, and how often. By queue is the
     order in which it is judged fastest; the same seed writes the same rows.
     """
     from spark_checkers import generate as generator
@@ -103,6 +122,8 @@ def generate(
             events,
             seed,
             queues=queues,
+            groups=groups,
+            order=order,
             change=planting,
             progress=lambda rows: bar.update(task, completed=rows),
         )

@@ -1,4 +1,4 @@
-"""Valid histories of any size, written a queue at a time, in the layout that is judged fastest.
+"""Valid histories of any size, written a queue at a time, in the layout that is judged fastest, or by time.
 
 What is played: every queue of the topic `orders` has a producer and, for each group, three clients that take turns
 as its owner. An owner locks, looks up its offset, adds the lane, renews its lock, pulls, calls its listener,
@@ -13,6 +13,7 @@ seq is its time times the number of queues (and some room for what is planted), 
 from __future__ import annotations
 
 import shlex
+import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -23,9 +24,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from spark_checkers.rows import NEVER, NONE
+from spark_checkers.scatter import Spill, gathered, spilled
 from spark_checkers.segments import Ints, ints
 from spark_checkers.trace_mutants import Mutant, named, plant
-from spark_checkers.writing import ROWS_PER_FILE, ROWS_PER_GROUP, HistoryWriter
+from spark_checkers.writing import BY_SEQ, ROWS_PER_FILE, ROWS_PER_GROUP, HistoryWriter
 from specs.errors import UsageError
 from specs.history.arrow import arrow_schema
 from specs.history.columns import COLUMNS
@@ -42,6 +44,7 @@ BEGIN_US = 1 * SECOND
 WALL_US = 1_700_000_000 * SECOND
 TOPIC = "orders"
 AUTO_GROUP, MANUAL_GROUP = "billing", "audit"
+MOST_GROUPS = 9
 BROKERS = 4
 CLIENTS = 3
 KEYS = 64
@@ -54,6 +57,9 @@ LONGEST_GAP_US = 300 * MS
 MANUAL_EVERY = 4
 """Every so many queues the manual group consumes too."""
 MANUAL_BLOCK = 8
+WINDOW_ROWS = 1 << 20
+"""About so many rows are put in the order of time at once."""
+ORDERS = ("queue", "time")
 CONFIG = Config(max_reconsume_times=2, consume_from="first")
 _WHOLE = [column.name for column in COLUMNS if column.type == "int64"]
 _TEXT = [column.name for column in COLUMNS if column.type == "string"]
@@ -704,11 +710,20 @@ def run_info(seed: int, events: int) -> RunInfo:
 
 
 def again(
-    seed: int, events: int, queues: int | None = None, defect: str | None = None, edge: str = "none"
+    seed: int,
+    events: int,
+    queues: int | None = None,
+    defect: str | None = None,
+    edge: str = "none",
+    *,
+    groups: int = 1,
+    order: str = "queue",
 ) -> str:
     """The command that writes the same history again: every option that changes a row or where it lies."""
     words = ["inorder", "generate", "--events", str(events), "--seed", str(seed)]
     words += [] if queues is None else ["--queues", str(queues)]
+    words += [] if groups == 1 else ["--groups", str(groups)]
+    words += [] if order == "queue" else ["--order", order]
     words += [] if defect is None else ["--defect", defect]
     words += [] if edge == "none" else ["--edge", edge]
     return shlex.join([*words, "--out", "DIR"])
@@ -756,14 +771,22 @@ def how_many_queues(events: int) -> int:
     return max(BROKERS, events // 200_000)
 
 
-def queue_tables(events: int, seed: int, queues: int | None = None) -> Iterator[QueueTable]:
+def auto_groups(count: int) -> list[str]:
+    """The names of so many groups that consume every queue in automatic mode."""
+    return [AUTO_GROUP, *(f"{AUTO_GROUP}{number}" for number in range(2, count + 1))]
+
+
+def queue_tables(
+    events: int, seed: int, queues: int | None = None, groups: int = 1
+) -> Iterator[QueueTable]:
     """A valid history of about `events` rows, queue by queue in the order of the layout.
 
     The dead-letter queues and the rows without a queue come last, though they lie first: they sum up the others.
     """
     count = how_many_queues(events) if queues is None else queues
     run = run_info(seed, events).run
-    stride = (count + BROKERS + 1) * ROOM
+    autos = auto_groups(groups)
+    stride = (count + BROKERS * groups + 1) * ROOM
     incidents: list[Incident] = []
     dead = DeadLetters()
     per_broker = -(-count // BROKERS)
@@ -779,8 +802,8 @@ def queue_tables(events: int, seed: int, queues: int | None = None) -> Iterator[
                 "queue_id": number % per_broker,
             }
         )
-        groups = [AUTO_GROUP, MANUAL_GROUP] if number % MANUAL_EVERY == 1 else [AUTO_GROUP]
-        wanted, pace = _messages_of(left / (count - number), len(groups))
+        here = [*autos, MANUAL_GROUP] if number % MANUAL_EVERY == 1 else autos
+        wanted, pace = _messages_of(left / (count - number), len(here))
         messages = _produce(sheet, rng, number, wanted, pace)
         ends = [
             _Lane(
@@ -795,7 +818,7 @@ def queue_tables(events: int, seed: int, queues: int | None = None) -> Iterator[
                 dead,
                 pace,
             ).play()
-            for group in groups
+            for group in here
         ]
         done = _drain(
             sheet,
@@ -808,40 +831,39 @@ def queue_tables(events: int, seed: int, queues: int | None = None) -> Iterator[
         over = max(over, done, int(table.column("started_us")[-1].as_py()) - BEGIN_US)
         left -= table.num_rows
         yield QueueTable(number, broker, table)
-    yield from _dead_letter_queues(dead, incidents, over, run, stride, count)
+    for number, group in enumerate(autos):
+        yield from _dead_letter_queues(dead, group, number, over, run, stride, count)
     sheet = Sheet()
-    _incidents(sheet, incidents)
-    yield QueueTable(-2, "", sheet.table(run, stride, (count + BROKERS) * ROOM))
+    _incidents(sheet, incidents, [*autos, MANUAL_GROUP])
+    yield QueueTable(-2, "", sheet.table(run, stride, (count + BROKERS * groups) * ROOM))
 
 
 def _dead_letter_queues(
-    dead: DeadLetters, incidents: Sequence[Incident], over: int, run: str, stride: int, count: int
+    dead: DeadLetters, group: str, number: int, over: int, run: str, stride: int, count: int
 ) -> Iterator[QueueTable]:
-    """What lies in the dead-letter queue of the auto group, on each broker, read after everything else."""
+    """What lies in the dead-letter queue of the auto group of this number, on each broker, read after all else."""
     stored, body = ints(dead.stored), ints(dead.body)
+    brokers, groups = np.asarray(dead.broker, object), np.asarray(dead.group, object)
     now = over + 2 * CONFIG.dead_letter_bound_ms * MS
+    prefix = "D" if number == 0 else f"D{number + 1}"
     for index in range(min(BROKERS, count)):
         broker = f"b{index}"
-        mine = (
-            np.flatnonzero(np.asarray(dead.broker, object) == broker)
-            if dead.broker
-            else np.zeros(0, np.int64)
-        )
+        mine = np.flatnonzero((brokers == broker) & (groups == group))
         mine = mine[np.argsort(stored[mine], kind="stable")]
-        topic = dead_letter_topic(AUTO_GROUP)
+        topic = dead_letter_topic(group)
         sheet = Sheet(
             common={
                 "topic": topic,
                 "broker": broker,
                 "broker_epoch": 1,
                 "queue_id": 0,
-                "group": AUTO_GROUP,
+                "group": group,
             }
         )
         columns = {
-            "group": AUTO_GROUP,
+            "group": group,
             "queue_offset": np.arange(len(mine), dtype=np.int64),
-            "message_id": message_ids(f"{broker}D", np.arange(len(mine), dtype=np.int64)),
+            "message_id": message_ids(f"{broker}{prefix}", np.arange(len(mine), dtype=np.int64)),
             "origin_id": pa.array([dead.message_id[place] for place in mine], pa.string()),
             "body_hash": body[mine],
             "sharding_key": (
@@ -851,10 +873,12 @@ def _dead_letter_queues(
             "view": TOPIC,
         }
         _drain(sheet, now, stored[mine], columns, len(mine))
-        yield QueueTable(-1, broker, sheet.table(run, stride, (count + index) * ROOM))
+        yield QueueTable(
+            -1, broker, sheet.table(run, stride, (count + BROKERS * number + index) * ROOM)
+        )
 
 
-def _incidents(sheet: Sheet, incidents: Sequence[Incident]) -> None:
+def _incidents(sheet: Sheet, incidents: Sequence[Incident], groups: Sequence[str]) -> None:
     for kind in (Kind.JOIN, Kind.LEAVE, Kind.CRASH):
         some = [each for each in incidents if each.kind is kind]
         if not some:
@@ -866,10 +890,7 @@ def _incidents(sheet: Sheet, incidents: Sequence[Incident]) -> None:
             ints([each.at for each in some]),
             client_id=(codes, clients),
             process=(codes, clients),
-            group=(
-                ints([int(each.group == MANUAL_GROUP) for each in some]),
-                [AUTO_GROUP, MANUAL_GROUP],
-            ),
+            group=(ints([groups.index(each.group) for each in some]), groups),
             view="orders *" if kind is Kind.JOIN else None,
         )
 
@@ -937,6 +958,8 @@ def generate(
     seed: int,
     *,
     queues: int | None = None,
+    groups: int = 1,
+    order: str = "queue",
     change: Change | None = None,
     rows_per_file: int = ROWS_PER_FILE,
     rows_per_group: int = ROWS_PER_GROUP,
@@ -944,6 +967,7 @@ def generate(
 ) -> Generated:
     """Write a valid history of about `events` rows to a folder (which may exist, empty).
 
+    groups: how many consume every queue in automatic mode. order: by queue, or by time, as a recorder writes.
     change: alters the rows of a queue before they are written, and says where row groups and files are cut.
     progress is called with the number of rows written so far. Raises UsageError where the folder holds something.
     """
@@ -951,29 +975,100 @@ def generate(
         raise UsageError(f"{folder} is not empty: a history is written to a folder of its own")
     planting = change if isinstance(change, Planting) else None
     defect, edge = (None, "none") if planting is None else (planting.mutant.name, planting.edge)
-    info = replace(run_info(seed, events), replay=again(seed, events, queues, defect, edge))
+    if order != "queue" and edge in ("file", "group"):
+        raise UsageError(f"a history by {order} has no edge of a {edge} within a queue")
+    replay = again(seed, events, queues, defect, edge, groups=groups, order=order)
+    info = replace(run_info(seed, events), replay=replay)
     if planting is not None:
         info = planting.mutant.under(info)
     folder.mkdir(parents=True, exist_ok=True)
     write_runinfo(folder, info)
-    writer = HistoryWriter(folder, rows_per_file=rows_per_file, rows_per_group=rows_per_group)
-    first: list[tuple[pa.Table, Cuts]] = []
     count = 0
-    for each in queue_tables(events, seed, queues):
-        table, cuts = (each.table, Cuts()) if change is None else change(each)
-        if each.number < 0:
-            first.append((table, cuts))
-            continue
-        count += 1
-        writer.write(table, file_before=cuts.files, group_before=cuts.groups)
-        progress(writer.rows)
-    writer.close()
-    # The queueless rows lie first, then the dead-letter queues: "%" sorts before letters, and nothing before all.
-    head = HistoryWriter(folder, rows_per_group=rows_per_group, first_file=0)
-    for table, cuts in [*first[-1:], *first[:-1]]:
-        head.write(table, group_before=(*cuts.groups, *cuts.files))
-    head.close()
+    with tempfile.TemporaryDirectory(prefix="inorder-generate-") as scratch:
+        writer: _ByQueue | _ByTime = (
+            _ByQueue(folder, rows_per_file, rows_per_group)
+            if order == "queue"
+            else _ByTime(folder, rows_per_file, rows_per_group, events, scratch)
+        )
+        for each in queue_tables(events, seed, queues, groups):
+            table, cuts = (each.table, Cuts()) if change is None else change(each)
+            count += each.number >= 0
+            writer.write(table, cuts, sums_up=each.number < 0)
+            progress(writer.rows)
+        writer.close()
     if isinstance(change, Planting) and not change.about:
         raise UsageError("the history has no place for the defect: ask for more events")
-    progress(writer.rows + head.rows)
-    return Generated(info, writer.rows + head.rows, count, writer.files + head.files)
+    return Generated(info, writer.rows, count, writer.files)
+
+
+class _ByQueue:
+    """Writes queue after queue as they come; what sums them up comes last and lies first."""
+
+    def __init__(self, folder: Path, rows_per_file: int, rows_per_group: int) -> None:
+        self._writer = HistoryWriter(
+            folder, rows_per_file=rows_per_file, rows_per_group=rows_per_group
+        )
+        self._head = HistoryWriter(folder, rows_per_group=rows_per_group, first_file=0)
+        self._first: list[tuple[pa.Table, Cuts]] = []
+
+    @property
+    def rows(self) -> int:
+        return self._writer.rows + self._head.rows
+
+    @property
+    def files(self) -> int:
+        return self._writer.files + self._head.files
+
+    def write(self, table: pa.Table, cuts: Cuts, *, sums_up: bool) -> None:
+        if sums_up:
+            self._first.append((table, cuts))
+        else:
+            self._writer.write(table, file_before=cuts.files, group_before=cuts.groups)
+
+    def close(self) -> None:
+        self._writer.close()
+        # Rows of no queue lie before all, then the dead-letter queues: "%" sorts before letters.
+        for table, cuts in [*self._first[-1:], *self._first[:-1]]:
+            self._head.write(table, group_before=(*cuts.groups, *cuts.files))
+        self._head.close()
+
+
+class _ByTime:
+    """Writes what comes queue by queue in the order of seq: each in windows, and then window by window."""
+
+    def __init__(
+        self, folder: Path, rows_per_file: int, rows_per_group: int, events: int, scratch: str
+    ) -> None:
+        self._writer = HistoryWriter(
+            folder, BY_SEQ, rows_per_file=rows_per_file, rows_per_group=rows_per_group
+        )
+        self._windows = 1 + events // WINDOW_ROWS
+        self._width = 0
+        self._scratch = scratch
+        self._spills: list[Spill] = []
+
+    @property
+    def rows(self) -> int:
+        return sum(sum(spill.rows) for spill in self._spills)
+
+    @property
+    def files(self) -> int:
+        return self._writer.files
+
+    def write(self, table: pa.Table, cuts: Cuts, *, sums_up: bool) -> None:
+        if not table.num_rows:
+            return
+        seq = table.column("seq_begin").to_numpy()
+        if not self._width:  # queues last about as long as each other
+            self._width = int(seq.max()) // self._windows + 1
+        window = np.minimum(seq // self._width, self._windows - 1)
+        where = np.arange(len(seq), dtype=np.int64)
+        self._spills.append(spilled(table, where, window, self._windows, self._scratch))
+
+    def close(self) -> None:
+        for number in range(self._windows):
+            table = gathered(self._spills, range(number, number + 1))
+            if table is not None:
+                order = np.argsort(table.column("seq_begin").to_numpy())
+                self._writer.write(table.take(pa.array(order)).combine_chunks())
+        self._writer.close()

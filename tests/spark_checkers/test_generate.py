@@ -11,8 +11,16 @@ import pytest
 from click.testing import CliRunner
 
 from spark_checkers import cli
+from spark_checkers import generate as generator
 from spark_checkers.engine import examine as examine_on_spark
-from spark_checkers.generate import EDGES, generate, plan_defect
+from spark_checkers.generate import (
+    EDGES,
+    MANUAL_GROUP,
+    ORDERS,
+    auto_groups,
+    generate,
+    plan_defect,
+)
 from spark_checkers.trace_mutants import DEFECTS, LOOKALIKES
 from specs import profiles
 from specs.clauses.catalogue import all_clauses, get
@@ -20,6 +28,7 @@ from specs.errors import UsageError
 from specs.history.store import History, open_history
 from specs.verdicts.examine import examine
 from specs.verdicts.verdict import RunVerdict, conclude
+from specs.vocabulary import Kind, dead_letter_topic
 
 SMALL = 8_000
 SIZES = (4_000, 16_000, 40_000)
@@ -76,6 +85,36 @@ def test_an_owner_that_ends_by_giving_up_waits_for_the_answer(tmp_path: Path, se
     generate(tmp_path / "h", SMALL, seed)
     history = open_history(tmp_path / "h")
     assert examine(history.rows(), history.info).refuted() == ()
+
+
+def test_by_time_it_has_the_same_rows_as_by_queue(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(generator, "WINDOW_ROWS", SMALL // 8)
+    for order in ORDERS:
+        folder = tmp_path / order
+        generate(folder, SMALL, 3, groups=2, order=order, rows_per_file=3000, rows_per_group=1000)
+    by_queue, by_time = (open_history(tmp_path / order) for order in ORDERS)
+    times = [row.seq_begin for row in by_time.rows()]
+    assert len(by_time.parquet) > 1
+    assert times == sorted(times)
+    assert list(by_time.rows()) == sorted(by_queue.rows(), key=lambda row: row.seq_begin)
+
+
+def test_every_group_consumes_every_queue_and_keeps_every_promise(tmp_path: Path) -> None:
+    generate(tmp_path / "h", 30_000, 11, groups=3)
+    history = open_history(tmp_path / "h")
+    calls = {(row.group, row.queue) for row in history.rows() if row.kind is Kind.DELIVER}
+    queues = {queue for _, queue in calls}
+    assert len(queues) == 4
+    assert {call for call in calls if call[0] != MANUAL_GROUP} == {
+        (group, queue) for group in auto_groups(3) for queue in queues
+    }
+    dead = {row.topic for row in history.rows() if row.kind is Kind.READ and row.group}
+    assert dead == {dead_letter_topic(group) for group in auto_groups(3)}
+    found = examine(history.rows(), history.info)
+    assert found.refuted() == ()
+    assert {clause for clause in AT_STAKE if found.tallies[clause].opportunities < 5} == set()
 
 
 def test_same_seed_same_bytes(tmp_path: Path) -> None:
@@ -160,6 +199,9 @@ def test_wrong_usage_is_a_sentence(tmp_path: Path) -> None:
         plan_defect("nope", 1000, 1)
     with pytest.raises(UsageError, match="there is no edge"):
         plan_defect("late-commit", 1000, 1, edge="nowhere")
+    planting = plan_defect("late-commit", 1000, 1, edge="file")
+    with pytest.raises(UsageError, match="by time has no edge of a file"):
+        generate(tmp_path / "h", 1000, 1, order="time", change=planting)
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "a").touch()
     with pytest.raises(UsageError, match="is not empty"):

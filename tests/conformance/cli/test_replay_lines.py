@@ -43,6 +43,7 @@ def carry_out(run: Run, line: str, *more: str) -> Result:
         ),
         pytest.param(("--defect", "second-owner"), marks=pytest.mark.long),
         pytest.param(("--queues", "6"), marks=pytest.mark.long),
+        pytest.param(("--groups", "2", "--order", "time")),
     ],
     ids=" ".join,
 )
