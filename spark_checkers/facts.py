@@ -7,7 +7,7 @@ is small: counts, rows about deaths and clocks, and hashes of what must be uniqu
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -22,7 +22,7 @@ from spark_checkers import hashing
 from spark_checkers.hashing import Hashes
 from spark_checkers.jobs import Jobs
 from spark_checkers.keyed import codes_of
-from spark_checkers.ordered import Group, Part, parts, read_group, row_groups
+from spark_checkers.ordered import Group, Part, parts, read_group, read_groups, row_groups
 from spark_checkers.rows import (
     CONTEXT_KINDS,
     KINDS,
@@ -35,7 +35,7 @@ from spark_checkers.rows import (
     keep,
 )
 from spark_checkers.scatter import Spill, gathered, spilled
-from spark_checkers.segments import dense, first_of_each, ints
+from spark_checkers.segments import Ints, Mask, dense, first_of_each, ints, positions
 from specs.clauses.rows import REQUEST_LEVELS
 from specs.errors import HistoryError
 from specs.history.columns import COLUMNS
@@ -64,6 +64,7 @@ _LOOKED_AT = (
     "attempt",
     "broker_epoch",
 )
+_OF_SENDS = ("run", "level", "message_id", "attempt")
 WINDOWED = ("run", "seq_begin", "started_us", "ended_us", "clock")
 OF_CONTEXT = frozenset(
     {*_LOOKED_AT, *WINDOWED, "seq_end", "client_id", "value", "view", "detail"}
@@ -153,30 +154,23 @@ def _look_at_part(
     report = Report()
     windowed = []
     names = sorted({*_LOOKED_AT, *OF_CONTEXT})
-    for path, index in groups[cut[number].start : cut[number].stop]:
-        table = read_group(path, index, names)
+    for table in read_groups(groups, cut[number], names):
+        columns = _Columns(table)
         windowed.append(table.select(WINDOWED))
         report.rows += table.num_rows
-        codes, words = coded(table.column("kind"))
-        _all_known(table, words)
-        kinds = [Kind(word) for word in words]
-        counts = np.bincount(codes[codes >= 0], minlength=len(words))
-        report.sends += sum(
-            int(n) for kind, n in zip(kinds, counts, strict=True) if kind is Kind.SEND
+        _all_known(columns)
+        sends, calls, reads = (
+            columns.are("kind", {kind}) for kind in (Kind.SEND, Kind.DELIVER, Kind.READ)
         )
-        report.deliveries += sum(
-            int(n) for kind, n in zip(kinds, counts, strict=True) if kind is Kind.DELIVER
-        )
-        rare = _among(codes, kinds, {*CONTEXT_KINDS, Kind.FAULT})
-        ends, ways = coded(table.column("outcome"))
-        unknown = np.asarray([*(way == Outcome.UNKNOWN for way in ways), False], np.bool_)[ends]
-        rare |= _among(codes, kinds, {Kind.SEND}) & unknown
-        reads = _among(codes, kinds, {Kind.READ})
+        report.sends += int(sends.sum())
+        report.deliveries += int(calls.sum())
+        rare = columns.are("kind", {*CONTEXT_KINDS, Kind.FAULT})
+        rare |= sends & columns.are("outcome", {Outcome.UNKNOWN})
         if rare.any():
             report.rare.append(table.filter(pa.array(rare)))
-        _look_at_epochs(report, table)
-        _look_at_looks(report, table, _among(codes, kinds, {Kind.DELIVER}), reads)
-        _look_at_sends(report, table.filter(pa.array(_among(codes, kinds, {Kind.SEND}))))
+        _look_at_epochs(report, columns)
+        _look_at_looks(report, columns, calls, reads)
+        _look_at_sends(report, table.select(_OF_SENDS).filter(pa.array(sends)))
     report.rare = [pa.concat_tables(report.rare)] if report.rare else []
     report.sent = [np.concatenate(report.sent)] if report.sent else []
     rows = pa.concat_tables(windowed).unify_dictionaries()
@@ -185,77 +179,111 @@ def _look_at_part(
     return report
 
 
-def _look_at_epochs(report: Report, table: pa.Table) -> None:
+class _Columns:
+    """A table's columns as numbers, each made once: of a text its code."""
+
+    def __init__(self, table: pa.Table) -> None:
+        self.table = table
+        self._texts: dict[str, tuple[Ints, list[str]]] = {}
+        self._numbers: dict[str, Ints] = {}
+
+    def texts(self, name: str) -> tuple[Ints, list[str]]:
+        if name not in self._texts:
+            self._texts[name] = coded(self.table.column(name))
+        return self._texts[name]
+
+    def numbers(self, name: str) -> Ints:
+        """Equal values have equal numbers, and what is missing one of its own."""
+        if not pa.types.is_integer(self.table.schema.field(name).type):
+            return self.texts(name)[0]
+        if name not in self._numbers:
+            (self._numbers[name],) = codes_of(self.table, (name,))
+        return self._numbers[name]
+
+    def value(self, name: str, at: int) -> Any:
+        return self.table.column(name)[at].as_py()
+
+    def has(self, name: str) -> Mask:
+        """Which rows have a value?"""
+        column = self.table.column(name)
+        return (
+            np.asarray(column.is_valid()) if column.null_count else np.ones(len(column), np.bool_)
+        )
+
+    def are(self, name: str, wanted: Collection[str]) -> Mask:
+        """Which rows have one of these texts?"""
+        return self.fit(name, lambda word: word in wanted)
+
+    def fit(self, name: str, fits: Callable[[str], bool]) -> Mask:
+        """Which rows have a text that fits?"""
+        codes, words = self.texts(name)
+        found: Mask = np.asarray([*map(fits, words), False], np.bool_)[codes]
+        return found
+
+
+def _look_at_epochs(report: Report, columns: _Columns) -> None:
     """When each broker first named an epoch, and which kinds of rows there are of which group."""
-    told = _valid(table, "broker_epoch") & _valid(table, "broker")
-    for row in _alike(table, ("run", "broker", "broker_epoch"), told):
+    told = columns.has("broker_epoch") & columns.has("broker")
+    for row in _alike(columns, ("run", "broker", "broker_epoch"), told):
         key = (row["run"], row["broker"], row["broker_epoch"])
         report.epochs[key] = min(row["first"], report.epochs.get(key, row["first"]))
-    everything = np.ones(table.num_rows, np.bool_)
-    kinds = _alike(table, ("run", "group", "kind"), everything)
+    everything = np.ones(columns.table.num_rows, np.bool_)
+    kinds = _alike(columns, ("run", "group", "kind"), everything)
     report.seen.update((row["run"], row["group"], row["kind"]) for row in kinds)
 
 
-def _look_at_looks(report: Report, table: pa.Table, calls: Any, reads: Any) -> None:
+def _look_at_looks(report: Report, columns: _Columns, calls: Mask, reads: Mask) -> None:
     """When somebody last looked at a topic (a listener call), or at a queue (its reading to the end).
 
     And when anybody first read a dead letter that names the id of its origin.
     """
-    levels, words = coded(table.column("level"))
-    asked = np.asarray([*(word in REQUEST_LEVELS for word in words), False], np.bool_)[levels]
-    _take_last(report, table, ("topic",), calls & asked)
-    ends, ways = coded(table.column("outcome"))
-    ok = np.asarray([*(way == Outcome.OK for way in ways), False], np.bool_)[ends]
-    markers = reads & asked & ok & ~_valid(table, "queue_offset") & ~_valid(table, "message_id")
-    _take_last(report, table, ("topic", "broker", "queue_id"), markers)
-    topics, names = coded(table.column("topic"))
-    dead = np.asarray([*(name.startswith(DLQ_PREFIX) for name in names), False], np.bool_)[topics]
-    for row in _alike(table, ("run",), reads & asked & dead & _valid(table, "origin_id")):
+    asked = columns.are("level", REQUEST_LEVELS)
+    _take_last(report, columns, ("topic",), calls & asked)
+    reads &= asked
+    named = columns.has("queue_offset") | columns.has("message_id")
+    markers = reads & columns.are("outcome", {Outcome.OK}) & ~named
+    _take_last(report, columns, ("topic", "broker", "queue_id"), markers)
+    dead = columns.fit("topic", lambda name: name.startswith(DLQ_PREFIX))
+    for row in _alike(columns, ("run",), reads & dead & columns.has("origin_id")):
         first = report.named_origins.get(row["run"], row["first"])
         report.named_origins[row["run"]] = min(row["first"], first)
 
 
-def _take_last(report: Report, table: pa.Table, where: Sequence[str], wanted: Any) -> None:
-    for row in _alike(table, ("run", *where), wanted):
+def _take_last(report: Report, columns: _Columns, where: Sequence[str], wanted: Mask) -> None:
+    for row in _alike(columns, ("run", *where), wanted):
         key = (row["run"], tuple(row[name] for name in where))
         report.looks[key] = max(row["last"], report.looks.get(key, 0))
 
 
-def _valid(table: pa.Table, name: str) -> Any:
-    return np.asarray(table.column(name).is_valid())
-
-
-def _alike(table: pa.Table, names: Sequence[str], wanted: Any) -> list[dict[str, Any]]:
+def _alike(columns: _Columns, names: Sequence[str], wanted: Mask) -> list[dict[str, Any]]:
     """Of the wanted rows that are alike in these columns: their values, and the first and the last seq_begin."""
-    where = np.flatnonzero(wanted)
-    number, count = dense(*(codes[where] for codes in codes_of(table, names)))
-    if not count:
+    where = positions(wanted)
+    if not len(where):
         return []
-    seq = table.column("seq_begin").to_numpy()[where]
+    chosen = slice(None) if len(where) == len(wanted) else where
+    number, count = dense(*(columns.numbers(name)[chosen] for name in names))
+    seq = columns.numbers("seq_begin")[chosen]
     first, last = np.full(count, NEVER, np.int64), np.full(count, -NEVER, np.int64)
     np.minimum.at(first, number, seq)
     np.maximum.at(last, number, seq)
-    rows = table.select(names).take(pa.array(where[first_of_each(number, count)])).to_pylist()
+    places = where[first_of_each(number, count)].tolist()
     return [
-        row | {"first": low, "last": high}
-        for row, low, high in zip(rows, first.tolist(), last.tolist(), strict=True)
+        {name: columns.value(name, at) for name in names} | {"first": low, "last": high}
+        for at, low, high in zip(places, first.tolist(), last.tolist(), strict=True)
     ]
 
 
-def _all_known(table: pa.Table, kinds: Sequence[str]) -> None:
+def _all_known(columns: _Columns) -> None:
     """Raises HistoryError for a word that the vocabulary lacks, as the Python engine does."""
-    for words, known in (
-        (kinds, KINDS),
-        (coded(table.column("level"))[1], LEVELS),
-        (coded(table.column("outcome"))[1], OUTCOMES),
-    ):
-        for word in words:
-            if word not in known:
+    known: tuple[tuple[str, Sequence[str]], ...] = (
+        ("kind", KINDS),
+        ("level", LEVELS),
+        ("outcome", OUTCOMES),
+    )
+    for name, vocabulary in known:
+        for word in columns.texts(name)[1]:
+            if word not in vocabulary:
                 raise HistoryError(f"a history holds the unknown word {word!r}")
-
-
-def _among(codes: Any, words: Sequence[Kind], wanted: set[Kind]) -> Any:
-    return np.asarray([*(word in wanted for word in words), False], np.bool_)[codes]
 
 
 def _look_at_sends(report: Report, sends: pa.Table) -> None:
@@ -296,7 +324,7 @@ def look_at_rows(table: pa.Table) -> Report:
     by_name = np.argsort(np.argsort(np.asarray(runs, object))) if runs else np.zeros(0, np.int64)
     run = by_name[run]
     runs = sorted(runs)
-    order = np.lexsort((seq, run))
+    order = np.lexsort((seq, run)) if len(runs) > 1 else np.argsort(seq, kind="stable")
     run, clock, seq = run[order], clock[order], seq[order]
     started = table.column("started_us").to_numpy()[order]
     ended = table.column("ended_us").fill_null(np.iinfo(np.int64).max).to_numpy()[order]
@@ -322,8 +350,9 @@ def _look_at_clocks(
     seq: Any,
     started: Any,
 ) -> None:
-    by_clock = np.lexsort((clock, run))
-    run, clock, seq, started = run[by_clock], clock[by_clock], seq[by_clock], started[by_clock]
+    if len(runs) > 1 or (clock != clock[:1]).any():
+        by_clock = np.lexsort((clock, run))
+        run, clock, seq, started = run[by_clock], clock[by_clock], seq[by_clock], started[by_clock]
     same = (run[1:] == run[:-1]) & (clock[1:] == clock[:-1])
     back = np.flatnonzero(same & (started[1:] < started[:-1])) + 1
     for index in back[np.argsort(seq[back], kind="stable")][:MOST_REASONS].tolist():
@@ -491,10 +520,7 @@ def _sent_twice(reports: Sequence[Report], paths: Sequence[Path]) -> list[Reason
     for path, number in row_groups(paths)[0]:
         columns = ["run", "seq_begin", "kind", "level", "message_id", "attempt"]
         table = read_group(path, number, columns)
-        codes, words = coded(table.column("kind"))
-        sends = _named(
-            table.filter(pa.array(_among(codes, [Kind(word) for word in words], {Kind.SEND})))
-        )
+        sends = _named(table.filter(pa.array(_Columns(table).are("kind", {Kind.SEND}))))
         if sends.num_rows:
             found = sends.filter(pa.array(np.isin(_sent_hashes(sends), suspects)))
             seen += zip(

@@ -51,7 +51,11 @@ def _of_bytes(data: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64]) -> Ha
         rows = np.flatnonzero(lengths == length)
         words = -(-length // 8)
         padded = np.zeros((len(rows), words * 8), np.uint8)
-        padded[:, :length] = data[offsets[rows][:, None] + np.arange(length)]
+        padded[:, :length] = (
+            data[offsets[0] : offsets[-1]].reshape(-1, length)
+            if len(rows) == len(lengths) and length  # as ids mostly are
+            else data[offsets[rows][:, None] + np.arange(length)]
+        )
         state = hashes[rows]
         with np.errstate(over="ignore"):
             for word in padded.view(np.uint64).T:

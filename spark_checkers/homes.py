@@ -21,7 +21,7 @@ from spark_checkers import hashing
 from spark_checkers.hashing import Hashes
 from spark_checkers.jobs import Jobs
 from spark_checkers.keyed import wanted_of, with_source
-from spark_checkers.ordered import Group, Part, read_group
+from spark_checkers.ordered import Group, Part, read_groups
 from spark_checkers.rows import NO_TEXT, NONE, Rows
 from spark_checkers.scatter import Together, key_hashes
 from spark_checkers.segments import Mask
@@ -67,8 +67,7 @@ def _seen_in(
         *(name for each in wanted for name in _looked_at(each)),
     }
     found: list[list[Any]] = [[] for _ in wanted]
-    for path, index in groups[cut[number].start : cut[number].stop]:
-        table = read_group(path, index, sorted(names))
+    for table in read_groups(groups, cut[number], sorted(names)):
         if "origin_id" in names:
             table = with_source(table)
         queues = key_hashes(table, QUEUES.columns)

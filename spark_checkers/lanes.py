@@ -10,7 +10,7 @@ allow that, call by call. All other begins and ends it gets one by one, in their
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from typing import Any, NamedTuple
 
@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spark_checkers.rows import KINDS, NEVER, NO_TEXT, NONE, OUTCOMES, Findings, Rows, RunContext
-from spark_checkers.segments import Ints, Mask, dense
+from spark_checkers.segments import Ints, Mask, dense, positions
 from specs.clauses.certainty import recorded
 from specs.clauses.links import Sending
 from specs.plan.config import Config
@@ -163,6 +163,7 @@ class Digest:
         self._expanded: dict[int, Sequence[Event]] = {}
         self._split: dict[int, tuple[list[Part], Iterator[Part]]] = {}
         self._room = EXPANDED_ROWS
+        self._apart: dict[frozenset[Kind], Mapping[int, list[Op]]] = {}
         self._fold()
 
     def _fold(self) -> None:
@@ -344,12 +345,14 @@ class Digest:
             if isinstance(each, Op):
                 yield each
             else:
-                events = self.expand(each)
-                yield from (
-                    op
-                    for _at, phase, op in events
-                    if phase == BEGIN and op.offset >= each.finished_to
-                )
+                yield from self.of_stretch(each, each.finished_to)
+
+    def of_stretch(self, stretch: Stretch, start: int, stop: int | None = None) -> list[Op]:
+        """The rows of a stretch at the offsets start..stop-1, or to its end: each offset has one, in their order."""
+        first, last = stretch.events
+        begun = self.row[first:last][self.phase[first:last] == BEGIN]
+        low = stretch.first.offset
+        return self.ops(begun[start - low : None if stop is None else stop - low])
 
     def _events(self, start: int, stop: int) -> Sequence[Event]:
         """The begins and ends of whole calls of a stretch."""
@@ -412,6 +415,11 @@ class Digest:
         )
 
     @cached_property
+    def _item_at(self) -> Ints:
+        """The events that are items."""
+        return positions(self.is_item)
+
+    @cached_property
     def _items(self) -> npt.NDArray[Any]:
         """Of every event that is an item of its own (phase, op), of every stretch (STRETCH, it); else nothing."""
         items = np.empty(len(self.row), object)
@@ -434,11 +442,10 @@ class Digest:
         asides: kinds whose begins are listed apart, for they cut no stretch. grouped: leave out rows of no group.
         """
         rows = self.rows
-        aside = np.flatnonzero(rows.are(*asides)) if asides else np.zeros(0, np.int64)
-        aside = aside[np.argsort(rows.lane[aside], kind="stable")]
+        apart = self._asides(frozenset(asides))
         wanted = np.zeros(len(KINDS) + 1, np.bool_)
         wanted[[KINDS.index(kind) for kind in kinds]] = True
-        chosen = np.flatnonzero(self.is_item & wanted[self.kind])
+        chosen = self._item_at[wanted[self.kind[self._item_at]]]
         if not len(chosen):
             return
         items = self._items[chosen].tolist()
@@ -449,12 +456,21 @@ class Digest:
             if grouped and rows.group[place] == NO_TEXT:
                 continue
             found = LaneItems(self, place, items[start:stop])
-            if len(aside):
-                low, high = np.searchsorted(
-                    rows.lane[aside], [rows.lane[place], rows.lane[place] + 1]
-                )
-                found.asides = self.ops(aside[low:high])
+            found.asides = apart.get(int(rows.lane[place]), [])
             yield found
+
+    def _asides(self, kinds: frozenset[Kind]) -> Mapping[int, list[Op]]:
+        """By lane, the rows of these kinds. Made once: several machines ask for the same ones."""
+        found = self._apart.get(kinds)
+        if found is None:
+            where = positions(self.rows.are(*kinds))
+            where = where[np.argsort(self.rows.lane[where], kind="stable")]
+            lanes, starts = np.unique(self.rows.lane[where], return_index=True)
+            parts = np.split(where, starts)[1:]  # the first lies before all
+            found = self._apart[kinds] = dict(
+                zip(lanes.tolist(), map(self.ops, parts), strict=True)
+            )
+        return found
 
 
 class LaneItems:

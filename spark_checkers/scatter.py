@@ -17,9 +17,10 @@ import numpy as np
 import pyarrow as pa
 
 from spark_checkers import hashing
-from spark_checkers.keyed import columns_of, wanted_of, with_source
-from spark_checkers.ordered import Group, Part, plain, read_group
-from spark_checkers.segments import Ints
+from spark_checkers.hashing import Hashes
+from spark_checkers.keyed import codes_of, columns_of, wanted_of, with_source
+from spark_checkers.ordered import Group, Part, plain, read_groups
+from spark_checkers.segments import Ints, dense, first_of_each
 from spark_checkers.twin import QUEUES, SOURCE, Grouping, Twin
 
 BUCKET_ROWS = 1 << 18
@@ -61,12 +62,8 @@ class Scatter:
         """Of one part of the files the rows that these twins need, by queue; those of no queue as well."""
         wanted = Together(QUEUES, twins)
         names = [name for name in wanted.columns if name != SOURCE]
-        tables = [
-            read_group(path, index, names)
-            for path, index in groups[cut[number].start : cut[number].stop]
-        ]
+        tables = read_groups(groups, cut[number], names)
         table = pa.concat_tables(tables).unify_dictionaries().combine_chunks()
-        del tables
         if SOURCE in wanted.columns:
             table = with_source(table)
         return self.write(wanted, table, wanted_of(table, twins, QUEUES, whole=False))
@@ -99,8 +96,18 @@ def spilled(table: pa.Table, where: Ints, bucket: Any, buckets: int, scratch: st
     return Spill(str(path), tuple(counts))
 
 
-def key_hashes(rows: pa.Table, columns: Iterable[str]) -> Any:
+def key_hashes(rows: pa.Table, columns: Iterable[str]) -> Hashes:
     """A hash per row of its key."""
+    columns = tuple(columns)
+    types = [rows.schema.field(name).type for name in columns]
+    if all(pa.types.is_integer(each) or pa.types.is_dictionary(each) for each in types):
+        number, count = dense(*codes_of(rows, columns))  # there are few, so each is hashed once
+        few = rows.select(columns).take(pa.array(first_of_each(number, count)))
+        return _row_hashes(few, columns)[number]
+    return _row_hashes(rows, columns)
+
+
+def _row_hashes(rows: pa.Table, columns: Sequence[str]) -> Hashes:
     return hashing.together(
         *(
             hashing.of_numbers(np.asarray(rows.column(name).fill_null(-1).combine_chunks()))

@@ -43,6 +43,8 @@ def dense(*columns: Ints) -> tuple[Ints, int]:
             return code, 0
         low = int(column.min())
         width = int(column.max()) - low + 1
+        if width == 1:  # it tells nothing apart
+            continue
         if count * width >= _ROOM:
             column, width = _ranked(column)
             low = 0

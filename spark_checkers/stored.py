@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from spark_checkers.rows import MS, NEVER, NO_TEXT, NONE, Rows
-from spark_checkers.segments import NOWHERE, Ints, Mask
+from spark_checkers.segments import NOWHERE, Ints, Mask, positions
 from specs.clauses.rows import is_copy_topic
 from specs.vocabulary import Kind, Outcome
 
@@ -32,8 +32,9 @@ _UNITS_US = {"s": 1_000 * MS, "m": 60_000 * MS, "h": 3_600_000 * MS, "d": 86_400
 def refused(rows: Rows) -> Mask:
     """Sends of which the answer says that nothing was stored."""
     code = rows.number("code")
-    sends = rows.are(Kind.SEND) & rows.ended_as(Outcome.REFUSED) & (rows.end < NEVER)
-    found: Mask = sends & (code != NONE) & ~np.isin(code, NOT_CERTAIN)
+    found = rows.are(Kind.SEND) & rows.ended_as(Outcome.REFUSED) & (rows.end < NEVER)
+    where = positions(found)
+    found[where] = (code[where] != NONE) & ~np.isin(code[where], NOT_CERTAIN)
     return found
 
 

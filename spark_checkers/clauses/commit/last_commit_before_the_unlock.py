@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from spark_checkers import planting
-from spark_checkers.lanes import END, OP_COLUMNS, LaneItems, Machine, Op, Stretch, machine_kernel
+from spark_checkers.lanes import OP_COLUMNS, LaneItems, Machine, Op, Stretch, machine_kernel
 from spark_checkers.planting import Changes, Mutant, Trace
 from spark_checkers.progress import certainly_acknowledges
 from spark_checkers.rows import NO_TEXT, NONE, Findings
@@ -49,9 +49,7 @@ class Lane(Machine):
             if stretch.last.offset == last:
                 mine.finished = stretch.last
             else:
-                for _at, phase, op in self.lane.digest.expand(stretch):
-                    if phase == END and op.offset == last:
-                        mine.finished = op
+                (mine.finished,) = self.lane.digest.of_stretch(stretch, last, stretch.finished_to)
         return True
 
     def begins(self, op: Op) -> None:

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from spark_checkers import planting
-from spark_checkers.lanes import END, OP_COLUMNS, LaneItems, Machine, Op, Stretch, machine_kernel
+from spark_checkers.lanes import OP_COLUMNS, LaneItems, Machine, Op, Stretch, machine_kernel
 from spark_checkers.planting import Changes, Mutant, Planted, Trace
 from spark_checkers.progress import acknowledges
 from spark_checkers.rows import NO_TEXT, NONE, Findings
@@ -64,9 +64,7 @@ class Lane(Machine):
             if covered == stretch.first.offset:
                 mine.took(stretch.first)
             elif mine.taken_since is None or covered < mine.taken_since.offset:
-                for _at, phase, op in self.lane.digest.expand(stretch):
-                    if phase == END and op.offset == covered:
-                        mine.took(op)
+                mine.took(*self.lane.digest.of_stretch(stretch, covered, covered + 1))
         return True
 
     def begins(self, op: Op) -> None:

@@ -110,6 +110,7 @@ class _Settled:
         self.manual = may_be_by_hand(rows)
         order = np.lexsort((rows.end[place], work))
         self.place, self.work = place[order], work[order]
+        self.end = rows.end[self.place]
 
     def put_back(self, one: int, two: int, work: int) -> bool:
         """Did a ROLLBACK that may be a manual one put back what the call at `one` may have taken, before the one at
@@ -118,9 +119,11 @@ class _Settled:
         if not self.manual[one] or OUTCOMES[rows.outcome[one]] is not Outcome.SUCCESS:
             return False
         low, high = np.searchsorted(self.work, [work, work + 1])
-        place = self.place[low:high]
-        ends = rows.end[place]
-        for each in place[(ends > rows.end[one]) & (ends < rows.begin[two])].tolist():
+        ends = self.end[low:high]
+        first = low + np.searchsorted(ends, rows.end[one], side="right")
+        stop = low + np.searchsorted(ends, rows.begin[two], side="left")
+        for index in range(first, stop):  # the first or the second tells mostly
+            each = self.place[index]
             outcome, manual = OUTCOMES[rows.outcome[each]], bool(self.manual[each])
             if outcome is Outcome.ROLLBACK:
                 return manual

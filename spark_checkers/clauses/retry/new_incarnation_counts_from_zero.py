@@ -40,7 +40,7 @@ class Lane(Machine):
         self.suspended: OrderedDict[int, Op] = OrderedDict()
 
     def takes(self, stretch: Stretch) -> bool:
-        if any(stretch.first.offset <= offset < stretch.stop for offset in self.suspended):
+        if not self.suspended.keys().isdisjoint(range(stretch.first.offset, stretch.stop)):
             return False
         self.done.setdefault(stretch.first.incarnation, Intervals()).add(
             stretch.first.offset, stretch.stop

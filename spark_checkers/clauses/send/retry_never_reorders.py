@@ -48,18 +48,15 @@ def kernel(rows: Rows, findings: Findings) -> None:
 
 
 def _one_key(rows: Rows, findings: Findings, sends: Ints, refused: Mask, stored: Mask) -> None:
-    message, number, attempt = (
-        rows.text("message_id"),
-        rows.number("key_seq"),
-        rows.number("attempt"),
-    )
+    message, attempt = rows.text("message_id"), rows.number("attempt")
+    number = dict(zip(sends.tolist(), rows.number("key_seq")[sends].tolist(), strict=True))
     waiting: dict[int, list[int]] = {}
     unclear: set[int] = set()
     highest: dict[int, int] = {}
     context = rows.context_of(int(sends[0]))
     stakes = 0
-    columns = (message[sends], refused[sends], stored[sends])
-    for place, mine, is_refused, is_stored in zip(
+    columns = (rows.queue[sends], message[sends], refused[sends], stored[sends])
+    for place, queue, mine, is_refused, is_stored in zip(
         sends.tolist(), *(column.tolist() for column in columns), strict=True
     ):
         if is_refused:
@@ -68,9 +65,9 @@ def _one_key(rows: Rows, findings: Findings, sends: Ints, refused: Mask, stored:
             continue
         if is_stored:
             stakes += any(number[others[0]] < number[place] for others in waiting.values())
-            later = highest.get(int(rows.queue[place]))
+            later = highest.get(queue)
             if later is None or number[place] > number[later]:
-                highest[int(rows.queue[place])] = place
+                highest[queue] = place
             else:
                 before = waiting.get(mine, [])
                 tries = 1 if attempt[place] == NONE else int(attempt[place])
