@@ -13,7 +13,7 @@ from typing import Any
 from inorder.evidence.laws import cut_open, put_in_order
 from specs.history.row import Row
 from specs.history.runinfo import RunInfo
-from specs.vocabulary import Kind, Outcome
+from specs.vocabulary import Kind, Level, Outcome
 
 MS = 1000
 _ANSWERS = (Outcome.OK, Outcome.REFUSED, Outcome.UNKNOWN, Outcome.SENT)
@@ -56,6 +56,8 @@ def nearby(info: RunInfo, rows: Sequence[Row], draw: Random) -> tuple[RunInfo, R
                 changed = before
     if draw.random() < 0.1:
         info = replace(info, closed_world=not info.closed_world)
+    elif draw.random() < 0.2:
+        info, changed = draw.choice(_OTHERWISE)(info, changed, draw)
     return info, put_in_order(changed)
 
 
@@ -153,6 +155,76 @@ def _a_little_later(rows: Rows, draw: Random) -> None:
     rows[at:until] = [_moved(row, by_us) for row in rows[at:until]]
 
 
+def _at_once(rows: Rows, draw: Random) -> None:
+    """Begin and end are one moment, as of what a log tells in one line."""
+    at = draw.randrange(len(rows))
+    row = rows[at]
+    if row.seq_end is not None:
+        rows[at] = row._replace(seq_end=row.seq_begin, ended_us=row.started_us)
+
+
+def _something_happens(rows: Rows, draw: Random) -> None:
+    """To who is in the history, some time before, in or after one of its rows."""
+    row = draw.choice(rows)
+    kind, to_broker = draw.choice(_HAPPENINGS)
+    name = row.broker if to_broker else row.client_id
+    if name is None:
+        return
+    last = max(each.seq_end or each.seq_begin for each in rows)
+    at_us = max(0, draw.choice((row.started_us, row.ended_us or 0)) - draw.choice(_TIMES_US))
+    lasts_us = draw.choice(_TIMES_US) if kind in (Kind.PAUSE, Kind.FAULT) else 0
+    is_over = not lasts_us or draw.random() < 0.8
+    known: dict[str, Any] = {
+        "run": row.run,
+        "seq_begin": last + 1,
+        "seq_end": last + 1 + (lasts_us > 0) if is_over else None,
+        "op_id": max(each.op_id for each in rows) + 1,
+        "kind": kind,
+        "level": Level.CLIENT,
+        "process": name,
+        "client_id": name,
+        "broker": name if to_broker else None,
+        "outcome": Outcome.OK if is_over else Outcome.UNKNOWN,
+        "started_us": at_us,
+        "ended_us": at_us + lasts_us if is_over else None,
+        "clock": row.clock,
+    }
+    if kind in (Kind.JOIN, Kind.LEAVE):
+        known |= {"group": row.group}
+    elif kind is Kind.CLOCK_STEP:
+        known |= {"value": draw.choice((-5000, 5000)), "broker": None}
+    elif kind is Kind.FAULT:
+        known |= {"detail": f"partition {row.client_id} {name}", "process": "rig", "broker": None}
+    elif kind in (Kind.RESET, Kind.TRIM):
+        known |= {name: getattr(row, name) for name in ("topic", "broker", "queue_id")}
+        known |= {"value": max(0, (row.queue_offset or 0) + draw.choice((-1, 0, 1)))}
+        known |= (
+            {"group": row.group}
+            if kind is Kind.RESET
+            else {"level": Level.STORE, "client_id": None}
+        )
+    rows.append(Row(**(dict.fromkeys(Row._fields) | known)))
+
+
+def _begins_late(info: RunInfo, rows: Rows, draw: Random) -> tuple[RunInfo, Rows]:
+    return replace(info, begins_late=not info.begins_late), rows
+
+
+def _by_two_clocks(info: RunInfo, rows: Rows, draw: Random) -> tuple[RunInfo, Rows]:
+    """One of those who wrote rows has a clock of its own."""
+    process, bound_us = draw.choice(rows).process if rows else None, draw.choice(_TIMES_US)
+    clocks = sorted({row.clock for row in rows if row.clock is not None} | {"another"})
+    info = replace(info, clock_bounds_us=dict.fromkeys(clocks, bound_us))
+    return info, [row._replace(clock="another") if row.process == process else row for row in rows]
+
+
+def _set_otherwise(info: RunInfo, rows: Rows, draw: Random) -> tuple[RunInfo, Rows]:
+    name, values = draw.choice(_SETTINGS)
+    if not hasattr(info.config, name):
+        return info, rows
+    return replace(info, config=replace(info.config, **{name: draw.choice(values)})), rows
+
+
 def _moved(row: Row, by_us: int) -> Row:
     return row._replace(
         started_us=row.started_us + by_us,
@@ -161,6 +233,38 @@ def _moved(row: Row, by_us: int) -> Row:
     )
 
 
+_TIMES_US = (1, MS, 100 * MS, 1000 * MS, 60_000 * MS)
+_HAPPENINGS = (
+    (Kind.CRASH, True),
+    (Kind.CRASH, False),
+    (Kind.PAUSE, True),
+    (Kind.PAUSE, False),
+    (Kind.LEAVE, False),
+    (Kind.JOIN, False),
+    (Kind.CLOCK_STEP, True),
+    (Kind.FAULT, True),
+    (Kind.RESET, False),
+    (Kind.TRIM, True),
+)
+"""What happens, and whether to a broker."""
+_SETTINGS: tuple[tuple[str, Sequence[Any]], ...] = (
+    ("batch", (1, 2, 3)),
+    ("max_reconsume_times", (-1, 0, 1, 2)),
+    ("flush", ("async", "sync")),
+    ("broker_lease_ms", (1_000, 30_000)),
+    ("client_lease_ms", (500, 20_000)),
+    ("persist_ms", (1, 1_000)),
+    ("delay_bound_ms", (0, 500)),
+    ("schedule_slack_ms", (0, 100)),
+    ("threads", (1, 2)),
+    ("consume_from", ("first", "last")),
+    ("keep_ms", (1_000,)),
+)
+_OTHERWISE: tuple[Callable[[RunInfo, Rows, Random], tuple[RunInfo, Rows]], ...] = (
+    _begins_late,
+    _by_two_clocks,
+    _set_otherwise,
+)
 _CHANGES: tuple[Callable[[Rows, Random], None], ...] = (
     _answered_otherwise,
     _without_end,
@@ -172,4 +276,7 @@ _CHANGES: tuple[Callable[[Rows, Random], None], ...] = (
     _at_another_time,
     _at_another_time,
     _a_little_later,
+    _at_once,
+    _something_happens,
+    _something_happens,
 )

@@ -1,7 +1,8 @@
 """Which modules judge, on either side, which of their functions do not, and which clauses rest on which module.
 
 Left out is what decides nothing about a history: how a finding is told, how a catalogue is read, which of several
-findings is shown, the planting of defects that lies with the twins, and what only carries rows to Spark.
+findings is shown, the planting of defects that lies with the twins, and what only carries rows to Spark or reads them
+from files (`spark_checkers.ordered`, which its own tests hold).
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ class Side(StrEnum):
     KERNELS = "kernels"
 
 
+EXAMINER = "specs.verdicts.examine"
+"""Leads the judges through a history: no judge imports it."""
 SHARED: Mapping[Side, tuple[str, ...]] = {
     Side.JUDGES: (
         "specs.clauses.calls",
@@ -45,7 +48,7 @@ SHARED: Mapping[Side, tuple[str, ...]] = {
         "specs.clauses.settled",
         "specs.clauses.shares",
         "specs.clauses.stored",
-        "specs.verdicts.examine",
+        EXAMINER,
     ),
     Side.KERNELS: (
         "spark_checkers.batches",
@@ -55,7 +58,6 @@ SHARED: Mapping[Side, tuple[str, ...]] = {
         "spark_checkers.keyed",
         "spark_checkers.lanes",
         "spark_checkers.message_leases",
-        "spark_checkers.ordered",
         "spark_checkers.presence",
         "spark_checkers.progress",
         "spark_checkers.readings",
@@ -83,9 +85,11 @@ NOT_JUDGING: Mapping[str, tuple[str, ...]] = {
         "Clause.shortest_violation",
         "Clause.lookalike",
     ),
+    # How a premise is shown and compared.
+    "specs.clauses.premises": ("Premise",),
     # Which of the findings is shown, and whether the file can be trusted at all.
     "specs.clauses.judging": ("Finding.place", "name_of"),
-    "specs.verdicts.examine": (
+    EXAMINER: (
         "_Sum.take",
         "_Bench.best",
         "_as_recorded",
@@ -167,7 +171,12 @@ def _reached(roots: Iterable[str], uses: Mapping[str, Collection[str]]) -> set[s
 
 
 def concerned(module: str) -> tuple[str, ...]:
-    """The ids of the clauses of which the judge or the twin rests on the module, in the catalogue's order."""
+    """The ids of the clauses of which the judge or the twin rests on the module, in the catalogue's order.
+
+    What no judge imports leads all of them.
+    """
+    if module == EXAMINER:
+        return tuple(clause.id for clause in all_clauses())
     twins = {each.TWIN.id: each.__name__ for each in twin_modules()}
     return tuple(
         clause.id
