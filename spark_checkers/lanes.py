@@ -197,9 +197,7 @@ class Digest:
         same &= ~begins | (rows.offset[row] == rows.offset[row[head]] + nth)
         clean[episode[~same]] = False
         # ... and that is all there is of the call: no row of it lies elsewhere.
-        call, calls = dense(lane, rows.number("op_id")[row])
-        whole = np.bincount(call, weights=deliver, minlength=calls)[call] == length[episode]
-        clean[episode[~whole]] = False
+        clean &= 2 * _rows_of_call(lane, rows.number("op_id")[row], begins)[first] == length
         clean &= row[first + length - 1] == row[first + np.maximum(length // 2 - 1, 0)]
         self._join(episode, first, length, clean)
 
@@ -471,6 +469,20 @@ class Digest:
                 zip(lanes.tolist(), map(self.ops, parts), strict=True)
             )
         return found
+
+
+def _rows_of_call(lane: Ints, op: Ints, begins: Mask) -> Ints:
+    """Of each event that is a begin: how many rows the operation has in its lane."""
+    at = positions(begins)
+    lane, op = lane[at], op[at]
+    same = lane[1:] == lane[:-1]
+    if (op[1:] < op[:-1])[same].any():
+        call, _ = dense(lane, op)
+    else:  # numbered as they begin: what belongs together lies together
+        call = np.append(0, np.cumsum(~same | (op[1:] != op[:-1])))[: len(at)]
+    found = np.zeros(len(begins), np.int64)
+    found[at] = np.bincount(call)[call]
+    return found
 
 
 class LaneItems:
