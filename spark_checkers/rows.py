@@ -972,7 +972,9 @@ class Findings:
         if len(where) and self._judged is not None:
             times = None if times is None else times[self._judged[where]]
             where = where[self._judged[where]]
-        if len(where):
+        if len(where) and len(self._at_stake) == 1:
+            self._at_stake += len(where) if times is None else times.sum()
+        elif len(where):
             counts = np.bincount(self.rows.run[where], weights=times, minlength=len(self._at_stake))
             self._at_stake += counts.astype(np.int64)
 

@@ -19,7 +19,7 @@ Mask = npt.NDArray[np.bool_]
 NOWHERE = -1
 """The position of a row that does not exist."""
 _ROOM = 1 << 62
-_SMALL = 1 << 24
+_SMALL = 1 << 16
 _PAIRS = 1 << 20
 
 
@@ -176,12 +176,13 @@ class Timeline:
     segment and time of the events; time need not be sorted. Among events of equal time the later given is later.
     """
 
-    __slots__ = ("_base", "_distinct", "_events", "_keys", "_order", "_width")
+    __slots__ = ("_base", "_distinct", "_events", "_keys", "_order", "_starts", "_width")
 
     def __init__(self, segment: Ints, time: Ints) -> None:
         self._events = len(segment)
         self._order = np.lexsort((time, segment)).astype(np.int64, copy=False)
         self._distinct: Ints | None = None
+        self._starts: Ints | None = None
         if not self._events:
             self._keys, self._base, self._width = np.zeros(0, np.int64), 0, 1
             return
@@ -190,6 +191,10 @@ class Timeline:
         self._base = int(time.min())
         self._width = int(time.max()) - self._base + 3
         self._keys = segment[self._order] * self._width + (time[self._order] - self._base + 1)
+        last = int(segment.max())
+        if last <= max(_SMALL, 4 * self._events):
+            edges = np.arange(last + 2, dtype=np.int64) * self._width
+            self._starts = np.searchsorted(self._keys, edges, side="left")
 
     def _place(self, segment: Ints, time: Ints) -> tuple[Ints, Ints]:
         """How many events come before (segment, time), and before the segment."""
@@ -199,8 +204,16 @@ class Timeline:
         low, high = self._base, self._base + self._width - 3
         place = np.clip(time, low - 1, high + 1) - low + 1
         until = np.searchsorted(self._keys, segment * self._width + place, side="left")
-        start = np.searchsorted(self._keys, segment * self._width, side="left")
-        return until.astype(np.int64), start.astype(np.int64)
+        return until.astype(np.int64), self._start_of(segment)
+
+    def _start_of(self, segment: Ints) -> Ints:
+        """How many events come before the segment."""
+        found = (
+            np.searchsorted(self._keys, segment * self._width, side="left")
+            if self._starts is None
+            else self._starts[np.clip(segment, 0, len(self._starts) - 1)]
+        )
+        return found.astype(np.int64, copy=False)
 
     def last_before(self, segment: Ints, time: Ints) -> Ints:
         """The last event of the segment with a time strictly before; NOWHERE if there is none."""
@@ -214,9 +227,10 @@ class Timeline:
         if not self._events:
             return np.full(len(segment), NOWHERE, np.int64)
         until, _start = self._place(segment, time)
-        next_start = np.searchsorted(self._keys, (segment + 1) * self._width, side="left")
         return np.where(
-            until < next_start, self._order[np.minimum(until, self._events - 1)], NOWHERE
+            until < self._start_of(segment + 1),
+            self._order[np.minimum(until, self._events - 1)],
+            NOWHERE,
         )
 
     def between(self, segment: Ints, since: Ints, until: Ints) -> tuple[Ints, Ints]:
