@@ -146,11 +146,11 @@ Part = tuple[Sequence[Event], Stretch | None]
 
 
 class Digest:
-    """The items of all lanes of some rows. Made once, shared by all machines."""
+    """The items of all lanes of some rows, of these kinds. Made once, shared by all machines."""
 
-    def __init__(self, rows: Rows) -> None:
+    def __init__(self, rows: Rows, kinds: Iterable[Kind] = LANE_KINDS) -> None:
         self.rows = rows
-        where = rows.of(*LANE_KINDS)
+        where = rows.of(*kinds)
         closed = np.flatnonzero(rows.end[where] < NEVER)
         row = np.concatenate([where, where[closed]])
         phase = np.concatenate([np.zeros(len(where), np.int8), np.ones(len(closed), np.int8)])
@@ -621,7 +621,8 @@ def _run_machines(
     apart: frozenset[Kind],
     lease: bool,
 ) -> None:
-    for lane in rows.digest.lanes(wanted, apart):
+    digest = rows.digest if Kind.DELIVER in wanted else rows.digest_of_requests
+    for lane in digest.lanes(wanted, apart):
         state = machine(lane, findings)
         until = lane.context.clock_stepped if lease else NEVER
         run_lane(state, lane, until)

@@ -536,7 +536,7 @@ _CHANGE_NOTHING_REFUSED = frozenset({Kind.RESET.value, Kind.TRIM.value})
 CONTEXT_KINDS = frozenset(_CONTEXT_KINDS)
 
 
-_MADE_OF_KINDS = ("correction", "told_ahead", "digest", "sends")
+_MADE_OF_KINDS = ("correction", "told_ahead", "digest", "digest_of_requests", "sends")
 """What `Rows` derives from the kinds of rows."""
 
 
@@ -823,6 +823,13 @@ class Rows:
         from spark_checkers.lanes import Digest
 
         return Digest(self)
+
+    @cached_property
+    def digest_of_requests(self) -> Digest:
+        """The lanes without their calls, of which nothing has to be folded."""
+        from spark_checkers.lanes import LANE_KINDS, Digest
+
+        return Digest(self, LANE_KINDS - {Kind.DELIVER})
 
     @cached_property
     def sends(self) -> Sends:

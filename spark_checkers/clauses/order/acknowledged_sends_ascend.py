@@ -13,7 +13,7 @@ import numpy as np
 
 from spark_checkers.planting import Changes, Mutant, Trace
 from spark_checkers.rows import NEVER, NO_TEXT, NONE, Findings, Rows, RunContext
-from spark_checkers.segments import Ints, Mask
+from spark_checkers.segments import NOWHERE, Ints, Mask
 from spark_checkers.twin import Twin
 from specs.clauses.rows import is_copy_topic
 from specs.history.row import Row
@@ -118,6 +118,18 @@ class _Queue:
 
     def __init__(self, rows: Rows, findings: Findings, placed: Ints) -> None:
         self.rows, self.findings, self.placed = rows, findings, placed
+        self.begin, self.end = rows.begin[placed], rows.end[placed]
+        self._so_far: Ints | None = None
+
+    def _highest_before(self, send: int, read: int) -> int:
+        """The highest that had ended before the send began; NOWHERE if there is none."""
+        before = int(np.searchsorted(self.end, self.rows.begin[send], side="left"))
+        if not before:
+            return NOWHERE
+        if self._so_far is None:
+            context, broker = self.rows.context_of(read), self.rows.name_of("broker", read)
+            self._so_far = _highest(self.rows, self.placed, broker, context)
+        return int(self.placed[self._so_far[before - 1]])
 
     def compare(self, silent: list[int], reads: Ints) -> None:
         """silent: sends, by their begins. reads: by their ends."""
@@ -147,20 +159,20 @@ class _Queue:
         return context.broker_died_since(name, int(rows.begin[since]), epoch, int(rows.end[now]))
 
     def _against_placed(self, send: int, read: int, ends: Ints, acknowledged: bool) -> None:
-        rows, placed = self.rows, self.placed
-        before = int(np.searchsorted(rows.end[placed], rows.begin[send], side="left"))
-        if before:
-            context, name = rows.context_of(read), rows.name_of("broker", read)
-            highest = int(placed[int(_highest(rows, placed[:before], name, context)[-1])])
-            if not self._died(highest, read):
-                self._judge(highest, send, rows.offset[read] <= rows.offset[highest], read)
+        rows = self.rows
+        highest = self._highest_before(send, read)
+        if highest != NOWHERE and not self._died(highest, read):
+            self._judge(highest, send, rows.offset[read] <= rows.offset[highest], read)
         if not acknowledged:
             return
         since, now = int(rows.end[send]), int(rows.end[read])
-        later = placed[(rows.begin[placed] > since) & (rows.end[placed] < now)]
+        start = np.searchsorted(self.end, since, side="right")
+        stop = np.searchsorted(self.end, now, side="left")
         # As many as are watched: not one that so many others followed before the later send ended.
-        rank = int(np.searchsorted(ends, since, side="left"))
-        later = later[np.searchsorted(ends, rows.end[later], side="left") - rank <= WATCHED]
+        last = int(np.searchsorted(ends, since, side="left")) + WATCHED
+        if last < len(ends):
+            stop = min(stop, np.searchsorted(self.end, ends[last], side="right"))
+        later = self.placed[start:stop][self.begin[start:stop] > since]
         if len(later):
             lowest = int(later[int(np.argmin(rows.offset[later]))])
             self._judge(send, lowest, rows.offset[read] >= rows.offset[lowest], read)
