@@ -239,7 +239,7 @@ def _look_at_looks(report: Report, columns: _Columns, calls: Mask, reads: Mask) 
     """
     asked = columns.are("level", REQUEST_LEVELS)
     _take_last(report, columns, ("topic",), calls & asked)
-    reads &= asked
+    reads = reads & asked
     named = columns.has("queue_offset") | columns.has("message_id")
     markers = reads & columns.are("outcome", {Outcome.OK}) & ~named
     _take_last(report, columns, ("topic", "broker", "queue_id"), markers)

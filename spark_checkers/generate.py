@@ -45,6 +45,7 @@ WALL_US = 1_700_000_000 * SECOND
 TOPIC = "orders"
 AUTO_GROUP, MANUAL_GROUP = "billing", "audit"
 MOST_GROUPS = 9
+"""So their names, which end in a digit, come in the order of the numbers."""
 BROKERS = 4
 CLIENTS = 3
 KEYS = 64
@@ -969,8 +970,11 @@ def generate(
 
     groups: how many consume every queue in automatic mode. order: by queue, or by time, as a recorder writes.
     change: alters the rows of a queue before they are written, and says where row groups and files are cut.
-    progress is called with the number of rows written so far. Raises UsageError where the folder holds something.
+    progress is called with the number of rows written so far. Raises UsageError where the folder holds something, for
+    too many groups, and for an edge that there is none of.
     """
+    if not 1 <= groups <= MOST_GROUPS:
+        raise UsageError(f"1 to {MOST_GROUPS} groups can consume every queue; asked for {groups}")
     if folder.exists() and any(folder.iterdir()):
         raise UsageError(f"{folder} is not empty: a history is written to a folder of its own")
     planting = change if isinstance(change, Planting) else None
@@ -1046,10 +1050,7 @@ class _ByTime:
         self._width = 0
         self._scratch = scratch
         self._spills: list[Spill] = []
-
-    @property
-    def rows(self) -> int:
-        return sum(sum(spill.rows) for spill in self._spills)
+        self.rows = 0
 
     @property
     def files(self) -> int:
@@ -1064,6 +1065,7 @@ class _ByTime:
         window = np.minimum(seq // self._width, self._windows - 1)
         where = np.arange(len(seq), dtype=np.int64)
         self._spills.append(spilled(table, where, window, self._windows, self._scratch))
+        self.rows += table.num_rows
 
     def close(self) -> None:
         for number in range(self._windows):

@@ -108,9 +108,9 @@ class OnSpark:
 def keep_memory() -> None:
     """Let Arrow allocate as numpy does, and the C library keep what is freed: the next columns are as large.
 
-    Either gives it back to the system again and again, and to have the same memory mapped anew took a third of a
-    check's CPU time. And let the collector of cycles look less often: machines make many small objects that are in
-    none, and what is large is collected where it is done with.
+    Either gives it back to the system again and again, and to have the same memory mapped anew took a quarter of a
+    check's CPU time because of the one, and a tenth because of the other. And let the collector of cycles look less
+    often: machines make many small objects that are in none, and what is large is collected where it is done with.
     """
     pa.set_memory_pool(pa.system_memory_pool())
     gc.set_threshold(*COLLECT_AFTER)

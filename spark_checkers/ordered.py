@@ -65,8 +65,7 @@ def row_groups(paths: Sequence[Path]) -> tuple[list[Group], list[int]]:
 
 def read_group(path: str, number: int, columns: Sequence[str]) -> pa.Table:
     """A row group's columns, in the types of a history."""
-    reader = pq.ParquetFile(path)
-    return plain(reader.read_row_group(number, columns=list(columns), use_threads=False))
+    return _of_group(pq.ParquetFile(path), number, columns)
 
 
 def read_groups(groups: Sequence[Group], part: Part, columns: Sequence[str]) -> Iterator[pa.Table]:
@@ -74,7 +73,11 @@ def read_groups(groups: Sequence[Group], part: Part, columns: Sequence[str]) -> 
     for path, some in itertools.groupby(groups[part.start : part.stop], key=lambda group: group[0]):
         reader = pq.ParquetFile(path)
         for _path, number in some:
-            yield plain(reader.read_row_group(number, columns=list(columns), use_threads=False))
+            yield _of_group(reader, number, columns)
+
+
+def _of_group(reader: Any, number: int, columns: Sequence[str]) -> pa.Table:
+    return plain(reader.read_row_group(number, columns=list(columns), use_threads=False))
 
 
 def plain(table: pa.Table) -> pa.Table:

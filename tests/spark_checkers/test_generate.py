@@ -199,6 +199,8 @@ def test_wrong_usage_is_a_sentence(tmp_path: Path) -> None:
         plan_defect("nope", 1000, 1)
     with pytest.raises(UsageError, match="there is no edge"):
         plan_defect("late-commit", 1000, 1, edge="nowhere")
+    with pytest.raises(UsageError, match="1 to 9 groups"):
+        generate(tmp_path / "h", 1000, 1, groups=generator.MOST_GROUPS + 1)
     planting = plan_defect("late-commit", 1000, 1, edge="file")
     with pytest.raises(UsageError, match="by time has no edge of a file"):
         generate(tmp_path / "h", 1000, 1, order="time", change=planting)
@@ -206,6 +208,12 @@ def test_wrong_usage_is_a_sentence(tmp_path: Path) -> None:
     (tmp_path / "full" / "a").touch()
     with pytest.raises(UsageError, match="is not empty"):
         generate(tmp_path / "full", SMALL, 1)
+
+
+def test_the_command_offers_what_the_generator_knows() -> None:
+    """It has words of its own, so that it need not wait for what the generator imports."""
+    known = (generator.EDGES, generator.ORDERS, generator.MOST_GROUPS)
+    assert known == (cli.EDGES, cli.ORDERS, cli.MOST_GROUPS)
 
 
 def test_the_command_prints_its_seed_first_and_its_data_on_stdout(tmp_path: Path) -> None:
