@@ -29,11 +29,22 @@ from spark_checkers.facts import Facts
 from spark_checkers.hashing import Hashes
 from spark_checkers.homes import MOST_KEYS, keys_without_home, without_home
 from spark_checkers.jobs import InProcesses, Jobs, OnSpark
-from spark_checkers.keyed import columns_of, in_order, judge_keys, whole_keys, with_source
-from spark_checkers.ordered import Group, Part, is_by_queue, part_tables, parts, plain, row_groups
+from spark_checkers.keyed import Long, columns_of, judge_keys, whole_or_long, with_source
+from spark_checkers.ordered import (
+    Group,
+    Part,
+    has_long_key,
+    is_by_queue,
+    part_tables,
+    parts,
+    plain,
+    row_groups,
+)
+from spark_checkers.pieces import COLUMNS as CARRIED_BY
+from spark_checkers.pieces import LONG_ROWS, PIECE_ROWS, Balance, Balances, Pieces
 from spark_checkers.rows import Findings, Rows, Runs, keep, kept
-from spark_checkers.scatter import Scatter, Spill, Together, gathered, shared_out
-from spark_checkers.segments import Ints, positions
+from spark_checkers.scatter import Scatter, Spill, Together, gathered, queues_in_order, shared_out
+from spark_checkers.segments import Ints, Mask, positions
 from spark_checkers.session import is_local, open_session, ship
 from spark_checkers.twin import (
     AT_HOME,
@@ -66,6 +77,8 @@ ALONE_ROWS = 300_000
 """Up to so many rows the engine `arrow` judges in its own process: to start others takes longer."""
 SCATTERED_ROWS = 1 << 20
 """About how many rows of the files a task brings together with others."""
+Picked = dict[int, list[pa.Table]]
+"""What was picked, by the number of what it is wanted for."""
 EvidenceKey = tuple[bool, str, int, tuple[int, ...]]
 """By which a violation is the witness: certain ones first, then the run, the last event, and all events."""
 
@@ -207,7 +220,7 @@ class Sum:
     opportunities: int = 0
     found: dict[str, Named] = field(default_factory=dict)
 
-    def take(self, findings: Findings) -> None:
+    def take(self, findings: Findings | Balance) -> None:
         self.opportunities += sum(findings.opportunities.values())
         for run, seqs, certain, name in findings.violations:
             self.found.setdefault(name, Named()).take(run, seqs, certain)
@@ -224,9 +237,9 @@ class PassReport:
 
     sums: dict[str, Sum] = field(default_factory=dict)
     findings: str = ""
-    picked: dict[int, Spill] = field(default_factory=dict)
+    picked: dict[int, list[Spill]] = field(default_factory=dict)
 
-    def take(self, some: Iterable[Findings], folder: str) -> None:
+    def take(self, some: Iterable[Findings | Balance], folder: str) -> None:
         """Sum findings up, and write those of them that are violations."""
         batches = []
         for each in some:
@@ -258,6 +271,7 @@ class QueuePass:
     at_home: tuple[AtHome, ...]
     runs: Runs
     scatter: Scatter
+    long: Long | None = None
 
     @property
     def picking(self) -> tuple[Together, ...]:
@@ -271,35 +285,48 @@ class QueuePass:
 
     @property
     def columns(self) -> list[str]:
-        return columns_of(self.twins, QUEUES)
+        names = columns_of(self.twins, QUEUES)
+        return names if self.long is None else list(dict.fromkeys([*names, *CARRIED_BY]))
 
-    def work(self, tables: Iterable[pa.Table]) -> PassReport:
+    def work(self, tables: Iterable[pa.Table | Pieces]) -> PassReport:
+        """tables: of whole queues, and the pieces of long ones."""
         report = PassReport()
-        picked: dict[int, list[pa.Table]] = {}
-        report.take(self._found(tables, picked), self.scatter.scratch)
+        picked: Picked = {}
+        report.take(self._found(tables, picked, report), self.scatter.scratch)
+        self._put_away(picked, report)
+        return report
+
+    def _put_away(self, picked: Picked, report: PassReport) -> None:
         for index, tables_of in sorted(picked.items()):
             rows = pa.concat_tables(tables_of).unify_dictionaries()
             where = np.arange(rows.num_rows)
-            report.picked[index] = self.scatter.write(self.picking[index], rows, where)
-        return report
+            spill = self.scatter.write(self.picking[index], rows, where)
+            report.picked.setdefault(index, []).append(spill)
+        picked.clear()
 
     def _found(
-        self, tables: Iterable[pa.Table], picked: dict[int, list[pa.Table]]
-    ) -> Iterable[Findings]:
+        self, tables: Iterable[pa.Table | Pieces], picked: Picked, report: PassReport
+    ) -> Iterable[Findings | Balance]:
         for table in tables:
+            if isinstance(table, Pieces):
+                yield from self._judge_pieces(table, picked, report)
+                continue
             yield from self._judge(table, picked)
             gc.collect()  # rows and what is derived of them know each other, and are large
 
-    def _judge(self, table: pa.Table, picked: dict[int, list[pa.Table]]) -> Iterable[Findings]:
+    def _levels(self) -> list[frozenset[str]]:
+        return sorted({levels_of((twin,)) for twin in self.twins}, key=sorted)
+
+    def _rows_of(self, table: pa.Table, levels: frozenset[str]) -> tuple[Rows, pa.Table]:
+        """What the clauses that look at these levels need: of queues, and of none."""
         has_queue = np.asarray(table.column("queue_id").is_valid())
-        for levels in sorted({levels_of((twin,)) for twin in self.twins}, key=sorted):
-            needed = relevant(table, [twin for twin in self.twins if levels_of((twin,)) == levels])
-            rows = Rows(kept(table, needed & has_queue), self.runs)
-            lost = kept(table, needed & ~has_queue)
-            if rows.size:
-                for each in self.queues:
-                    if levels_of(each.twins) == levels:
-                        yield from judge_rows(rows, each.twins)
+        needed = relevant(table, [twin for twin in self.twins if levels_of((twin,)) == levels])
+        return Rows(kept(table, needed & has_queue), self.runs), kept(table, needed & ~has_queue)
+
+    def _judge(self, table: pa.Table, picked: Picked) -> Iterable[Findings]:
+        for levels in self._levels():
+            rows, lost = self._rows_of(table, levels)
+            yield from self._of_queues(rows, levels)
             for index, wanted in enumerate(self.picking):
                 if levels_of(wanted.twins) != levels:
                     continue
@@ -314,6 +341,55 @@ class QueuePass:
                 some = _picked(wanted, rows.table, where, lost)
                 if some.num_rows:
                     picked.setdefault(index, []).append(some)
+
+    def _of_queues(self, rows: Rows, levels: frozenset[str]) -> Iterable[Findings]:
+        if rows.size:
+            for each in self.queues:
+                if levels_of(each.twins) == levels:
+                    yield from judge_rows(rows, each.twins)
+
+    def _judge_pieces(
+        self, pieces: Pieces, picked: Picked, report: PassReport
+    ) -> Iterable[Balance]:
+        """Of a long queue: no key is taken for at home in it, so that none has to be whole."""
+        balances = Balances()
+        known: dict[int, set[int]] = {}
+        for piece in pieces.beside_what_matters(self.runs):
+            for levels in self._levels():
+                for sign, table in ((1, piece.both), (-1, piece.carried)):
+                    rows, _ = self._rows_of(table, levels)
+                    balances.add(self._of_queues(rows, levels), sign)
+                    if sign > 0 and rows.size:
+                        own = piece.are_own(rows.begin)
+                        self._pick_of_piece(rows, own, levels, picked, known)
+                    del rows
+                    gc.collect()
+            self._put_away(picked, report)
+        yield from balances
+
+    def _pick_of_piece(
+        self,
+        rows: Rows,
+        own: Mask,
+        levels: frozenset[str],
+        picked: Picked,
+        known: dict[int, set[int]],
+    ) -> None:
+        """own: which rows are the piece's own. known: the seqs of what was picked before of rows that are carried."""
+        for index, wanted in enumerate(self.picking):
+            if levels_of(wanted.twins) != levels:
+                continue
+            pick = wanted.twins[0].pick
+            if pick is None:
+                where = positions(relevant(rows.table, wanted.twins) & own)
+            else:
+                seqs = known.setdefault(index, set())
+                new = [at for at in pick(rows).tolist() if int(rows.begin[at]) not in seqs]
+                seqs.update(rows.begin[new].tolist())
+                where = np.asarray(new, np.int64)
+            some = _picked(wanted, rows.table, where, rows.table.slice(0, 0))
+            if some.num_rows:
+                picked.setdefault(index, []).append(some)
 
 
 def _picked(wanted: Together, table: pa.Table, where: Ints, lost: pa.Table) -> pa.Table:
@@ -379,17 +455,25 @@ class _Examiner:
         homely = [each.wanted for each in at_home]
         picks = tuple(each for each in wanted if each not in (*queues, *homely))
         buckets = 1 + sum(self.sizes) // scatter.BUCKET_ROWS
-        work = QueuePass(queues, picks, at_home, runs, Scatter(buckets, str(self.folder)))
+        scatter_to = Scatter(buckets, str(self.folder))
+        work = QueuePass(queues, picks, at_home, runs, scatter_to, self._long())
         done = self._by_queue(work) if work.twins else []
         self._take(done)
         tasks = [
             (each, mine, cut)
             for index, each in enumerate(work.picking)
-            for mine in [tuple(some.picked[index] for some in done if index in some.picked)]
+            for mine in [tuple(one for some in done for one in some.picked.get(index, ()))]
             for cut in shared_out(mine, self.jobs.tasks)
         ]
         work_of = partial(_judge_buckets, tasks=tasks, runs=runs, scratch=str(self.folder))
         self._take(self.jobs.each(work_of, len(tasks)))
+
+    def _long(self) -> Long | None:
+        """How queues are judged that are too long to be held whole, if there may be any."""
+        may_be = sum(self.sizes) > LONG_ROWS
+        if may_be and is_by_queue(self.paths):
+            may_be = has_long_key(self.groups, self.sizes, LONG_ROWS)
+        return Long(LONG_ROWS, PIECE_ROWS, str(self.folder)) if may_be else None
 
     def _by_queue(self, work: QueuePass) -> list[PassReport]:
         """Go through the queues, where they lie or after they were brought together."""
@@ -398,7 +482,13 @@ class _Examiner:
             judge_part = partial(_judge_part, groups=self.groups, cut=cut, work=work)
             return self.jobs.each(judge_part, len(cut))
         cut = self._cut()
-        writing = partial(work.scatter.queues, twins=work.twins, groups=self.groups, cut=cut)
+        writing = partial(
+            work.scatter.queues,
+            twins=work.twins,
+            columns=work.columns,
+            groups=self.groups,
+            cut=cut,
+        )
         spills = self.jobs.each(writing, len(cut))
         cuts = shared_out(spills, self.jobs.tasks)
         judge_queues = partial(_judge_queues, spills=spills, cuts=cuts, work=work)
@@ -467,14 +557,14 @@ def _judge_part(
     number: int, *, groups: Sequence[Group], cut: Sequence[Part], work: QueuePass
 ) -> PassReport:
     names = [name for name in work.columns if name != SOURCE]
-    return work.work(part_tables(groups, cut[number], names))
+    return work.work(part_tables(groups, cut[number], names, work.long))
 
 
 def _judge_queues(
     number: int, *, spills: Sequence[Spill], cuts: Sequence[range], work: QueuePass
 ) -> PassReport:
-    table = gathered(spills, cuts[number])
-    return work.work(() if table is None else whole_keys(in_order(table, QUEUES), QUEUES.columns))
+    batches = queues_in_order(spills, cuts[number], work.long)
+    return work.work(whole_or_long(batches, QUEUES.columns, work.long))
 
 
 def _judge_buckets(

@@ -7,6 +7,7 @@ rows at a time (more only when one key alone has more).
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -15,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_checkers.catalogue import grouped
+from spark_checkers.pieces import Pieces
 from spark_checkers.rows import Findings, Rows, Runs, encoded
 from spark_checkers.segments import Ints, positions
 from spark_checkers.twin import (
@@ -192,6 +194,27 @@ def whole_keys(
     batches: Iterable[pa.RecordBatch], columns: Sequence[str], least: int = CHUNK_ROWS
 ) -> Iterator[pa.Table]:
     """Sorted batches, cut and joined so that every table holds whole keys: as few tables as `least` rows each allow."""
+    yield from whole_or_long(batches, columns, None, least)
+
+
+@dataclass(frozen=True, slots=True)
+class Long:
+    """What becomes of a key of more than `rows` rows. folder: for its pieces."""
+
+    rows: int
+    piece_rows: int
+    folder: str
+
+
+def whole_or_long(
+    batches: Iterable[pa.RecordBatch],
+    columns: Sequence[str],
+    long: Long | None,
+    least: int = CHUNK_ROWS,
+) -> Iterator[Any]:
+    """Likewise, but a queue of many rows comes as its `Pieces`, and what names no queue in tables as they come."""
+    batches = iter(batches)
+    least = least if long is None else min(least, long.rows)
     waiting: list[pa.RecordBatch] = []
     waiting_rows = 0
     for batch in batches:
@@ -200,6 +223,24 @@ def whole_keys(
         if waiting_rows + batch.num_rows >= least:
             start = last_key_start(batch, columns)
             joined = start == 0 and bool(waiting) and same_key(waiting[-1], batch, columns)
+            if joined and long is not None and waiting_rows + batch.num_rows > long.rows:
+                key = key_at(batch, 0, columns)
+                if key[-1] is None:  # no kernel needs what is of no queue together
+                    joined = False
+                else:
+                    table = _in_one([*waiting, batch])
+                    start = last_key_start(table, columns)
+                    if start:
+                        yield table.slice(0, start)
+                    pieces = Pieces(long.folder, long.piece_rows)
+                    pieces.take(table.slice(start))
+                    waiting, waiting_rows = [], 0
+                    del table
+                    batch = _rest_of(batches, key, columns, pieces)
+                    yield pieces
+                    if batch is None:
+                        return
+                    start, joined = 0, True
             if not joined:
                 ready = [*waiting, batch.slice(0, start)] if start else waiting
                 waiting, waiting_rows, batch = [], 0, batch.slice(start)
@@ -209,6 +250,34 @@ def whole_keys(
         waiting_rows += batch.num_rows
     if waiting:
         yield _in_one(waiting)
+
+
+def _rest_of(
+    batches: Iterator[pa.RecordBatch],
+    key: tuple[Any, ...],
+    columns: Sequence[str],
+    pieces: Pieces,
+) -> pa.RecordBatch | None:
+    """Read on to the end of a long key; the first batch of what follows it, if anything does."""
+    for batch in batches:
+        mine = length_of(batch, key, columns)
+        if mine:
+            pieces.take(pa.Table.from_batches([batch.slice(0, mine)]))
+        if mine < batch.num_rows:
+            return batch.slice(mine)
+    return None
+
+
+def length_of(batch: pa.RecordBatch, key: tuple[Any, ...], columns: Sequence[str]) -> int:
+    """How many rows at the batch's start have this key. The batch is sorted: find the end by halving."""
+    low, high = 0, batch.num_rows
+    while low < high:
+        middle = (low + high) // 2
+        if key_at(batch, middle, columns) == key:
+            low = middle + 1
+        else:
+            high = middle
+    return low
 
 
 def _in_one(batches: list[pa.RecordBatch]) -> pa.Table:

@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from spark_checkers.keyed import BATCH_ROWS, key_at, whole_keys
+from spark_checkers.keyed import BATCH_ROWS, Long, key_at, length_of, whole_or_long
 from spark_checkers.twin import QUEUES
 from specs.errors import HistoryError
 from specs.history.columns import COLUMNS
@@ -48,6 +48,34 @@ def is_by_queue(paths: Sequence[Path]) -> bool:
     return bool(paths) and all(
         (pq.read_schema(path).metadata or {}).get(ORDER_KEY) == BY_QUEUE for path in paths
     )
+
+
+def has_long_key(groups: Sequence[Group], sizes: Sequence[int], rows: int) -> bool:
+    """May a queue have more rows than that, as far as the statistics of the row groups tell?
+
+    A row group between two others of a long queue holds nothing else: least and greatest are one in each key column.
+    """
+    at_the_edges = 2 * max(sizes, default=0)
+    if at_the_edges > rows:
+        return True
+    metadata = {path: pq.read_metadata(path) for path, _ in groups}
+    found, before = 0, None
+    for (path, number), size in zip(groups, sizes, strict=True):
+        key = _only_key(metadata[path].row_group(number))
+        found = 0 if key is None else size + (found if key == before else 0)
+        before = key
+        if found and found + at_the_edges > rows:
+            return True
+    return False
+
+
+def _only_key(group: Any) -> tuple[Any, ...] | None:
+    """The key of all rows of a row group, None where there are several; empty where nobody says."""
+    columns = {group.column(at).path_in_schema: group.column(at) for at in range(group.num_columns)}
+    told = [columns[name].statistics for name in ORDER]
+    if not all(each is not None and each.has_min_max for each in told):
+        return ()
+    return tuple(each.min for each in told) if all(each.min == each.max for each in told) else None
 
 
 def row_groups(paths: Sequence[Path]) -> tuple[list[Group], list[int]]:
@@ -106,9 +134,14 @@ def parts(sizes: Sequence[int], at_least: int) -> list[Part]:
     return cuts
 
 
-def part_tables(groups: Sequence[Group], part: Part, columns: Sequence[str]) -> Iterator[pa.Table]:
-    """The whole keys that begin in a part, as tables. Rows that name no queue have keys too; they come first."""
-    return whole_keys(_part_batches(groups, part, columns), ORDER)
+def part_tables(
+    groups: Sequence[Group], part: Part, columns: Sequence[str], long: Long | None = None
+) -> Iterator[Any]:
+    """The whole keys that begin in a part, as tables, and long queues as `Pieces`.
+
+    Rows that name no queue have keys too; they come first.
+    """
+    return whole_or_long(_part_batches(groups, part, columns), ORDER, long)
 
 
 def _part_batches(
@@ -157,19 +190,7 @@ def _last_row_before(groups: Sequence[Group], start: int) -> pa.RecordBatch | No
 
 def _after(batch: pa.RecordBatch, key: tuple[Any, ...]) -> pa.RecordBatch:
     """The batch without the rows of `key` at its start."""
-    return batch.slice(_length_of(batch, key))
-
-
-def _length_of(batch: pa.RecordBatch, key: tuple[Any, ...]) -> int:
-    """How many rows at the batch's start have this key. The batch is sorted: find the end by halving."""
-    low, high = 0, batch.num_rows
-    while low < high:
-        middle = (low + high) // 2
-        if key_at(batch, middle, ORDER) == key:
-            low = middle + 1
-        else:
-            high = middle
-    return low
+    return batch.slice(length_of(batch, key, ORDER))
 
 
 def _sortable(key: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -187,7 +208,7 @@ class _Order:
         self._seq = key_at(last, 0, ("seq_begin",))[0] if last is not None else -1
 
     def goes_on(self, batch: pa.RecordBatch) -> int:
-        return _length_of(batch, self._key) if self._key is not None else 0
+        return length_of(batch, self._key, ORDER) if self._key is not None else 0
 
     def look(self, batch: pa.RecordBatch, path: str) -> pa.RecordBatch:
         """The batch itself, or HistoryError."""

@@ -8,7 +8,8 @@ write into each other's, and only the files that a task reports are read.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ import pyarrow as pa
 
 from spark_checkers import hashing
 from spark_checkers.hashing import Hashes
-from spark_checkers.keyed import codes_of, columns_of, wanted_of, with_source
+from spark_checkers.keyed import Long, codes_of, columns_of, in_order, wanted_of, with_source
 from spark_checkers.ordered import Group, Part, plain, read_groups
 from spark_checkers.segments import Ints, dense, first_of_each
 from spark_checkers.twin import QUEUES, SOURCE, Grouping, Twin
@@ -27,6 +28,9 @@ BUCKET_ROWS = 1 << 18
 """About how many rows of a history come to a bucket, if all of them are wanted."""
 JUDGED_ROWS = 1 << 20
 """Small buckets are judged together up to so many rows."""
+
+SAMPLED = 64
+"""Every so many seqs tell where windows of a long queue are cut."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,26 +61,32 @@ class Scatter:
     scratch: str
 
     def queues(
-        self, number: int, *, twins: tuple[Twin, ...], groups: Sequence[Group], cut: Sequence[Part]
+        self,
+        number: int,
+        *,
+        twins: tuple[Twin, ...],
+        columns: Sequence[str],
+        groups: Sequence[Group],
+        cut: Sequence[Part],
     ) -> Spill:
         """Of one part of the files the rows that these twins need, by queue; those of no queue as well."""
         wanted = Together(QUEUES, twins)
-        names = [name for name in wanted.columns if name != SOURCE]
+        names = [name for name in columns if name != SOURCE]
         tables = read_groups(groups, cut[number], names)
         table = pa.concat_tables(tables).unify_dictionaries().combine_chunks()
-        if SOURCE in wanted.columns:
+        if SOURCE in columns:
             table = with_source(table)
-        return self.write(wanted, table, wanted_of(table, twins, QUEUES, whole=False))
+        where = wanted_of(table, twins, QUEUES, whole=False)
+        return self.write(wanted, table.select(columns), where)
 
     def write(self, wanted: Together, table: pa.Table, where: Ints) -> Spill:
-        """The rows at these positions, in buckets by their key; with the columns that these twins need."""
+        """The rows at these positions, in buckets by their key."""
         if not len(where):
             return Spill("", (0,) * self.buckets)
         columns = wanted.grouping.columns
         keys = table.select(columns).take(pa.array(where))
         bucket = key_hashes(keys, columns) % np.uint64(self.buckets)
-        rows = plain(table.select(wanted.columns))
-        return spilled(rows, where, bucket, self.buckets, self.scratch)
+        return spilled(plain(table), where, bucket, self.buckets, self.scratch)
 
 
 def spilled(table: pa.Table, where: Ints, bucket: Any, buckets: int, scratch: str) -> Spill:
@@ -131,6 +141,63 @@ def gathered(spills: Sequence[Spill], buckets: range) -> pa.Table | None:
             batches = [reader.get_batch(first + index) for index in range(len(wanted))]
             tables.append(pa.Table.from_batches(batches))
     return pa.concat_tables(tables).unify_dictionaries() if tables else None
+
+
+def queues_in_order(
+    spills: Sequence[Spill], buckets: range, long: Long | None
+) -> Iterator[pa.RecordBatch]:
+    """The rows of these buckets queue by queue and by seq_begin, of long queues never all at once."""
+    if long is None or sum(sum(each.rows[at] for at in buckets) for each in spills) <= long.rows:
+        table = gathered(spills, buckets)
+        if table is not None:
+            yield from in_order(table, QUEUES)
+        return
+    sizes: Counter[int] = Counter()
+    for table in _one_by_one(spills, buckets):
+        keys, counts = np.unique(key_hashes(table, QUEUES.columns), return_counts=True)
+        sizes.update(dict(zip(keys.tolist(), counts.tolist(), strict=True)))
+    many = {key for key, rows in sizes.items() if rows > long.rows}
+    few = [
+        table.filter(pa.array(~np.isin(key_hashes(table, QUEUES.columns), list(many))))
+        for table in _one_by_one(spills, buckets)
+    ]
+    yield from in_order(pa.concat_tables(few).unify_dictionaries(), QUEUES)
+    del few
+    for key in sorted(many):
+        yield from _by_windows(spills, buckets, key, 1 + sizes[key] // long.piece_rows, long.folder)
+
+
+def _by_windows(
+    spills: Sequence[Spill], buckets: range, key: int, windows: int, folder: str
+) -> Iterator[pa.RecordBatch]:
+    """The rows of one queue by seq_begin: written by windows of seq first, so that one window at a time is sorted."""
+    sample = [
+        np.sort(_of_key(table, key).column("seq_begin").to_numpy())[::SAMPLED]
+        for table in _one_by_one(spills, buckets)
+    ]
+    seqs = np.sort(np.concatenate(sample))
+    edges = seqs[[len(seqs) * each // windows for each in range(1, windows)]]
+    mine: list[Spill] = []
+    for table in _one_by_one(spills, buckets):
+        rows = _of_key(table, key)
+        window = np.searchsorted(edges, rows.column("seq_begin").to_numpy(), side="right")
+        mine.append(spilled(rows, np.arange(rows.num_rows), window, windows, folder))
+    for window in range(windows):
+        rows = gathered(mine, range(window, window + 1))
+        if rows is not None:
+            yield from in_order(rows, QUEUES)
+    for spill in mine:
+        Path(spill.path).unlink()
+
+
+def _of_key(table: pa.Table, key: int) -> pa.Table:
+    return table.filter(pa.array(key_hashes(table, QUEUES.columns) == np.uint64(key)))
+
+
+def _one_by_one(spills: Sequence[Spill], buckets: range) -> Iterator[pa.Table]:
+    """The rows of these buckets, file by file."""
+    tables = (gathered([spill], buckets) for spill in spills)
+    return (table for table in tables if table is not None)
 
 
 def shared_out(spills: Sequence[Spill], at_least: int) -> list[range]:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from spark_checkers.pieces import Balance
 from spark_checkers.rows import Findings, Rows, Runs, coded, keep
 from spark_checkers.segments import Ints, Mask
 from specs.clauses import catalogue
@@ -226,7 +227,7 @@ def _among(codes: Ints, words: Sequence[str], wanted: Collection[str]) -> Mask:
     return found
 
 
-def to_batch(findings: Iterable[Findings]) -> pa.RecordBatch:
+def to_batch(findings: Iterable[Findings | Balance]) -> pa.RecordBatch:
     """Findings as Arrow rows of `FINDINGS`."""
     rows: list[tuple[Any, ...]] = []
     for each in findings:

@@ -1,0 +1,190 @@
+"""What a piece of a long queue adds does not depend on the rows that are not carried into it: a law for every twin."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from drawn import histories
+from hypothesis import HealthCheck, given, settings
+from judging import context_of
+from recorded import recorded
+from test_twins import RECORDED, planted
+
+from spark_checkers import engine, keyed, ordered, pieces
+from spark_checkers.catalogue import applicable
+from spark_checkers.generate import generate, plan_defect
+from spark_checkers.jobs import InProcesses
+from spark_checkers.pieces import Balance, Balances, Pieces
+from spark_checkers.rows import Rows, Runs
+from spark_checkers.trace_mutants import DEFECTS, LOOKALIKES, Mutant, plant
+from spark_checkers.twin import QUEUES, Twin, judge_rows, levels_of, relevant
+from specs.errors import SpecError, UsageError
+from specs.history.row import Row
+from specs.history.runinfo import RunInfo
+from specs.history.store import History, open_history, rows_to_table
+from specs.profiles import load
+from specs.vocabulary import Queue
+
+CHANGES = {**DEFECTS, **LOOKALIKES}
+Found = Mapping[str, tuple[dict[str, int], list[tuple[str, tuple[int, ...], bool, str]]]]
+
+
+@pytest.fixture(autouse=True)
+def forgetful(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is carried for being young, so that what has to be carried for another reason is missed."""
+    monkeypatch.setattr(pieces, "memory_us", lambda _config: 0)
+
+
+def queues_of(rows: Sequence[Row]) -> list[pa.Table]:
+    """The rows of each queue by seq_begin."""
+    by_queue: dict[Queue, list[Row]] = {}
+    for row in sorted(rows, key=lambda row: row.seq_begin):
+        if row.queue_id is not None:
+            by_queue.setdefault(row.queue, []).append(row)
+    return [rows_to_table(mine) for mine in by_queue.values()]
+
+
+def judged(
+    table: pa.Table, twins: Sequence[Twin], runs: Runs, balances: Balances, sign: int
+) -> None:
+    for levels in {levels_of((twin,)) for twin in twins}:
+        some = [twin for twin in twins if levels_of((twin,)) == levels]
+        rows = Rows(table.filter(pa.array(relevant(table, some))), runs)
+        if rows.size:
+            balances.add(judge_rows(rows, some), sign)
+
+
+def found(balances: Balances) -> Found:
+    return {
+        each.clause: (
+            {run: times for run, times in each.opportunities.items() if times},
+            each.violations,
+        )
+        for each in balances
+        if any(each.opportunities.values()) or each.violations
+    }
+
+
+def whole(table: pa.Table, twins: Sequence[Twin], runs: Runs) -> Found:
+    balances = Balances()
+    judged(table, twins, runs, balances, 1)
+    return found(balances)
+
+
+def in_pieces(
+    table: pa.Table, twins: Sequence[Twin], runs: Runs, piece_rows: int, folder: Path
+) -> Found:
+    cut, balances = Pieces(str(folder), piece_rows), Balances()
+    cut.take(table)
+    for piece in cut.beside_what_matters(runs):
+        judged(piece.both, twins, runs, balances, 1)
+        judged(piece.carried, twins, runs, balances, -1)
+    return found(balances)
+
+
+def holds(info: RunInfo, rows: Sequence[Row], sizes: Sequence[int], folder: Path) -> None:
+    """sizes: of pieces, in rows."""
+    twins = [twin for twin in applicable(info) if twin.grouping == QUEUES]
+    runs = {info.run: context_of(rows, info)}
+    for table in queues_of(rows):
+        expected = whole(table, twins, runs)
+        for size in sizes:
+            assert in_pieces(table, twins, runs, size, folder) == expected, size
+    assert not list(folder.glob("*.arrow"))
+
+
+@pytest.mark.parametrize(("mode", "message_model", "tagged"), RECORDED)
+def test_pieces_of_a_recorded_history_add_up(
+    mode: str, message_model: str, tagged: bool, tmp_path: Path
+) -> None:
+    info, rows = recorded(mode, message_model, tagged=tagged)
+    holds(info, rows, (150,), tmp_path)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("mutant", CHANGES.values(), ids=list(CHANGES))
+def test_pieces_of_a_recorded_history_with_a_defect_add_up(mutant: Mutant, tmp_path: Path) -> None:
+    info, rows = planted(mutant)
+    holds(info, rows, (20, 150), tmp_path)
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@given(histories(most=60))
+def test_pieces_of_a_drawn_history_add_up(
+    tmp_path_factory: pytest.TempPathFactory, history: tuple
+) -> None:
+    info, rows = history
+    holds(info, rows, (5,), tmp_path_factory.mktemp("pieces"))
+
+
+@pytest.mark.parametrize(
+    "mutant",
+    [
+        pytest.param(mutant, id=name, marks=[] if number % 16 == 0 else pytest.mark.long)
+        for number, (name, mutant) in enumerate(CHANGES.items())
+    ],
+)
+def test_pieces_of_a_generated_queue_with_a_defect_add_up(
+    mutant: Mutant, generated: History, tmp_path: Path
+) -> None:
+    """Long beside what is carried, with two groups: what a piece adds rests on few rows of those before."""
+    rows = list(generated.rows())
+    info = mutant.under(generated.info)
+    try:
+        rows = list(plant(mutant, rows, info, seed=1).rows)
+    except UsageError as error:
+        pytest.skip(f"no place in a generated history: {error}")
+    holds(info, rows, (300,), tmp_path)
+
+
+@pytest.fixture(scope="module")
+def generated(tmp_path_factory: pytest.TempPathFactory) -> History:
+    folder = tmp_path_factory.mktemp("generated") / "h"
+    generate(folder, 9000, 5, queues=1, groups=2)
+    return open_history(folder)
+
+
+@pytest.mark.parametrize("order", ["queue", "time"])
+@pytest.mark.parametrize(
+    ("defect", "events"),
+    [(None, 6000), ("swap-key", 6000), ("invented-message", 6000), ("lost-dead-letter", 20_000)],
+)
+def test_the_engine_judges_long_queues_in_pieces(
+    order: str,
+    defect: str | None,
+    events: int,
+    here: InProcesses,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Two long queues, their keys and messages, and what is picked of them: all as if they were held whole."""
+    planting = None if defect is None else plan_defect(defect, events, 3, 2)
+    generate(tmp_path / "h", events, 3, queues=2, groups=2, order=order, change=planting)
+    history, profile = open_history(tmp_path / "h"), load("reference")
+    expected = engine.judge_here(history, profile).to_json()
+    cut: list[int] = []
+    monkeypatch.setattr(engine, "LONG_ROWS", events // 4)
+    monkeypatch.setattr(engine, "PIECE_ROWS", events // 30)
+    for module in (keyed, ordered):
+        monkeypatch.setattr(module, "BATCH_ROWS", events // 60)
+    carried = Pieces._carried
+    monkeypatch.setattr(
+        Pieces,
+        "_carried",
+        lambda self, seen, *args: cut.append(seen.size) or carried(self, seen, *args),
+    )
+    found = engine.judge_here(history, profile).to_json()
+    assert found == expected
+    assert (found["verdict"] == "refuted") == (defect is not None)
+    assert len(cut) > 4
+    assert max(cut) < events // 2
+
+
+def test_more_taken_away_than_was_found_is_told() -> None:
+    balance = Balance("ORD-2")
+    balance._opportunities["run"] = -1
+    with pytest.raises(SpecError, match="ORD-2 took more away than it had found"):
+        assert balance.opportunities
