@@ -354,7 +354,7 @@ class QueuePass:
         """Of a long queue: no key is taken for at home in it, so that none has to be whole."""
         balances = Balances()
         known: dict[int, set[int]] = {}
-        for piece in pieces.beside_what_matters(self.runs):
+        for piece in pieces.beside_what_matters():
             for levels in self._levels():
                 for sign, table in ((1, piece.both), (-1, piece.carried)):
                     rows, _ = self._rows_of(table, levels)
@@ -456,7 +456,7 @@ class _Examiner:
         picks = tuple(each for each in wanted if each not in (*queues, *homely))
         buckets = 1 + sum(self.sizes) // scatter.BUCKET_ROWS
         scatter_to = Scatter(buckets, str(self.folder))
-        work = QueuePass(queues, picks, at_home, runs, scatter_to, self._long())
+        work = QueuePass(queues, picks, at_home, runs, scatter_to, self._long(runs))
         done = self._by_queue(work) if work.twins else []
         self._take(done)
         tasks = [
@@ -468,12 +468,12 @@ class _Examiner:
         work_of = partial(_judge_buckets, tasks=tasks, runs=runs, scratch=str(self.folder))
         self._take(self.jobs.each(work_of, len(tasks)))
 
-    def _long(self) -> Long | None:
+    def _long(self, runs: Runs) -> Long | None:
         """How queues are judged that are too long to be held whole, if there may be any."""
         may_be = sum(self.sizes) > LONG_ROWS
         if may_be and is_by_queue(self.paths):
             may_be = has_long_key(self.groups, self.sizes, LONG_ROWS)
-        return Long(LONG_ROWS, PIECE_ROWS, str(self.folder)) if may_be else None
+        return Long(LONG_ROWS, PIECE_ROWS, str(self.folder), runs) if may_be else None
 
     def _by_queue(self, work: QueuePass) -> list[PassReport]:
         """Go through the queues, where they lie or after they were brought together."""

@@ -204,6 +204,7 @@ class Long:
     rows: int
     piece_rows: int
     folder: str
+    runs: Runs
 
 
 def whole_or_long(
@@ -232,7 +233,7 @@ def whole_or_long(
                     start = last_key_start(table, columns)
                     if start:
                         yield table.slice(0, start)
-                    pieces = Pieces(long.folder, long.piece_rows)
+                    pieces = Pieces(long.folder, long.runs, long.piece_rows)
                     pieces.take(table.slice(start))
                     waiting, waiting_rows = [], 0
                     del table

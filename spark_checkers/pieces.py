@@ -13,11 +13,11 @@ What is carried knows nothing of clauses. Some rows are there from the first pie
 than by message (grants, incarnations, look-ups, ...), the markers of readings, and a row of each way in which calls
 and commits are told. Of the messages' own rows are carried:
 
-- what had not ended, or began a short while ago, when the next piece begins: as long as a client, a broker or a timer
-  may remember it (`memory_us`);
+- what had not ended when the next piece begins, or began a short while ago (`memory_us`);
 - every message that a group has yet to finish, and what is not known to have been stored anywhere;
 - messages of which a later piece speaks again, and those from the lowest offset on that it reports, asks or is told;
-- the last rows, and those with the highest offsets and values, of everybody in each of his ways (`LAST`);
+- the last rows, and those with the highest offsets and values, of everybody in each of his ways (`LAST`), and a group's
+  first and last reports of offsets (`REPORTS`);
 - the other messages of a call, and the other rows of a message, that is carried.
 
 Sends and reads that name an offset are not judged in the piece of their time, but in the one in which that offset was
@@ -35,18 +35,22 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from spark_checkers.rows import MS, NEVER, NO_TEXT, NONE, Findings, Runs, encoded
-from spark_checkers.segments import Ints, Mask, dense, positions
+from spark_checkers.rows import MS, NEVER, NO_TEXT, NONE, Findings, RunContext, Runs, encoded
+from spark_checkers.segments import Ints, Mask, dense, ints, positions
 from specs.errors import SpecError
+from specs.history.runinfo import RunInfo
 from specs.plan.config import Config
 from specs.vocabulary import Kind, Outcome
 
-PIECE_ROWS = 1 << 18
+PIECE_ROWS = 1 << 17
 """About so many rows are in a piece, sends and reads not counted."""
 LONG_ROWS = 1 << 20
 """A queue of more rows is judged in pieces."""
 LAST = 64
 """So many of the last rows are carried: as many as a judge compares a row with at most."""
+REPORTS, REPORTS_BESIDE_A_DEATH = 1_025, 4_097
+"""So many of a group's last reports of offsets are, and of its first ones that name another value: one more than a
+judge remembers, who remembers more of them where the broker may have forgotten some."""
 
 OF_MESSAGES = frozenset(
     {
@@ -86,9 +90,10 @@ _TELL_OFFSETS = (
 )
 """Kinds whose value is an offset that is reported, asked for or told."""
 _WAYS = ("kind", "group", "client_id", "process", "incarnation", "outcome", "commit_mode")
-_WAYS_AT_ALL = ("kind", "group", "commit_mode")
+_WAYS_AT_ALL = ("kind", "group", "outcome", "commit_mode")
 COLUMNS = (
     "run",
+    "broker",
     "seq_begin",
     "seq_end",
     "started_us",
@@ -103,26 +108,17 @@ COLUMNS = (
 
 
 def memory_us(config: Config) -> int:
-    """How long, in µs, what happened may bear on what comes next: the longest of the times of clients, brokers and
-    timers, with what the judges allow for."""
-    longest_ms = max(
-        config.forgotten_ms,
-        config.broker_lease_ms,
-        config.client_lease_ms,
-        config.stored_first_ms,
-        config.stored_each_ms,
-        config.rebalance_ms + config.continuous_ms,
-        config.long_poll_ms,
-        config.transaction_timeout_ms + config.transaction_check_interval_ms,
-    )
+    """How long, in µs, what is over may bear on what comes next by its time alone: a question may wait at a broker, a
+    request may be under way, and judges allow for timers and disks. What lasts longer is an open or unfinished row."""
     slack_ms = config.delay_bound_ms + config.schedule_slack_ms + config.guard_slack_ms
-    return (longest_ms + slack_ms + config.disk_slack_ms) * MS
+    return (config.long_poll_ms + slack_ms + config.disk_slack_ms) * MS
 
 
 class _Seen:
     """Rows of one queue as numbers; texts are codes, by which `words` are told."""
 
-    def __init__(self, table: pa.Table) -> None:
+    def __init__(self, table: pa.Table, deaths: Sequence[int]) -> None:
+        """deaths: the seqs by which the queue's broker died, ascending."""
         self.table = table
         self.size = table.num_rows
         self.begin = self.number("seq_begin")
@@ -130,6 +126,7 @@ class _Seen:
         self.end = np.where(end == NONE, NEVER, end)
         self.codes: dict[str, Ints] = {}
         self.words: dict[str, list[str]] = {}
+        self.life = np.searchsorted(ints(deaths), self.begin, side="right").astype(np.int64)
         for name in (*_WAYS, "sharding_key"):
             self.codes[name], words = encoded(table.column(name))
             self.words[name] = words.to_pylist()
@@ -224,26 +221,35 @@ class Beside:
 class Pieces:
     """The pieces of one queue. Its rows are taken by seq_begin, and lie in files of a folder until they are judged."""
 
-    def __init__(self, folder: str, piece_rows: int = PIECE_ROWS) -> None:
+    def __init__(self, folder: str, runs: Runs, piece_rows: int = PIECE_ROWS) -> None:
         self._folder = folder
+        self._runs = runs
         self._piece_rows = piece_rows
+        self._context = RunContext(RunInfo(""))
+        self._deaths: Sequence[int] = ()
         self._pieces: list[_Piece] = []
         self._always: list[pa.Table] = []
         self._apart: list[str] = []  # the files of what goes with its offset
-        self._ways: set[tuple[str, ...]] = set()
+        self._ways: set[str] = set()
+        self._reported: dict[str, set[int]] = {}
+        self._always_seqs: list[int] = []  # of reports that are there from the first piece on
+        self._reports = REPORTS
         self._groups: set[str] = set()
         self._committing: set[str] = set()
-        self._run = ""
 
     def take(self, table: pa.Table) -> None:
         """Take what comes next of the queue."""
-        self._run = table.column("run")[0].as_py()
+        if not self._pieces:
+            run, broker = (table.column(name)[0].as_py() for name in ("run", "broker"))
+            self._context = self._runs.get(run, self._context)
+            self._deaths = self._context.deaths_of(broker or "")
+            self._reports = REPORTS_BESIDE_A_DEATH if self._deaths else REPORTS
         step = max(1, self._piece_rows // 4)
         for start in range(0, table.num_rows, step):
             self._take(table.slice(start, step))
 
     def _take(self, table: pa.Table) -> None:
-        seen = _Seen(table)
+        seen = _Seen(table, self._deaths)
         if not self._pieces or self._pieces[-1].rows >= self._piece_rows:
             last = self._pieces[-1] if self._pieces else None
             reached, sent = (-1, -1) if last is None else (last.reached, last.sent)
@@ -254,6 +260,7 @@ class Pieces:
         has_offset = seen.offset != NONE
         always = ~seen.are(*OF_MESSAGES) | (seen.are(Kind.READ) & ~has_offset)
         always[self._new_ways(seen)] = True
+        always[self._new_values(seen)] = True
         if always.any():
             self._always.append(table.filter(pa.array(always)))
         apart = seen.are(*_WITH_THEIR_OFFSET) & has_offset & ~always
@@ -280,16 +287,28 @@ class Pieces:
 
     def _new_ways(self, seen: _Seen) -> Ints:
         """The first row of each way in which something is told that was not told so before."""
-        way, count = dense(*(seen.codes[name] for name in _WAYS_AT_ALL))
+        way, count = dense(seen.life, *(seen.codes[name] for name in _WAYS_AT_ALL))
         found = []
         first = np.full(count, seen.size, np.int64)
         np.minimum.at(first, way, np.arange(seen.size))
         for place in first.tolist():
-            texts = tuple(_text(seen, name, place) for name in _WAYS_AT_ALL)
-            if texts not in self._ways:
-                self._ways.add(texts)
+            texts = [_text(seen, name, place) for name in _WAYS_AT_ALL]
+            told = " ".join([str(seen.life[place]), *texts])
+            if told not in self._ways:
+                self._ways.add(told)
                 found.append(place)
         return np.asarray(found, np.int64)
+
+    def _new_values(self, seen: _Seen) -> list[int]:
+        """The reports of an offset that their group had not reported before, while there are few of them."""
+        found = []
+        for place in positions(seen.are(Kind.COMMIT) & (seen.value != NONE)).tolist():
+            known = self._reported.setdefault(_text(seen, "group", place), set())
+            if len(known) < REPORTS and (value := int(seen.value[place])) not in known:
+                known.add(value)
+                self._always_seqs.append(int(seen.begin[place]))
+                found.append(place)
+        return found
 
     def _bring_home(self) -> None:
         """What goes with its offset goes to the piece in which that was reached; where nobody takes any, was sent."""
@@ -313,11 +332,11 @@ class Pieces:
             writer.write_table(rows)
         paths.append(path)
 
-    def beside_what_matters(self, runs: Runs) -> Iterator[Beside]:
+    def beside_what_matters(self) -> Iterator[Beside]:
         """Each piece with the rows that are carried into it. Its files are removed."""
         self._bring_home()
         carried: pa.Table | None = None
-        memory = memory_us(_config_of(self._run, runs))
+        memory = memory_us(self._context.info.config)
         for number, piece in enumerate(self._pieces):
             tables = [] if carried is None else [carried]
             if number == 0:
@@ -327,7 +346,7 @@ class Pieces:
             both = _by_seq(tables)
             yield Beside(both.slice(0, 0) if carried is None else carried, both)
             if number + 1 < len(self._pieces):
-                where = self._carried(_Seen(both), number + 1, memory)
+                where = self._carried(_Seen(both, self._deaths), number + 1, memory)
                 carried = both.filter(pa.array(where)).combine_chunks()
 
     def _carried(self, seen: _Seen, number: int, memory: int) -> Mask:
@@ -338,6 +357,7 @@ class Pieces:
         has_offset, ended = offset != NONE, seen.end < cut.seq
         found = ~seen.are(*OF_MESSAGES) | (read & (seen.offset == NONE))
         found[self._first_of_each_way(seen)] = True
+        found |= np.isin(seen.begin, self._always_seqs)
         found |= ~ended & (~read | (seen.end == NEVER))
         found |= ~read & (seen.number("started_us") >= cut.us - memory)
         again = _within(offset, [each for piece in later for each in piece.again])
@@ -350,7 +370,7 @@ class Pieces:
 
     def _first_of_each_way(self, seen: _Seen) -> Ints:
         """A row of each way in which something is told."""
-        keys = [seen.codes[name] for name in _WAYS_AT_ALL]
+        keys = [seen.life, *(seen.codes[name] for name in _WAYS_AT_ALL)]
         return _last(keys, np.ones(seen.size, np.bool_), -seen.begin, 1)
 
     def _owed(self, seen: _Seen, offset: Ints, ended: Mask) -> Mask:
@@ -376,13 +396,13 @@ class Pieces:
         found: Mask = owed[message]
         return found
 
-    @staticmethod
-    def _latest(seen: _Seen, offset: Ints) -> Ints:
-        ways = [seen.codes[name] for name in _WAYS]
+    def _latest(self, seen: _Seen, offset: Ints) -> Ints:
+        ways = [seen.life, *(seen.codes[name] for name in _WAYS)]
         everything = np.ones(seen.size, np.bool_)
         ended = np.where(seen.end == NEVER, -1, seen.end)
         handed = seen.are(Kind.RECEIVE)
         by_key = [seen.codes[name] for name in ("kind", "group", "sharding_key")]
+        reports = seen.are(Kind.COMMIT)
         return np.concatenate(
             [
                 _last(ways, everything, seen.begin, LAST),
@@ -390,6 +410,8 @@ class Pieces:
                 _last(ways, offset != NONE, offset, LAST),
                 _last(ways, seen.value != NONE, seen.value, LAST),
                 _last(by_key, handed, seen.end, 1),
+                _last([seen.codes["group"]], reports, seen.begin, self._reports),
+                _last([seen.codes["group"]], reports, ended, self._reports),
             ]
         )
 
@@ -402,11 +424,6 @@ class Pieces:
             found |= ~read & np.isin(op, op[found & ~read])
             found |= has_offset & np.isin(offset, offset[found & has_offset])
         return found
-
-
-def _config_of(run: str, runs: Runs) -> Config:
-    context = runs.get(run)
-    return Config() if context is None else context.info.config
 
 
 def _text(seen: _Seen, name: str, place: int) -> str:

@@ -77,9 +77,9 @@ def whole(table: pa.Table, twins: Sequence[Twin], runs: Runs) -> Found:
 def in_pieces(
     table: pa.Table, twins: Sequence[Twin], runs: Runs, piece_rows: int, folder: Path
 ) -> Found:
-    cut, balances = Pieces(str(folder), piece_rows), Balances()
+    cut, balances = Pieces(str(folder), runs, piece_rows), Balances()
     cut.take(table)
-    for piece in cut.beside_what_matters(runs):
+    for piece in cut.beside_what_matters():
         judged(piece.both, twins, runs, balances, 1)
         judged(piece.carried, twins, runs, balances, -1)
     return found(balances)
