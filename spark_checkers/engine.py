@@ -29,7 +29,14 @@ from spark_checkers.facts import Facts
 from spark_checkers.hashing import Hashes
 from spark_checkers.homes import MOST_KEYS, keys_without_home, without_home
 from spark_checkers.jobs import InProcesses, Jobs, OnSpark
-from spark_checkers.keyed import Long, columns_of, judge_keys, whole_or_long, with_source
+from spark_checkers.keyed import (
+    Long,
+    columns_of,
+    judge_keys,
+    picked_anew,
+    whole_or_long,
+    with_source,
+)
 from spark_checkers.ordered import (
     Group,
     Part,
@@ -379,14 +386,10 @@ class QueuePass:
         for index, wanted in enumerate(self.picking):
             if levels_of(wanted.twins) != levels:
                 continue
-            pick = wanted.twins[0].pick
-            if pick is None:
+            if wanted.twins[0].pick is None:
                 where = positions(relevant(rows.table, wanted.twins) & own)
             else:
-                seqs = known.setdefault(index, set())
-                new = [at for at in pick(rows).tolist() if int(rows.begin[at]) not in seqs]
-                seqs.update(rows.begin[new].tolist())
-                where = np.asarray(new, np.int64)
+                where = picked_anew(wanted.twins[0], rows, known.setdefault(index, set()))
             some = _picked(wanted, rows.table, where, rows.table.slice(0, 0))
             if some.num_rows:
                 picked.setdefault(index, []).append(some)

@@ -82,8 +82,8 @@ class InProcesses:
             return list(self._pool.map(work, range(count)))
         except BrokenProcessPool as error:
             raise TargetMisbehaved(
-                "a process of --engine arrow ended before its work did (out of memory? it holds a queue whole, a "
-                "kilobyte for each of its rows): --engine python holds only what is unfinished"
+                "a process of --engine arrow ended before its work did (out of memory? of a queue it holds up to a "
+                "million rows at a time, a kilobyte each, and what is unfinished): --engine python holds that alone"
             ) from error
 
 

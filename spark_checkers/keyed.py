@@ -6,6 +6,7 @@ rows at a time (more only when one key alone has more).
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -15,8 +16,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from spark_checkers import pieces
 from spark_checkers.catalogue import grouped
-from spark_checkers.pieces import Pieces
+from spark_checkers.pieces import Balances, Pieces
 from spark_checkers.rows import Findings, Rows, Runs, encoded
 from spark_checkers.segments import Ints, positions
 from spark_checkers.twin import (
@@ -44,13 +46,15 @@ def by_key(rows: Any, twins: Sequence[Twin], runs: Runs) -> Any:
     """
     (grouping,) = {twin.grouping for twin in twins}
     picks = any(twin.pick for twin in twins)
+    sizes = (pieces.LONG_ROWS, pieces.PIECE_ROWS)
     if picks:
         (twin,) = twins
         rows = _together(rows, twins, QUEUES, whole=False)
-        rows = rows.mapInArrow(partial(_pick_batches, twin=twin, runs=runs), rows.schema)
-    return _together(rows, twins, grouping, ready=picks).mapInArrow(
-        partial(_judge_batches, columns=grouping.columns, twins=tuple(twins), runs=runs), FINDINGS
-    )
+        rows = rows.mapInArrow(
+            partial(_pick_batches, twin=twin, runs=runs, sizes=sizes), rows.schema
+        )
+    judging = partial(_judge_batches, grouping=grouping, twins=tuple(twins), runs=runs, sizes=sizes)
+    return _together(rows, twins, grouping, ready=picks).mapInArrow(judging, FINDINGS)
 
 
 def _together(
@@ -60,6 +64,8 @@ def _together(
     from pyspark.sql import functions as F
 
     names = columns_of(twins, grouping)
+    if grouping == QUEUES:
+        names = list(dict.fromkeys([*names, *pieces.COLUMNS]))
     if not ready:
         rows = rows.where(relevant_where(twins))
         if SOURCE in names:
@@ -86,17 +92,51 @@ def columns_of(twins: Iterable[Twin], grouping: Grouping) -> list[str]:
 
 
 def _judge_batches(
-    batches: Iterator[pa.RecordBatch], *, columns: Sequence[str], twins: Sequence[Twin], runs: Runs
+    batches: Iterator[pa.RecordBatch],
+    *,
+    grouping: Grouping,
+    twins: Sequence[Twin],
+    runs: Runs,
+    sizes: tuple[int, int],
 ) -> Iterator[pa.RecordBatch]:
-    for table in whole_keys(batches, columns):
-        yield to_batch(judge_table(table, twins, runs))
+    """sizes: of a long queue, and of its pieces, in rows."""
+    with tempfile.TemporaryDirectory(prefix="inorder-") as folder:
+        long = Long(*sizes, folder, runs) if grouping == QUEUES else None
+        for each in whole_or_long(batches, grouping.columns, long):
+            if isinstance(each, Pieces):
+                balances = Balances()
+                for piece in each.beside_what_matters():
+                    balances.add(judge_table(piece.both, twins, runs), 1)
+                    balances.add(judge_table(piece.carried, twins, runs), -1)
+                yield to_batch(balances)
+            else:
+                yield to_batch(judge_table(each, twins, runs))
 
 
 def _pick_batches(
-    batches: Iterator[pa.RecordBatch], *, twin: Twin, runs: Runs
+    batches: Iterator[pa.RecordBatch], *, twin: Twin, runs: Runs, sizes: tuple[int, int]
 ) -> Iterator[pa.RecordBatch]:
-    for table in whole_keys(batches, QUEUES.columns):
-        yield from picked(table, twin, runs).to_batches()
+    with tempfile.TemporaryDirectory(prefix="inorder-") as folder:
+        for each in whole_or_long(batches, QUEUES.columns, Long(*sizes, folder, runs)):
+            if isinstance(each, Pieces):
+                known: set[int] = set()
+                for piece in each.beside_what_matters():
+                    rows = Rows(piece.both, runs)
+                    where = picked_anew(twin, rows, known)
+                    yield from rows.table.take(pa.array(where)).to_batches()
+            else:
+                yield from picked(each, twin, runs).to_batches()
+
+
+def picked_anew(twin: Twin, rows: Rows, known: set[int]) -> Ints:
+    """What a twin picks of a piece of a queue and the rows that are carried into it.
+
+    known: the seqs of what was picked before; what is picked now is added.
+    """
+    assert twin.pick is not None
+    new = [at for at in twin.pick(rows).tolist() if int(rows.begin[at]) not in known]
+    known.update(rows.begin[new].tolist())
+    return np.asarray(new, np.int64)
 
 
 def picked(table: pa.Table, twin: Twin, runs: Runs) -> pa.Table:
@@ -233,12 +273,12 @@ def whole_or_long(
                     start = last_key_start(table, columns)
                     if start:
                         yield table.slice(0, start)
-                    pieces = Pieces(long.folder, long.runs, long.piece_rows)
-                    pieces.take(table.slice(start))
+                    queue = Pieces(long.folder, long.runs, long.piece_rows)
+                    queue.take(table.slice(start))
                     waiting, waiting_rows = [], 0
                     del table
-                    batch = _rest_of(batches, key, columns, pieces)
-                    yield pieces
+                    batch = _rest_of(batches, key, columns, queue)
+                    yield queue
                     if batch is None:
                         return
                     start, joined = 0, True
@@ -257,13 +297,13 @@ def _rest_of(
     batches: Iterator[pa.RecordBatch],
     key: tuple[Any, ...],
     columns: Sequence[str],
-    pieces: Pieces,
+    queue: Pieces,
 ) -> pa.RecordBatch | None:
     """Read on to the end of a long key; the first batch of what follows it, if anything does."""
     for batch in batches:
         mine = length_of(batch, key, columns)
         if mine:
-            pieces.take(pa.Table.from_batches([batch.slice(0, mine)]))
+            queue.take(pa.Table.from_batches([batch.slice(0, mine)]))
         if mine < batch.num_rows:
             return batch.slice(mine)
     return None

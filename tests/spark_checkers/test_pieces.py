@@ -4,17 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
+from conftest import SPARK
 from drawn import histories
 from hypothesis import HealthCheck, given, settings
 from judging import context_of
 from recorded import recorded
 from test_twins import RECORDED, planted
 
-from spark_checkers import engine, keyed, ordered, pieces
+from spark_checkers import engine, judge, keyed, ordered, pieces
 from spark_checkers.catalogue import applicable
+from spark_checkers.clauses.commit import (
+    crash_loses_one_interval,
+    fetch_answers_the_last_commit,
+)
 from spark_checkers.generate import generate, plan_defect
 from spark_checkers.jobs import InProcesses
 from spark_checkers.pieces import Balance, Balances, Pieces
@@ -27,6 +33,13 @@ from specs.history.runinfo import RunInfo
 from specs.history.store import History, open_history, rows_to_table
 from specs.profiles import load
 from specs.vocabulary import Queue
+
+
+def spark(test: Any) -> Any:
+    for mark in SPARK:
+        test = mark(test)
+    return test
+
 
 CHANGES = {**DEFECTS, **LOOKALIKES}
 Found = Mapping[str, tuple[dict[str, int], list[tuple[str, tuple[int, ...], bool, str]]]]
@@ -181,6 +194,46 @@ def test_the_engine_judges_long_queues_in_pieces(
     assert (found["verdict"] == "refuted") == (defect is not None)
     assert len(cut) > 4
     assert max(cut) < events // 2
+
+
+@pytest.mark.long
+@spark
+def test_a_frame_judges_long_queues_in_pieces(
+    session: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By Spark's own shuffle, what a twin picks of its queues among it."""
+    generate(tmp_path / "h", 20_000, 3, queues=1, change=plan_defect("lost-dead-letter", 20_000, 3))
+    history = open_history(tmp_path / "h")
+    expected = engine.judge_here(history, load("reference")).to_json()
+    monkeypatch.setattr(pieces, "LONG_ROWS", 5000)
+    monkeypatch.setattr(pieces, "PIECE_ROWS", 1000)
+    session.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", 500)
+    try:
+        frame = session.read.parquet(*map(str, history.parquet))
+        found = judge(frame, run=history.info, profile="reference").verdict.to_json()
+    finally:
+        session.conf.unset("spark.sql.execution.arrow.maxRecordsPerBatch")
+    assert found.pop("tool") == {"engine": "spark"}
+    expected.pop("tool")
+    assert found == expected
+    assert found["verdict"] == "refuted"
+
+
+@pytest.mark.parametrize("module", [fetch_answers_the_last_commit, crash_loses_one_interval])
+def test_as_many_reports_are_carried_as_a_judge_remembers(
+    module: Any, generated: History, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With small numbers: where a judge remembers eight of them, and nine are carried."""
+    monkeypatch.setattr(module, "REMEMBERED_MAX", 8)
+    for name in ("REPORTS", "REPORTS_BESIDE_A_DEATH"):
+        monkeypatch.setattr(pieces, name, 9)
+    monkeypatch.setattr(pieces, "LAST", 1)
+    rows = list(generated.rows())
+    runs = {generated.info.run: context_of(rows, generated.info)}
+    for table in queues_of(rows):
+        assert in_pieces(table, [module.TWIN], runs, 60, tmp_path) == whole(
+            table, [module.TWIN], runs
+        )
 
 
 def test_more_taken_away_than_was_found_is_told() -> None:
