@@ -46,6 +46,9 @@ def certainly_acknowledges(op: Op) -> bool:
     return op.outcome is Outcome.COMMIT or (acknowledges(op) and not may_be_manual(op))
 
 
+_NOTHING = slice(0, 0)
+
+
 class Sends:
     """The acknowledged sends of all queues, by offset."""
 
@@ -59,24 +62,31 @@ class Sends:
         self._queue = rows.queue[self.where]
         self._offset = rows.offset[self.where]
         self._end = rows.end[self.where]
+        queues, starts = np.unique(self._queue, return_index=True)
+        stops = [*starts[1:].tolist(), len(self.where)]
+        self._of = dict(
+            zip(queues.tolist(), map(slice, starts.tolist(), stops), strict=True)
+        )  # where the sends of a queue are
 
     def of_queue(self, queue: int) -> Ints:
         """The positions of a queue's sends."""
-        low, high = np.searchsorted(self._queue, [queue, queue + 1])
-        return self.where[low:high]
+        found: Ints = self.where[self._of.get(queue, _NOTHING)]
+        return found
 
     def _range(self, queue: int, start: int, stop: int) -> slice:
-        low, high = np.searchsorted(self._queue, [queue, queue + 1])
-        part = self._offset[low:high]
-        return slice(
-            int(low + np.searchsorted(part, start)), int(low + np.searchsorted(part, stop))
-        )
+        mine = self._of.get(queue, _NOTHING)
+        low, high = self._offset[mine].searchsorted((start, stop)).tolist()
+        return slice(mine.start + low, mine.start + high)
 
     def first_known(self, queue: int, start: int, stop: int, now: int) -> int | None:
         """The smallest offset in start..stop-1 that a SEND which ended before `now` was acknowledged with."""
         part = self._range(queue, start, stop)
-        known = np.flatnonzero(self._end[part] < now)
-        return int(self._offset[part][known[0]]) if len(known) else None
+        if part.start == part.stop:
+            return None
+        first = part.start
+        if self._end[first] >= now:  # nearly always the first one is known
+            first += int(np.argmax(self._end[part] < now))
+        return int(self._offset[first]) if self._end[first] < now else None
 
     def row(self, queue: int, offset: int, now: int) -> tuple[int, int] | None:
         """(position, seq of the end) of the latest such SEND of an offset."""
