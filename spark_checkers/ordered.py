@@ -121,9 +121,7 @@ def _part_batches(
     for index in range(part.start, len(groups)):
         path, number = groups[index]
         reader = pq.ParquetFile(path)
-        for batch in reader.iter_batches(
-            BATCH_ROWS, row_groups=[number], columns=list(columns), use_threads=False
-        ):
+        for batch in _batches(reader, number, list(columns)):
             if not batch.num_rows:
                 continue
             if skipping is not None:
@@ -143,6 +141,16 @@ def _part_batches(
             yield checked.look(batch, path)
         if skipping is not None and index + 1 >= part.stop:
             return
+
+
+def _batches(reader: Any, number: int, columns: list[str]) -> Iterator[pa.RecordBatch]:
+    """A row group's batches. To read a small group at once takes half as long."""
+    if reader.metadata.row_group(number).num_rows <= 2 * BATCH_ROWS:
+        return iter(reader.read_row_group(number, columns, use_threads=False).to_batches())
+    batches: Iterator[pa.RecordBatch] = reader.iter_batches(
+        BATCH_ROWS, row_groups=[number], columns=columns, use_threads=False
+    )
+    return batches
 
 
 def _last_row_before(groups: Sequence[Group], start: int) -> pa.RecordBatch | None:

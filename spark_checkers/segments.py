@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -59,8 +60,11 @@ def _ranked(code: Ints, span: int | None = None) -> tuple[Ints, int]:
         present[code] = True
         numbers = np.cumsum(present) - 1
         return numbers[code], int(numbers[-1]) + 1
-    distinct, inverse = np.unique(code, return_inverse=True)
-    return inverse.astype(np.int64, copy=False), len(distinct)
+    told_apart = pa.array(code).dictionary_encode()  # quicker than to sort all of them
+    distinct = told_apart.dictionary.to_numpy()
+    rank = np.empty(len(distinct), np.int64)
+    rank[np.argsort(distinct)] = np.arange(len(distinct))
+    return rank[told_apart.indices.to_numpy()], len(distinct)
 
 
 def ranks(values: Ints) -> Ints:
