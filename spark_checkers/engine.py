@@ -288,7 +288,7 @@ class QueuePass:
     ) -> Iterable[Findings]:
         for table in tables:
             yield from self._judge(table, picked)
-            gc.collect()  # rows and what is derived of them know each other, and are large
+            gc.collect(1)  # rows and what is derived of them know each other, and are large
 
     def _judge(self, table: pa.Table, picked: dict[int, list[pa.Table]]) -> Iterable[Findings]:
         has_queue = np.asarray(table.column("queue_id").is_valid())
@@ -484,7 +484,7 @@ def _judge_buckets(
     table = gathered(spills, buckets)
     if table is not None:
         report.take(judge_keys(table, wanted.twins, wanted.grouping, runs), scratch)
-        gc.collect()
+        gc.collect(1)
     return report
 
 

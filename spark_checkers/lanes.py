@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spark_checkers.rows import KINDS, NEVER, NO_TEXT, NONE, OUTCOMES, Findings, Rows, RunContext
-from spark_checkers.segments import Ints, Mask, dense, positions
+from spark_checkers.segments import Ints, Mask, by_time, dense, positions
 from specs.clauses.certainty import recorded
 from specs.clauses.links import Sending
 from specs.plan.config import Config
@@ -155,7 +155,7 @@ class Digest:
         row = np.concatenate([where, where[closed]])
         phase = np.concatenate([np.zeros(len(where), np.int8), np.ones(len(closed), np.int8)])
         time = np.where(phase == BEGIN, rows.begin[row], rows.end[row])
-        order = np.lexsort((phase, time, rows.lane[row]))
+        order = by_time(rows.lane[row], 2 * time + phase)
         self.row: Ints = row[order]
         self.phase = phase[order]
         self.lane: Ints = rows.lane[self.row]

@@ -19,7 +19,16 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_checkers.segments import NOWHERE, Ints, Mask, dense, first_of_each, ints, positions
+from spark_checkers.segments import (
+    NOWHERE,
+    Ints,
+    Mask,
+    Timeline,
+    dense,
+    first_of_each,
+    ints,
+    positions,
+)
 from specs.clauses.catalogue import get
 from specs.clauses.certainty import OF_THE_RUN, Mark, is_quiet, marks_of, recorded
 from specs.clauses.context import is_pause_of_another
@@ -721,15 +730,22 @@ class Rows:
     @cached_property
     def _life(self) -> Ints:
         """How often the row's client had crashed before it."""
-        life = np.zeros(self.size, np.int64)
         codes = {client: code for code, client in enumerate(self.words("client_id"))}
-        for number, run in enumerate(self.words("run")):
-            for client, states in self._context(run).client_state.items():
-                code = codes.get(client)
-                crashes = np.asarray([seq for seq, kind in states if kind is Kind.CRASH], np.int64)
-                if code is not None and len(crashes):
-                    mine = np.flatnonzero((self.run == number) & (self.client == code))
-                    life[mine] = np.searchsorted(crashes, self.begin[mine], side="left")
+        crashes = [
+            (number * len(codes) + codes[client], seq)
+            for number, run in enumerate(self.words("run"))
+            for client, states in self._context(run).client_state.items()
+            for seq, kind in states
+            if kind is Kind.CRASH and client in codes
+        ]
+        life = np.zeros(self.size, np.int64)
+        if crashes:
+            whose, seqs = ints(crashes).T
+            has = np.zeros(len(self.words("run")) * len(codes) + 1, np.bool_)
+            has[whose] = True
+            mine = np.where(self.client == NO_TEXT, NO_TEXT, self.run * len(codes) + self.client)
+            where = positions(has[mine])
+            life[where] = Timeline(whose, seqs).count_before(mine[where], self.begin[where])
         return life
 
     def _numbered(self, *columns: Ints) -> Ints:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -82,6 +83,26 @@ def composite(high: Ints, low: Ints) -> Ints:
         low, base = ranks(low), 0
         width = int(low.max()) + 1
     return high * width + (low - base)
+
+
+def by_time(segment: Ints, time: Ints) -> Ints:
+    """The positions by segment and time; of equal ones the earlier first.
+
+    One sort by one number: what is nearly in order, as rows are, takes a fraction of the time of two.
+    """
+    if not len(segment):
+        return np.zeros(0, np.int64)
+    base, low = int(segment.min()), int(time.min())
+    width = int(time.max()) - low + 1
+    if (int(segment.max()) - base + 1) * width >= _ROOM:
+        return np.lexsort((time, segment)).astype(np.int64, copy=False)
+    number = (segment - base) * width + (time - low)
+    return np.argsort(number, kind="stable").astype(np.int64, copy=False)
+
+
+def distinct(values: Ints) -> Ints:
+    """The different values, ascending."""
+    return np.sort(pc.unique(pa.array(values)).to_numpy())
 
 
 def first_of_each(code: Ints, count: int) -> Ints:
@@ -184,7 +205,7 @@ class Timeline:
 
     def __init__(self, segment: Ints, time: Ints) -> None:
         self._events = len(segment)
-        self._order = np.lexsort((time, segment)).astype(np.int64, copy=False)
+        self._order = by_time(segment, time)
         self._distinct: Ints | None = None
         self._starts: Ints | None = None
         if not self._events:

@@ -13,7 +13,7 @@ import numpy as np
 
 from spark_checkers.planting import Changes, Mutant, Trace
 from spark_checkers.rows import NEVER, NO_TEXT, NONE, Findings, Rows, RunContext
-from spark_checkers.segments import NOWHERE, Ints, Mask
+from spark_checkers.segments import NOWHERE, Ints, Mask, by_time
 from spark_checkers.twin import Twin
 from specs.clauses.rows import is_copy_topic
 from specs.history.row import Row
@@ -30,8 +30,8 @@ def kernel(rows: Rows, findings: Findings) -> None:
     where = np.flatnonzero(
         sends & rows.ended_as(Outcome.OK) & (rows.offset != NONE) & (rows.end < NEVER)
     )
-    where = where[np.lexsort((rows.end[where], rows.queue[where]))]
-    starts = [*np.unique(rows.queue[where], return_index=True)[1].tolist(), len(where)]
+    where = where[by_time(rows.queue[where], rows.end[where])]
+    starts = [*np.flatnonzero(np.diff(rows.queue[where], prepend=-1)).tolist(), len(where)]
     for start, stop in itertools.pairwise(starts):
         _queue(rows, findings, where[start:stop])
     _told_by_readers(rows, findings, where, sends)
