@@ -125,7 +125,7 @@ def _looked_at(wanted: Together) -> set[str]:
 
 def _distinct(keys: Hashes, queues: Hashes) -> Any:
     """The pairs, by key; each once where equal ones follow each other."""
-    order = np.argsort(keys)
+    order = np.argsort(keys, kind="stable")  # they lie in runs that ascend
     keys, queues = keys[order], queues[order]
     new = np.ones(len(keys), np.bool_)
     new[1:] = (keys[1:] != keys[:-1]) | (queues[1:] != queues[:-1])

@@ -111,8 +111,9 @@ class Reader:
             return None
         if not pa.types.is_dictionary(kind):
             return pa.repeat(pa.scalar(told.min, kind), group.num_rows)
-        codes = pa.repeat(pa.scalar(0, kind.index_type), group.num_rows)
-        return pa.DictionaryArray.from_arrays(codes, pa.array([told.min], kind.value_type))
+        codes = pa.array(np.zeros(group.num_rows, kind.index_type.to_pandas_dtype()))
+        word = pa.array([told.min], kind.value_type)
+        return pa.DictionaryArray.from_arrays(codes, word, safe=False)
 
     def batches(self, number: int, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Likewise, a large group in parts; to read a small one in parts takes longer."""

@@ -47,12 +47,14 @@ def dense(*columns: Ints) -> tuple[Ints, int]:
         width = int(column.max()) - low + 1
         if width == 1:  # it tells nothing apart
             continue
+        if count > 1 and count * width > max(_SMALL, 4 * len(code)):  # too many to count over
+            code, count = _ranked(code, count)
         if count * width >= _ROOM:
             column, width = _ranked(column)
             low = 0
         code = code * width + (column - low)
-        code, count = _ranked(code, count * width)
-    return code, count
+        count *= width
+    return _ranked(code, count) if count > 1 else (code, count)
 
 
 def _ranked(code: Ints, span: int | None = None) -> tuple[Ints, int]:
@@ -61,11 +63,13 @@ def _ranked(code: Ints, span: int | None = None) -> tuple[Ints, int]:
         present[code] = True
         numbers = np.cumsum(present) - 1
         return numbers[code], int(numbers[-1]) + 1
-    told_apart = pa.array(code).dictionary_encode()  # quicker than to sort all of them
-    distinct = told_apart.dictionary.to_numpy()
-    rank = np.empty(len(distinct), np.int64)
-    rank[np.argsort(distinct)] = np.arange(len(distinct))
-    return rank[told_apart.indices.to_numpy()], len(distinct)
+    order = np.argsort(code, kind="stable")  # of rows nearly in order it takes no time
+    ascending = code[order]
+    new = np.ones(len(code), np.bool_)
+    new[1:] = ascending[1:] != ascending[:-1]
+    ranked = np.empty(len(code), np.int64)
+    ranked[order] = np.cumsum(new) - 1
+    return ranked, int(new.sum())
 
 
 def ranks(values: Ints) -> Ints:

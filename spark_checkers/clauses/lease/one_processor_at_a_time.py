@@ -114,12 +114,13 @@ class Lane(Machine):
             return False
         if context.paused_since(name(first.client), stretch.earliest_us - self.look_us + 1, until):
             return False
+        calls = client.calls.get(mine)
+        begun = calls is not None and calls.op == first.op  # the first of its calls
         stakes = 0
         for code, _client, lock, running in self._others(first, stretch.earliest_us):
-            if (
-                not ended_before(running, first)
-                or stretch.latest_us - lock.started + self.clocks_us > self.limit_us
-            ):
+            if self.broker_died_since(lock) or self.is_of_an_old_life(code, running):
+                continue  # and so it stays
+            if not ended_before(running, first):
                 return False
             if context.leaving_at(name(code), self.lane.group, until) or self.leaving(code):
                 return False
@@ -127,13 +128,22 @@ class Lane(Machine):
                 return False
             if context.is_of_an_old_life(name(code), self.lane.group, running.begin, until):
                 return False
-            stakes += 1
-        calls = client.calls.get(mine)
-        self.stakes += stakes * (stretch.calls - (calls is not None and calls.op == first.op))
+            stakes += self._calls_until(
+                stretch, lock.started + self.limit_us - self.clocks_us, begun
+            )
+        self.stakes += stakes
         if calls is None:
             calls = client.calls[mine] = Calls(last)
         calls.runs(last)
         return True
+
+    def _calls_until(self, stretch: Stretch, until_us: int, begun: bool) -> int:
+        """How many of its calls begin by then? begun: leave out the first."""
+        if stretch.latest_us <= until_us:
+            return stretch.calls - begun
+        digest = self.lane.digest
+        firsts, _lasts = digest.bounds_of_calls(stretch)
+        return int((digest.rows.started[firsts[int(begun) :]] <= until_us).sum())
 
     def begins(self, op: Op) -> None:
         if op.client == NO_TEXT:

@@ -96,19 +96,21 @@ def _told_by_readers(rows: Rows, findings: Findings, placed: Ints, sends: Mask) 
         & (rows.offset != NONE)
         & (message != NO_TEXT)
     )
+    every_attempt = np.flatnonzero(may_lie)
+    every_read = np.flatnonzero(told & (rows.end < NEVER))
     for queue in np.unique(rows.queue[silent]).tolist():
-        here = rows.queue == queue
-        attempts = np.flatnonzero(may_lie & here)
-        once = np.bincount(message[attempts], minlength=len(rows.words("message_id"))) == 1
+        attempts = every_attempt[rows.queue[every_attempt] == queue]
+        least = int(message[attempts].min())
+        once = np.bincount(message[attempts] - least) == 1
         first_tries = rows.number("attempt")
         mine = [
             at
             for at in silent[rows.queue[silent] == queue].tolist()
             if first_tries[at] in (NONE, 0, 1)
         ]
-        reads = np.flatnonzero(told & here & (rows.end < NEVER))
+        reads = every_read[rows.queue[every_read] == queue]
         _Queue(rows, findings, placed[rows.queue[placed] == queue]).compare(
-            [at for at in mine if once[message[at]]],
+            [at for at in mine if once[message[at] - least]],
             reads[np.argsort(rows.end[reads], kind="stable")],
         )
 

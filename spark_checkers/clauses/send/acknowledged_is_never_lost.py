@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from spark_checkers import planting
 from spark_checkers.planting import Changes, Mutant, Planted, Trace
 from spark_checkers.rows import MS, NEVER, NO_TEXT, NONE, Findings, Rows
-from spark_checkers.segments import NOWHERE, Ints, Mask, by_time
+from spark_checkers.segments import NOWHERE, Ints, Mask, by_time, distinct
 from spark_checkers.stored import COLUMNS, STORED_WEAKLY, copies, delayed, halves, placed
 from spark_checkers.twin import Twin
 from specs.history.row import Row
@@ -149,7 +149,7 @@ def _readings(queues: Queues, findings: Findings, queue: int) -> None:
             continue
         low, high = np.searchsorted(read_end, [rows.begin[marker], end])
         # Of equal times the end of a read comes before that of its marker, and after the marker's begin.
-        found = np.unique(rows.offset[reads[low:high]])
+        found = distinct(rows.offset[reads[low:high]])
         due = rows.end[sends] < rows.begin[marker]
         early = (
             due
