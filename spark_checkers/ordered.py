@@ -109,6 +109,8 @@ class Reader:
         # Some writers cut long texts off where they say which is the least and the greatest.
         if not (isinstance(told.min, int) or (isinstance(told.min, str) and len(told.min) < 16)):
             return None
+        if pa.types.is_integer(kind):
+            return pa.array(np.full(group.num_rows, told.min), kind)
         if not pa.types.is_dictionary(kind):
             return pa.repeat(pa.scalar(told.min, kind), group.num_rows)
         codes = pa.array(np.zeros(group.num_rows, kind.index_type.to_pandas_dtype()))

@@ -308,6 +308,11 @@ class RunContext:
             named_origin=named_origin,
         )
 
+    @cached_property
+    def disturbances(self) -> Ints:
+        """The seqs of `disturbed`, and its times."""
+        return ints(self.disturbed).reshape(-1, 2).T
+
     def calm_since_us(self, now: int) -> int:
         """Until when something that had begun by `now` disturbed the group life: a start, an end, a pause, a fault."""
         return next((until for seq, until in reversed(self.disturbed) if seq <= now), -1)
@@ -329,7 +334,7 @@ class RunContext:
         hold_ups = self.hold_ups.since(sending.since_us - bound_us - clocks_us, now)
         return is_disturbed(sending, until_us, hold_ups, bound_us, clocks_us)
 
-    @property
+    @cached_property
     def _bounds_us(self) -> tuple[int, int]:
         """How late a request may be, and by how much clocks may differ."""
         return self.info.config.delay_bound_ms * MS, self.info.clock_bound_us
@@ -439,7 +444,8 @@ class RunContext:
         seqs = self.broker_died.get(broker, ())
         if bisect_right(seqs, until) > bisect_right(seqs, after):
             return True
-        return any(later > epoch for seq, later in self.epochs.get(broker, ()) if seq <= until)
+        named = self.epochs.get(broker, ())
+        return next((later > epoch for seq, later in reversed(named) if seq <= until), False)
 
     def deaths_of(self, broker: str) -> list[int]:
         """The seqs by which the broker has died, each time: of crashes, and of rows that name a new epoch."""

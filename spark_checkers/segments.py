@@ -225,15 +225,15 @@ class Timeline:
             edges = np.arange(last + 2, dtype=np.int64) * self._width
             self._starts = np.searchsorted(self._keys, edges, side="left")
 
-    def _place(self, segment: Ints, time: Ints) -> tuple[Ints, Ints]:
-        """How many events come before (segment, time), and before the segment."""
+    def _until(self, segment: Ints, time: Ints) -> Ints:
+        """How many events come before (segment, time)."""
         if self._distinct is not None:
             time = np.searchsorted(self._distinct, time, side="left").astype(np.int64)
         # A moment outside of the events' span sorts before or after all of them.
         low, high = self._base, self._base + self._width - 3
         place = np.clip(time, low - 1, high + 1) - low + 1
         until = np.searchsorted(self._keys, segment * self._width + place, side="left")
-        return until.astype(np.int64), self._start_of(segment)
+        return until.astype(np.int64, copy=False)
 
     def _start_of(self, segment: Ints) -> Ints:
         """How many events come before the segment."""
@@ -248,14 +248,14 @@ class Timeline:
         """The last event of the segment with a time strictly before; NOWHERE if there is none."""
         if not self._events:
             return np.full(len(segment), NOWHERE, np.int64)
-        until, start = self._place(segment, time)
+        until, start = self._until(segment, time), self._start_of(segment)
         return np.where(until > start, self._order[np.maximum(until - 1, 0)], NOWHERE)
 
     def first_from(self, segment: Ints, time: Ints) -> Ints:
         """The first event of the segment with a time at or after; NOWHERE if there is none."""
         if not self._events:
             return np.full(len(segment), NOWHERE, np.int64)
-        until, _start = self._place(segment, time)
+        until = self._until(segment, time)
         return np.where(
             until < self._start_of(segment + 1),
             self._order[np.minimum(until, self._events - 1)],
@@ -266,8 +266,8 @@ class Timeline:
         """The segment's events from `since` on and strictly before `until`: the places start..stop-1 of `order`."""
         if not self._events:
             return np.zeros(len(segment), np.int64), np.zeros(len(segment), np.int64)
-        start = self._place(segment, since)[0]
-        return start, np.maximum(start, self._place(segment, until)[0])
+        start = self._until(segment, since)
+        return start, np.maximum(start, self._until(segment, until))
 
     @property
     def order(self) -> Ints:
@@ -278,8 +278,7 @@ class Timeline:
         """How many events of the segment have a time strictly before."""
         if not self._events:
             return np.zeros(len(segment), np.int64)
-        until, start = self._place(segment, time)
-        return until - start
+        return self._until(segment, time) - self._start_of(segment)
 
 
 class Spans:

@@ -158,9 +158,7 @@ def _calm(rows: Rows, lanes: Lanes, last: Ints, again: Ints) -> Mask:
     for part in by_client(lanes.client[again]):
         context = rows.context_of(int(again[part[0]]))
         if context.disturbed:
-            seqs, untils = (
-                np.asarray(column, np.int64) for column in zip(*context.disturbed, strict=True)
-            )
+            seqs, untils = context.disturbances
             place = np.searchsorted(seqs, rows.begin[again[part]], "right") - 1
             until = np.where(place >= 0, untils[np.maximum(place, 0)], -1)
             found[part] = until <= np.maximum(-1, rows.ended[last[part]] - _bound_us(context))
