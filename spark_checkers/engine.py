@@ -27,7 +27,7 @@ from spark_checkers import facts, scatter
 from spark_checkers.catalogue import all_twins, applicable, grouped
 from spark_checkers.facts import Facts
 from spark_checkers.hashing import Hashes
-from spark_checkers.homes import MOST_KEYS, keys_without_home, without_home
+from spark_checkers.homes import MOST_KEYS, without_home
 from spark_checkers.jobs import InProcesses, Jobs, OnSpark
 from spark_checkers.keyed import (
     Long,
@@ -319,7 +319,7 @@ class QueuePass:
                 yield from self._judge_pieces(table, picked, report)
                 continue
             yield from self._judge(table, picked)
-            gc.collect()  # rows and what is derived of them know each other, and are large
+            gc.collect(1)  # rows and what is derived of them know each other, and are large
 
     def _levels(self) -> list[frozenset[str]]:
         return sorted({levels_of((twin,)) for twin in self.twins}, key=sorted)
@@ -432,8 +432,15 @@ class _Examiner:
         return path
 
     def examine(self, clauses: Sequence[Clause]) -> Examination:
-        seen = facts.look(self.jobs, self.paths, self.history.info, self.folder)
-        self._judge(seen.runs, {clause.id for clause in clauses})
+        chosen = {clause.id for clause in clauses}
+        twins = [twin for twin in applicable(self.history.info) if twin.id in chosen]
+        wanted = [Together(*each) for each in grouped(twins)]
+        homely = [each for each in wanted if each.grouping in AT_HOME]
+        seen = facts.look(self.jobs, self.paths, self.history.info, self.folder, homely)
+        # What has too many keys in several queues is not judged with them.
+        keys = zip(homely, seen.away, strict=True)
+        at_home = tuple(AtHome(each, away) for each, away in keys if len(away) <= MOST_KEYS)
+        self._judge(seen.runs, wanted, at_home)
         tallies = tallies_of(
             clauses, self.history.info, self.sums, seen, partial(fetch, self.paths)
         )
@@ -450,11 +457,8 @@ class _Examiner:
 
     # ---- the passes
 
-    def _judge(self, runs: Runs, chosen: set[str]) -> None:
-        twins = [twin for twin in applicable(self.history.info) if twin.id in chosen]
-        wanted = [Together(*each) for each in grouped(twins)]
+    def _judge(self, runs: Runs, wanted: Sequence[Together], at_home: tuple[AtHome, ...]) -> None:
         queues = tuple(each for each in wanted if each.grouping == QUEUES)
-        at_home = self._at_home([each for each in wanted if each.grouping in AT_HOME])
         homely = [each.wanted for each in at_home]
         picks = tuple(each for each in wanted if each not in (*queues, *homely))
         buckets = 1 + sum(self.sizes) // scatter.BUCKET_ROWS
@@ -496,15 +500,6 @@ class _Examiner:
         cuts = shared_out(spills, self.jobs.tasks)
         judge_queues = partial(_judge_queues, spills=spills, cuts=cuts, work=work)
         return self.jobs.each(judge_queues, len(cuts))
-
-    def _at_home(self, wanted: Sequence[Together]) -> tuple[AtHome, ...]:
-        """What is judged with the queues: not what has too many keys in several of them."""
-        away = keys_without_home(self.jobs, self.groups, self._cut(), wanted, self.folder)
-        return tuple(
-            AtHome(each, keys)
-            for each, keys in zip(wanted, away, strict=True)
-            if len(keys) <= MOST_KEYS
-        )
 
     def _cut(self) -> list[Part]:
         """The parts of the files, as small as fits what is held of them whole."""
@@ -582,7 +577,7 @@ def _judge_buckets(
     table = gathered(spills, buckets)
     if table is not None:
         report.take(judge_keys(table, wanted.twins, wanted.grouping, runs), scratch)
-        gc.collect()
+        gc.collect(1)
     return report
 
 

@@ -7,8 +7,8 @@ is small: counts, rows about deaths and clocks, and hashes of what must be uniqu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,10 +18,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from spark_checkers import hashing
+from spark_checkers.coding import Columns
 from spark_checkers.hashing import Hashes
+from spark_checkers.homes import KeysFile, KeysSeen, keys_without_home
 from spark_checkers.jobs import Jobs
-from spark_checkers.keyed import codes_of
+from spark_checkers.keyed import with_source
 from spark_checkers.ordered import Group, Part, parts, read_group, read_groups, row_groups
 from spark_checkers.rows import (
     CONTEXT_KINDS,
@@ -32,9 +33,8 @@ from spark_checkers.rows import (
     RunContext,
     Runs,
     coded,
-    keep,
 )
-from spark_checkers.scatter import Spill, gathered, spilled
+from spark_checkers.scatter import Spill, Together, gathered, spilled
 from spark_checkers.segments import Ints, Mask, dense, first_of_each, ints, positions
 from specs.clauses.rows import REQUEST_LEVELS
 from specs.errors import HistoryError
@@ -64,7 +64,7 @@ _LOOKED_AT = (
     "attempt",
     "broker_epoch",
 )
-_OF_SENDS = ("run", "level", "message_id", "attempt")
+_SENT = ("run", "message_id", "attempt")
 WINDOWED = ("run", "seq_begin", "started_us", "ended_us", "clock")
 OF_CONTEXT = frozenset(
     {*_LOOKED_AT, *WINDOWED, "seq_end", "client_id", "value", "view", "detail"}
@@ -99,6 +99,7 @@ class Report:
         default_factory=dict
     )  # run: the first dead letter read with the id of its origin
     windows: Spill = field(default=Spill("", ()))  # all rows, by windows of seq
+    keys: list[KeysFile] = field(default_factory=list)  # of each of what is wanted together
 
 
 @dataclass(frozen=True)
@@ -108,20 +109,32 @@ class Facts:
     run_facts: RunFacts
     runs: Runs
     kinds: frozenset[Kind]
+    away: Sequence[Hashes] = ()
+    """Of each of what is wanted together: see `keys_without_home`."""
 
 
-def look(jobs: Jobs, paths: Sequence[Path], info: RunInfo, folder: Path) -> Facts:
-    """Read the history once. folder: one that every task can write."""
+def look(
+    jobs: Jobs, paths: Sequence[Path], info: RunInfo, folder: Path, wanted: Sequence[Together] = ()
+) -> Facts:
+    """Read the history once. folder: one that every task can write. wanted: of which keys to tell the home."""
     groups, sizes = row_groups(paths)
     cut = parts(sizes, jobs.tasks)
     starts = _windows(groups, sum(sizes), jobs.tasks)
-    work = partial(_look_at_part, groups=groups, cut=cut, starts=starts, folder=str(folder))
+    work = partial(
+        _look_at_part,
+        groups=groups,
+        cut=cut,
+        starts=starts,
+        wanted=tuple(wanted),
+        folder=str(folder),
+    )
     reports = jobs.each(work, len(cut))
+    away = keys_without_home(jobs, [report.keys for report in reports], len(wanted))
     spills = [report.windows for report in reports]
     reports += jobs.each(partial(_look_at_window, spills=spills), len(starts))
     for spill in spills:
         Path(spill.path).unlink(missing_ok=True)  # as large as the history
-    return sum_up(reports, info, _sent_twice(reports, paths))
+    return replace(sum_up(reports, info, _sent_twice(reports, paths)), away=away)
 
 
 def _windows(groups: Sequence[Group], rows: int, at_least: int) -> list[int]:
@@ -149,13 +162,20 @@ def seq_range(path: str, number: int) -> tuple[int, int]:
 
 
 def _look_at_part(
-    number: int, *, groups: Sequence[Group], cut: Sequence[Part], starts: Sequence[int], folder: str
+    number: int,
+    *,
+    groups: Sequence[Group],
+    cut: Sequence[Part],
+    starts: Sequence[int],
+    wanted: Sequence[Together],
+    folder: str,
 ) -> Report:
     report = Report()
     windowed = []
-    names = sorted({*_LOOKED_AT, *OF_CONTEXT})
+    seen = KeysSeen(wanted)
+    names = sorted({*_LOOKED_AT, *OF_CONTEXT, *seen.columns})
     for table in read_groups(groups, cut[number], names):
-        columns = _Columns(table)
+        columns = Columns(with_source(table))
         windowed.append(table.select(WINDOWED))
         report.rows += table.num_rows
         _all_known(columns)
@@ -170,58 +190,19 @@ def _look_at_part(
             report.rare.append(table.filter(pa.array(rare)))
         _look_at_epochs(report, columns)
         _look_at_looks(report, columns, calls, reads)
-        _look_at_sends(report, table.select(_OF_SENDS).filter(pa.array(sends)))
+        seen.take(columns)
+        _look_at_sends(report, columns, sends)
     report.rare = [pa.concat_tables(report.rare)] if report.rare else []
     report.sent = [np.concatenate(report.sent)] if report.sent else []
     rows = pa.concat_tables(windowed).unify_dictionaries()
     window = np.searchsorted(ints(starts), rows.column("seq_begin").to_numpy(), "right") - 1
-    report.windows = spilled(rows, np.arange(len(window)), window, len(starts), folder)
+    where = np.arange(len(window))
+    report.windows = spilled(rows, where, window, len(starts), folder, compression=None)
+    report.keys = seen.write(folder)
     return report
 
 
-class _Columns:
-    """A table's columns as numbers, each made once: of a text its code."""
-
-    def __init__(self, table: pa.Table) -> None:
-        self.table = table
-        self._texts: dict[str, tuple[Ints, list[str]]] = {}
-        self._numbers: dict[str, Ints] = {}
-
-    def texts(self, name: str) -> tuple[Ints, list[str]]:
-        if name not in self._texts:
-            self._texts[name] = coded(self.table.column(name))
-        return self._texts[name]
-
-    def numbers(self, name: str) -> Ints:
-        """Equal values have equal numbers, and what is missing one of its own."""
-        if not pa.types.is_integer(self.table.schema.field(name).type):
-            return self.texts(name)[0]
-        if name not in self._numbers:
-            (self._numbers[name],) = codes_of(self.table, (name,))
-        return self._numbers[name]
-
-    def value(self, name: str, at: int) -> Any:
-        return self.table.column(name)[at].as_py()
-
-    def has(self, name: str) -> Mask:
-        """Which rows have a value?"""
-        column = self.table.column(name)
-        return (
-            np.asarray(column.is_valid()) if column.null_count else np.ones(len(column), np.bool_)
-        )
-
-    def are(self, name: str, wanted: Collection[str]) -> Mask:
-        """Which rows have one of these texts?"""
-        return self.fit(name, lambda word: word in wanted)
-
-    def fit(self, name: str, fits: Callable[[str], bool]) -> Mask:
-        """Which rows have a text that fits?"""
-        codes, words = self.texts(name)
-        found: Mask = np.asarray([*map(fits, words), False], np.bool_)[codes]
-        return found
-
-
-def _look_at_epochs(report: Report, columns: _Columns) -> None:
+def _look_at_epochs(report: Report, columns: Columns) -> None:
     """When each broker first named an epoch, and which kinds of rows there are of which group."""
     told = columns.has("broker_epoch") & columns.has("broker")
     for row in _alike(columns, ("run", "broker", "broker_epoch"), told):
@@ -232,7 +213,7 @@ def _look_at_epochs(report: Report, columns: _Columns) -> None:
     report.seen.update((row["run"], row["group"], row["kind"]) for row in kinds)
 
 
-def _look_at_looks(report: Report, columns: _Columns, calls: Mask, reads: Mask) -> None:
+def _look_at_looks(report: Report, columns: Columns, calls: Mask, reads: Mask) -> None:
     """When somebody last looked at a topic (a listener call), or at a queue (its reading to the end).
 
     And when anybody first read a dead letter that names the id of its origin.
@@ -249,13 +230,13 @@ def _look_at_looks(report: Report, columns: _Columns, calls: Mask, reads: Mask) 
         report.named_origins[row["run"]] = min(row["first"], first)
 
 
-def _take_last(report: Report, columns: _Columns, where: Sequence[str], wanted: Mask) -> None:
+def _take_last(report: Report, columns: Columns, where: Sequence[str], wanted: Mask) -> None:
     for row in _alike(columns, ("run", *where), wanted):
         key = (row["run"], tuple(row[name] for name in where))
         report.looks[key] = max(row["last"], report.looks.get(key, 0))
 
 
-def _alike(columns: _Columns, names: Sequence[str], wanted: Mask) -> list[dict[str, Any]]:
+def _alike(columns: Columns, names: Sequence[str], wanted: Mask) -> list[dict[str, Any]]:
     """Of the wanted rows that are alike in these columns: their values, and the first and the last seq_begin."""
     where = positions(wanted)
     if not len(where):
@@ -273,7 +254,7 @@ def _alike(columns: _Columns, names: Sequence[str], wanted: Mask) -> list[dict[s
     ]
 
 
-def _all_known(columns: _Columns) -> None:
+def _all_known(columns: Columns) -> None:
     """Raises HistoryError for a word that the vocabulary lacks, as the Python engine does."""
     known: tuple[tuple[str, Sequence[str]], ...] = (
         ("kind", KINDS),
@@ -286,24 +267,15 @@ def _all_known(columns: _Columns) -> None:
                 raise HistoryError(f"a history holds the unknown word {word!r}")
 
 
-def _look_at_sends(report: Report, sends: pa.Table) -> None:
-    named = _named(sends)
-    if named.num_rows:
-        report.sent.append(_sent_hashes(named))
+def _look_at_sends(report: Report, columns: Columns, sends: Mask) -> None:
+    where = _named(columns, sends)
+    if len(where):
+        report.sent.append(columns.keys(_SENT, where))
 
 
-def _named(sends: pa.Table) -> pa.Table:
+def _named(columns: Columns, sends: Mask) -> Ints:
     """Sends as their senders saw them, with an id."""
-    return keep(sends.filter(sends.column("message_id").is_valid()), "level", REQUEST_LEVELS)
-
-
-def _sent_hashes(sends: pa.Table) -> Hashes:
-    attempt = sends.column("attempt").fill_null(-1).combine_chunks()
-    return hashing.together(
-        hashing.of_texts(sends.column("run")),
-        hashing.of_texts(sends.column("message_id")),
-        hashing.of_numbers(np.asarray(attempt, np.int64)),
-    )
+    return positions(sends & columns.has("message_id") & columns.are("level", REQUEST_LEVELS))
 
 
 # ---------------------------------------------------------------- windows
@@ -520,9 +492,11 @@ def _sent_twice(reports: Sequence[Report], paths: Sequence[Path]) -> list[Reason
     for path, number in row_groups(paths)[0]:
         columns = ["run", "seq_begin", "kind", "level", "message_id", "attempt"]
         table = read_group(path, number, columns)
-        sends = _named(table.filter(pa.array(_Columns(table).are("kind", {Kind.SEND}))))
-        if sends.num_rows:
-            found = sends.filter(pa.array(np.isin(_sent_hashes(sends), suspects)))
+        rows = Columns(table)
+        where = _named(rows, rows.are("kind", {Kind.SEND}))
+        where = where[np.isin(rows.keys(_SENT, where), suspects)]
+        if len(where):
+            found = table.take(pa.array(where))
             seen += zip(
                 found.column("run").to_pylist(),
                 found.column("seq_begin").to_pylist(),

@@ -16,70 +16,104 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from spark_checkers import hashing
+from spark_checkers.coding import Columns
 from spark_checkers.hashing import Hashes
 from spark_checkers.jobs import Jobs
-from spark_checkers.keyed import wanted_of, with_source
-from spark_checkers.ordered import Group, Part, read_groups
+from spark_checkers.keyed import wanted_of
 from spark_checkers.rows import NO_TEXT, NONE, Rows
-from spark_checkers.scatter import Together, key_hashes
-from spark_checkers.segments import Mask
+from spark_checkers.scatter import Together
+from spark_checkers.segments import Mask, dense, first_of_each
 from spark_checkers.twin import QUEUES, SOURCE
 
+KeysFile = tuple[str, int]
+"""Where hashes of keys lie beside those of their queues, and how many."""
 RANGE_PAIRS = 1 << 23
 """About how many hashes a task looks through."""
+MOST_QUEUES = 1 << 20
+"""So many queues a task can tell apart."""
+_LOST = 0
+"""The number of no queue."""
+_LOW = np.uint64(MOST_QUEUES - 1)
+"""Where the number of a queue stands in a key's hash: what is left tells apart some hundred million keys."""
 MOST_KEYS = 1 << 20
 """Where more keys than that lie in several queues, the rows of all keys are brought together."""
 
 
-def keys_without_home(
-    jobs: Jobs,
-    groups: Sequence[Group],
-    cut: Sequence[Part],
-    wanted: Sequence[Together],
-    folder: Path,
-) -> list[Hashes]:
-    """Of each of what is wanted together: the hashes of the keys that lie in several queues or in none, ascending."""
+def keys_without_home(jobs: Jobs, seen: Sequence[Sequence[KeysFile]], wanted: int) -> list[Hashes]:
+    """Of each of so many that are wanted together: the hashes of the keys that lie in several queues or in none,
+    ascending. seen: what each task wrote.
+    """
     if not wanted:
         return []
-    work = partial(_seen_in, groups=groups, cut=cut, wanted=tuple(wanted), folder=str(folder))
-    seen = jobs.each(work, len(cut))
     ranges = 1 + sum(pairs for each in seen for _path, pairs in each) // RANGE_PAIRS
-    paths = [[each[index][0] for each in seen] for index in range(len(wanted))]
+    paths = [[each[index][0] for each in seen] for index in range(wanted)]
     found = jobs.each(partial(_several, paths=paths, ranges=ranges), ranges)
-    return [np.concatenate([each[index] for each in found]) for index in range(len(wanted))]
+    return [np.concatenate([each[index] for each in found]) for index in range(wanted)]
 
 
-def _seen_in(
-    number: int,
-    *,
-    groups: Sequence[Group],
-    cut: Sequence[Part],
-    wanted: Sequence[Together],
-    folder: str,
-) -> list[tuple[str, int]]:
-    """Of each of what is wanted: the file of its keys' hashes and their queues', and how many it holds."""
-    names = {
-        "kind",
-        "level",
-        *QUEUES.columns,
-        *(name for each in wanted for name in _looked_at(each)),
-    }
-    found: list[list[Any]] = [[] for _ in wanted]
-    for table in read_groups(groups, cut[number], sorted(names)):
-        if "origin_id" in names:
-            table = with_source(table)
-        queues = key_hashes(table, QUEUES.columns)
-        nowhere = np.asarray(table.column("queue_id").is_null())
-        for pairs, each in zip(found, wanted, strict=True):
-            where = wanted_of(table, each.twins, each.grouping)
-            keys = key_hashes(table, each.grouping.columns)[where]
-            lost = keys[nowhere[where]]
-            pairs.append(_distinct(keys, queues[where]))
-            pairs.append(np.stack([lost, np.zeros_like(lost)]))
-            pairs.append(np.stack([lost, np.ones_like(lost)]))
-    return [_written(np.concatenate(pairs, axis=1), folder) for pairs in found]
+class KeysSeen:
+    """Which keys of what is wanted together a task saw in which queues."""
+
+    def __init__(self, wanted: Sequence[Together]) -> None:
+        self.wanted = wanted
+        self._seen: list[list[Hashes]] = [[] for _ in wanted]
+        self._queues = {0: _LOST, 1: _LOST + 1}  # by the hash of a queue: its number
+
+    @property
+    def columns(self) -> set[str]:
+        """What is looked at."""
+        names = {name for each in self.wanted for name in _looked_at(each)}
+        return names.union({"kind", "level"}, QUEUES.columns) if names else names
+
+    def take(self, columns: Columns) -> None:
+        """Some more rows."""
+        if not self.wanted:
+            return
+        number, count = dense(*(columns.numbers(name) for name in QUEUES.columns))
+        firsts = first_of_each(number, count)
+        names = columns.keys(QUEUES.columns, firsts).tolist()
+        has_queue = columns.has("queue_id")[firsts].tolist()
+        numbers = [
+            self._number(name) if has else _LOST for name, has in zip(names, has_queue, strict=True)
+        ]
+        queue = np.asarray(numbers, np.uint64)[number]
+        for seen, each in zip(self._seen, self.wanted, strict=True):
+            where = wanted_of(columns.table, each.twins, each.grouping)
+            keys = without_low(columns.keys(each.grouping.columns, where)) | queue[where]
+            lost = keys[keys & _LOW == _LOST]
+            seen.append(_once(np.concatenate([keys, lost + np.uint64(1)])))
+
+    def _number(self, name: int) -> int:
+        """Of a queue. What lies in one of too many counts as being in several."""
+        if len(self._queues) >= MOST_QUEUES:
+            return self._queues.get(name, _LOST)
+        return self._queues.setdefault(name, len(self._queues))
+
+    def write(self, folder: str) -> list[KeysFile]:
+        """Of each of what is wanted together: its keys' hashes beside their queues', by key."""
+        queues = np.asarray(list(self._queues), np.uint64)
+        return [self._written(seen, queues, folder) for seen in self._seen]
+
+    @staticmethod
+    def _written(seen: list[Hashes], queues: Hashes, folder: str) -> KeysFile:
+        pairs = np.sort(_once(np.concatenate(seen))) if seen else np.zeros(0, np.uint64)
+        path = str(Path(folder) / f"{uuid.uuid4().hex}.npy")
+        np.save(path, np.stack([without_low(pairs), queues[(pairs & _LOW).astype(np.int64)]]))
+        return path, len(pairs)
+
+
+def without_low(keys: Hashes) -> Hashes:
+    """The hashes of keys without the bits in which the number of a queue stands, so that one number is both."""
+    return keys & ~_LOW
+
+
+def _once(pairs: Hashes) -> Hashes:
+    """The pairs, each once. Arrow tells them apart without sorting them."""
+    found: Hashes = pc.unique(pa.array(pairs)).to_numpy()
+    return found
 
 
 def _looked_at(wanted: Together) -> set[str]:
@@ -91,18 +125,11 @@ def _looked_at(wanted: Together) -> set[str]:
 
 def _distinct(keys: Hashes, queues: Hashes) -> Any:
     """The pairs, by key; each once where equal ones follow each other."""
-    order = np.argsort(keys)
+    order = np.argsort(keys, kind="stable")  # they lie in runs that ascend
     keys, queues = keys[order], queues[order]
     new = np.ones(len(keys), np.bool_)
     new[1:] = (keys[1:] != keys[:-1]) | (queues[1:] != queues[:-1])
     return np.stack([keys[new], queues[new]])
-
-
-def _written(pairs: Any, folder: str) -> tuple[str, int]:
-    path = str(Path(folder) / f"{uuid.uuid4().hex}.npy")
-    pairs = _distinct(*pairs)
-    np.save(path, pairs)
-    return path, pairs.shape[1]
 
 
 def _several(number: int, *, paths: Sequence[Sequence[str]], ranges: int) -> list[Hashes]:
@@ -127,14 +154,21 @@ def without_home(rows: Rows, wanted: Together, away: Hashes) -> Mask:
         is_number = name != SOURCE and pa.types.is_integer(rows.table.schema.field(name).type)
         found |= rows.number(name) == NONE if is_number else rows.text(name) == NO_TEXT
     if len(away):
-        keys = _key_hashes(rows, wanted)
-        found |= away[np.minimum(np.searchsorted(away, keys), len(away) - 1)] == keys
+        found |= _is_away(rows, wanted, away)
     return found
 
 
-def _key_hashes(rows: Rows, wanted: Together) -> Hashes:
-    """As `key_hashes` of a key of texts: each text is hashed once."""
+def _is_away(rows: Rows, wanted: Together, away: Hashes) -> Mask:
+    """Of each row: has its key, which is one of texts, one of these hashes? Each text is hashed once."""
     texts = [rows.encoded(name) for name in wanted.grouping.columns]
-    return hashing.together(
-        *(np.append(hashing.of_texts(words), hashing.NO_TEXT_HASH)[codes] for codes, words in texts)
-    )
+    hashes = [np.append(hashing.of_texts(words), hashing.NO_TEXT_HASH) for _codes, words in texts]
+    apart = [index for index, (codes, _words) in enumerate(texts) if (codes != codes[0]).any()]
+    for index, (codes, _words) in enumerate(texts):
+        if index not in apart:
+            hashes[index] = hashes[index][codes[:1]]
+        elif len(apart) > 1:
+            hashes[index] = hashes[index][codes]
+    keys = without_low(hashing.together(*hashes))
+    is_away: Mask = away[np.minimum(np.searchsorted(away, keys), len(away) - 1)] == keys
+    # Where only one column tells keys apart, its texts were looked up, and not its rows.
+    return is_away[texts[apart[0]][0]] if len(apart) == 1 else is_away

@@ -28,7 +28,7 @@ _C = ctypes.CDLL(None)
 _TRIM_THRESHOLD, _TOP_PAD, _MMAP_THRESHOLD = -1, -2, -3
 KEPT = {_MMAP_THRESHOLD: 32 << 20, _TRIM_THRESHOLD: 1 << 30, _TOP_PAD: 64 << 20}
 """For mallopt(3), in bytes: what is taken from the system on its own, what is kept, and what is taken at once."""
-COLLECT_AFTER = (200_000, 20, 20)
+COLLECT_AFTER = (200_000, 1000, 20)
 """So many new objects, and so many collections of the generation before, until a generation is looked through."""
 
 

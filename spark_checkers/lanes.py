@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spark_checkers.rows import KINDS, NEVER, NO_TEXT, NONE, OUTCOMES, Findings, Rows, RunContext
-from spark_checkers.segments import Ints, Mask, dense, positions
+from spark_checkers.segments import Ints, Mask, by_time, dense, positions
 from specs.clauses.certainty import recorded
 from specs.clauses.links import Sending
 from specs.plan.config import Config
@@ -75,6 +75,8 @@ Event = tuple[int, int, Op]
 """(when, BEGIN or END, the operation)."""
 EXPANDED_ROWS = 1 << 16
 """Stretches of so many rows are remembered call by call."""
+FEW = 8
+"""So few rows are quicker made into operations one by one than column by column."""
 OP_COLUMNS = (
     "op_id",
     "client_id",
@@ -155,7 +157,7 @@ class Digest:
         row = np.concatenate([where, where[closed]])
         phase = np.concatenate([np.zeros(len(where), np.int8), np.ones(len(closed), np.int8)])
         time = np.where(phase == BEGIN, rows.begin[row], rows.end[row])
-        order = np.lexsort((phase, time, rows.lane[row]))
+        order = by_time(rows.lane[row], 2 * time + phase)
         self.row: Ints = row[order]
         self.phase = phase[order]
         self.lane: Ints = rows.lane[self.row]
@@ -164,6 +166,7 @@ class Digest:
         self._split: dict[int, tuple[list[Part], Iterator[Part]]] = {}
         self._room = EXPANDED_ROWS
         self._apart: dict[frozenset[Kind], Mapping[int, list[Op]]] = {}
+        self._lanes: dict[tuple[frozenset[Kind], frozenset[Kind], bool], list[LaneItems]] = {}
         self._fold()
 
     def _fold(self) -> None:
@@ -324,6 +327,9 @@ class Digest:
 
     def ops(self, where: Ints) -> list[Op]:
         """The rows at these positions, as a machine sees them."""
+        if len(where) < FEW:
+            columns = self._columns
+            return [_make_op((at, *[each.item(at) for each in columns])) for at in where.tolist()]
         columns = (where, *(column[where] for column in self._columns))
         return list(map(_make_op, zip(*(column.tolist() for column in columns), strict=True)))
 
@@ -351,6 +357,14 @@ class Digest:
         begun = self.row[first:last][self.phase[first:last] == BEGIN]
         low = stretch.first.offset
         return self.ops(begun[start - low : None if stop is None else stop - low])
+
+    def bounds_of_calls(self, stretch: Stretch) -> tuple[Ints, Ints]:
+        """Of each call of a stretch the row that began first, and the one that began last, which also ends last."""
+        first, last = stretch.events
+        begun = self.row[first:last][self.phase[first:last] == BEGIN]
+        call = self.rows.number("op_id")[begun]
+        other = call[1:] != call[:-1]
+        return begun[np.append(True, other)], begun[np.append(other, True)]
 
     def _events(self, start: int, stop: int) -> Sequence[Event]:
         """The begins and ends of whole calls of a stretch."""
@@ -434,13 +448,21 @@ class Digest:
 
     def lanes(
         self, kinds: Iterable[Kind], asides: Iterable[Kind] = (), *, grouped: bool = True
-    ) -> Iterator[LaneItems]:
+    ) -> Sequence[LaneItems]:
         """Every lane with its items of these kinds (a stretch counts as DELIVER).
 
         asides: kinds whose begins are listed apart, for they cut no stretch. grouped: leave out rows of no group.
         """
+        key = (frozenset(kinds), frozenset(asides), grouped)
+        if key not in self._lanes:  # several machines go through the same items
+            self._lanes[key] = list(self._of_kinds(*key))
+        return self._lanes[key]
+
+    def _of_kinds(
+        self, kinds: frozenset[Kind], asides: frozenset[Kind], grouped: bool
+    ) -> Iterator[LaneItems]:
         rows = self.rows
-        apart = self._asides(frozenset(asides))
+        apart = self._asides(asides)
         wanted = np.zeros(len(KINDS) + 1, np.bool_)
         wanted[[KINDS.index(kind) for kind in kinds]] = True
         chosen = self._item_at[wanted[self.kind[self._item_at]]]

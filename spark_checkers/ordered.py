@@ -93,19 +93,66 @@ def row_groups(paths: Sequence[Path]) -> tuple[list[Group], list[int]]:
 
 def read_group(path: str, number: int, columns: Sequence[str]) -> pa.Table:
     """A row group's columns, in the types of a history."""
-    return _of_group(pq.ParquetFile(path), number, columns)
+    return plain(Reader(path).read(number, columns))
 
 
 def read_groups(groups: Sequence[Group], part: Part, columns: Sequence[str]) -> Iterator[pa.Table]:
     """Likewise of each row group of a part; a file is opened once."""
     for path, some in itertools.groupby(groups[part.start : part.stop], key=lambda group: group[0]):
-        reader = pq.ParquetFile(path)
+        reader = Reader(path)
         for _path, number in some:
-            yield _of_group(reader, number, columns)
+            yield plain(reader.read(number, columns))
 
 
-def _of_group(reader: Any, number: int, columns: Sequence[str]) -> pa.Table:
-    return plain(reader.read_row_group(number, columns=list(columns), use_threads=False))
+class Reader:
+    """A file of a history, read by row groups: columns of one value are made from what the file says of them.
+
+    They are a fifth of what there is to decode: the level, the run, and what nobody recorded.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.file = pq.ParquetFile(path)
+        schema = self.file.metadata.schema
+        self._place = {schema.column(place).path: place for place in range(len(schema))}
+        self._types = {field.name: field.type for field in self.file.schema_arrow}
+
+    def read(self, number: int, columns: Sequence[str]) -> pa.Table:
+        """These columns, in this order."""
+        group = self.file.metadata.row_group(number)
+        made = {name: self._made(group, name) for name in columns}
+        others = [name for name in columns if made[name] is None]
+        table = self.file.read_row_group(number, others, use_threads=False)
+        arrays = [table.column(name) if made[name] is None else made[name] for name in columns]
+        return pa.table(arrays, names=list(columns))
+
+    def _made(self, group: Any, name: str) -> pa.Array | None:
+        """The column, where its chunk holds nothing or one value, and says so."""
+        kind, told = self._types[name], group.column(self._place[name]).statistics
+        if told is None or not told.has_null_count:
+            return None
+        if told.null_count == group.num_rows:
+            return pa.nulls(group.num_rows, kind)
+        if told.null_count or not told.has_min_max or told.min != told.max:
+            return None
+        # Some writers cut long texts off where they say which is the least and the greatest.
+        if not (isinstance(told.min, int) or (isinstance(told.min, str) and len(told.min) < 16)):
+            return None
+        if pa.types.is_integer(kind):
+            return pa.array(np.full(group.num_rows, told.min), kind)
+        if not pa.types.is_dictionary(kind):
+            return pa.repeat(pa.scalar(told.min, kind), group.num_rows)
+        codes = pa.array(np.zeros(group.num_rows, kind.index_type.to_pandas_dtype()))
+        word = pa.array([told.min], kind.value_type)
+        return pa.DictionaryArray.from_arrays(codes, word, safe=False)
+
+    def batches(self, number: int, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Likewise, a large group in parts; to read a small one in parts takes longer."""
+        if self.file.metadata.row_group(number).num_rows <= 2 * BATCH_ROWS:
+            yield from self.read(number, columns).to_batches()
+            return
+        names = list(columns)
+        for batch in self.file.iter_batches(BATCH_ROWS, [number], names, use_threads=False):
+            yield pa.record_batch([batch.column(name) for name in names], names=names)
 
 
 def plain(table: pa.Table) -> pa.Table:
@@ -151,12 +198,12 @@ def _part_batches(
     last = _last_row_before(groups, part.start)
     checked = _Order(last)
     skipping = key_at(last, 0, ORDER) if last is not None else None
+    reader: Reader | None = None
     for index in range(part.start, len(groups)):
         path, number = groups[index]
-        reader = pq.ParquetFile(path)
-        for batch in reader.iter_batches(
-            BATCH_ROWS, row_groups=[number], columns=list(columns), use_threads=False
-        ):
+        if reader is None or path != groups[index - 1][0]:
+            reader = Reader(path)
+        for batch in reader.batches(number, columns):
             if not batch.num_rows:
                 continue
             if skipping is not None:

@@ -17,6 +17,7 @@ from spark_checkers.segments import (
     Segments,
     Spans,
     Timeline,
+    by_time,
     chosen,
     dense,
     first_fitting,
@@ -67,7 +68,7 @@ class Lanes:
         self._added = Timeline(self.lane[self.adds], rows.begin[self.adds])
         self._resets = Timeline(of, self._reset_seqs)
         calls = np.flatnonzero(rows.are(Kind.DELIVER) & self.named & (rows.offset != NONE))
-        self.calls = calls[np.lexsort((rows.begin[calls], self.group[calls]))]
+        self.calls = calls[by_time(self.group[calls], rows.begin[calls])]
         """Group by group, by begin."""
 
     def reset_before(self, where: Ints, seq: Ints) -> Ints:

@@ -19,7 +19,16 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_checkers.segments import NOWHERE, Ints, Mask, dense, first_of_each, ints, positions
+from spark_checkers.segments import (
+    NOWHERE,
+    Ints,
+    Mask,
+    Timeline,
+    dense,
+    first_of_each,
+    ints,
+    positions,
+)
 from specs.clauses.catalogue import get
 from specs.clauses.certainty import OF_THE_RUN, Mark, is_quiet, marks_of, recorded
 from specs.clauses.context import is_pause_of_another
@@ -299,6 +308,11 @@ class RunContext:
             named_origin=named_origin,
         )
 
+    @cached_property
+    def disturbances(self) -> Ints:
+        """The seqs of `disturbed`, and its times."""
+        return ints(self.disturbed).reshape(-1, 2).T
+
     def calm_since_us(self, now: int) -> int:
         """Until when something that had begun by `now` disturbed the group life: a start, an end, a pause, a fault."""
         return next((until for seq, until in reversed(self.disturbed) if seq <= now), -1)
@@ -320,7 +334,7 @@ class RunContext:
         hold_ups = self.hold_ups.since(sending.since_us - bound_us - clocks_us, now)
         return is_disturbed(sending, until_us, hold_ups, bound_us, clocks_us)
 
-    @property
+    @cached_property
     def _bounds_us(self) -> tuple[int, int]:
         """How late a request may be, and by how much clocks may differ."""
         return self.info.config.delay_bound_ms * MS, self.info.clock_bound_us
@@ -430,7 +444,8 @@ class RunContext:
         seqs = self.broker_died.get(broker, ())
         if bisect_right(seqs, until) > bisect_right(seqs, after):
             return True
-        return any(later > epoch for seq, later in self.epochs.get(broker, ()) if seq <= until)
+        named = self.epochs.get(broker, ())
+        return next((later > epoch for seq, later in reversed(named) if seq <= until), False)
 
     def deaths_of(self, broker: str) -> list[int]:
         """The seqs by which the broker has died, each time: of crashes, and of rows that name a new epoch."""
@@ -721,15 +736,22 @@ class Rows:
     @cached_property
     def _life(self) -> Ints:
         """How often the row's client had crashed before it."""
-        life = np.zeros(self.size, np.int64)
         codes = {client: code for code, client in enumerate(self.words("client_id"))}
-        for number, run in enumerate(self.words("run")):
-            for client, states in self._context(run).client_state.items():
-                code = codes.get(client)
-                crashes = np.asarray([seq for seq, kind in states if kind is Kind.CRASH], np.int64)
-                if code is not None and len(crashes):
-                    mine = np.flatnonzero((self.run == number) & (self.client == code))
-                    life[mine] = np.searchsorted(crashes, self.begin[mine], side="left")
+        crashes = [
+            (number * len(codes) + codes[client], seq)
+            for number, run in enumerate(self.words("run"))
+            for client, states in self._context(run).client_state.items()
+            for seq, kind in states
+            if kind is Kind.CRASH and client in codes
+        ]
+        life = np.zeros(self.size, np.int64)
+        if crashes:
+            whose, seqs = ints(crashes).T
+            has = np.zeros(len(self.words("run")) * len(codes) + 1, np.bool_)
+            has[whose] = True
+            mine = np.where(self.client == NO_TEXT, NO_TEXT, self.run * len(codes) + self.client)
+            where = positions(has[mine])
+            life[where] = Timeline(whose, seqs).count_before(mine[where], self.begin[where])
         return life
 
     def _numbered(self, *columns: Ints) -> Ints:

@@ -89,14 +89,22 @@ class Scatter:
         return spilled(plain(table), where, bucket, self.buckets, self.scratch)
 
 
-def spilled(table: pa.Table, where: Ints, bucket: Any, buckets: int, scratch: str) -> Spill:
+def spilled(
+    table: pa.Table,
+    where: Ints,
+    bucket: Any,
+    buckets: int,
+    scratch: str,
+    *,
+    compression: str | None = "lz4",
+) -> Spill:
     """The rows at these positions, each in the bucket of this number."""
     small = bucket.astype(np.min_scalar_type(buckets))  # sorts faster
     order = np.argsort(small, kind="stable")
     counts = np.bincount(small, minlength=buckets).tolist()
     rows = table.take(pa.array(where[order]))
     path = Path(scratch) / f"{uuid.uuid4().hex}.arrow"
-    options = pa.ipc.IpcWriteOptions(compression="lz4")
+    options = pa.ipc.IpcWriteOptions(compression=compression)
     with pa.ipc.new_file(str(path), rows.schema, options=options) as writer:
         start = 0
         for count in counts:

@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
 
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -45,12 +47,14 @@ def dense(*columns: Ints) -> tuple[Ints, int]:
         width = int(column.max()) - low + 1
         if width == 1:  # it tells nothing apart
             continue
+        if count > 1 and count * width > max(_SMALL, 4 * len(code)):  # too many to count over
+            code, count = _ranked(code, count)
         if count * width >= _ROOM:
             column, width = _ranked(column)
             low = 0
         code = code * width + (column - low)
-        code, count = _ranked(code, count * width)
-    return code, count
+        count *= width
+    return _ranked(code, count) if count > 1 else (code, count)
 
 
 def _ranked(code: Ints, span: int | None = None) -> tuple[Ints, int]:
@@ -59,8 +63,13 @@ def _ranked(code: Ints, span: int | None = None) -> tuple[Ints, int]:
         present[code] = True
         numbers = np.cumsum(present) - 1
         return numbers[code], int(numbers[-1]) + 1
-    distinct, inverse = np.unique(code, return_inverse=True)
-    return inverse.astype(np.int64, copy=False), len(distinct)
+    order = np.argsort(code, kind="stable")  # of rows nearly in order it takes no time
+    ascending = code[order]
+    new = np.ones(len(code), np.bool_)
+    new[1:] = ascending[1:] != ascending[:-1]
+    ranked = np.empty(len(code), np.int64)
+    ranked[order] = np.cumsum(new) - 1
+    return ranked, int(new.sum())
 
 
 def ranks(values: Ints) -> Ints:
@@ -78,6 +87,26 @@ def composite(high: Ints, low: Ints) -> Ints:
         low, base = ranks(low), 0
         width = int(low.max()) + 1
     return high * width + (low - base)
+
+
+def by_time(segment: Ints, time: Ints) -> Ints:
+    """The positions by segment and time; of equal ones the earlier first.
+
+    One sort by one number: what is nearly in order, as rows are, takes a fraction of the time of two.
+    """
+    if not len(segment):
+        return np.zeros(0, np.int64)
+    base, low = int(segment.min()), int(time.min())
+    width = int(time.max()) - low + 1
+    if (int(segment.max()) - base + 1) * width >= _ROOM:
+        return np.lexsort((time, segment)).astype(np.int64, copy=False)
+    number = (segment - base) * width + (time - low)
+    return np.argsort(number, kind="stable").astype(np.int64, copy=False)
+
+
+def distinct(values: Ints) -> Ints:
+    """The different values, ascending."""
+    return np.sort(pc.unique(pa.array(values)).to_numpy())
 
 
 def first_of_each(code: Ints, count: int) -> Ints:
@@ -180,7 +209,7 @@ class Timeline:
 
     def __init__(self, segment: Ints, time: Ints) -> None:
         self._events = len(segment)
-        self._order = np.lexsort((time, segment)).astype(np.int64, copy=False)
+        self._order = by_time(segment, time)
         self._distinct: Ints | None = None
         self._starts: Ints | None = None
         if not self._events:
@@ -196,15 +225,15 @@ class Timeline:
             edges = np.arange(last + 2, dtype=np.int64) * self._width
             self._starts = np.searchsorted(self._keys, edges, side="left")
 
-    def _place(self, segment: Ints, time: Ints) -> tuple[Ints, Ints]:
-        """How many events come before (segment, time), and before the segment."""
+    def _until(self, segment: Ints, time: Ints) -> Ints:
+        """How many events come before (segment, time)."""
         if self._distinct is not None:
             time = np.searchsorted(self._distinct, time, side="left").astype(np.int64)
         # A moment outside of the events' span sorts before or after all of them.
         low, high = self._base, self._base + self._width - 3
         place = np.clip(time, low - 1, high + 1) - low + 1
         until = np.searchsorted(self._keys, segment * self._width + place, side="left")
-        return until.astype(np.int64), self._start_of(segment)
+        return until.astype(np.int64, copy=False)
 
     def _start_of(self, segment: Ints) -> Ints:
         """How many events come before the segment."""
@@ -219,14 +248,14 @@ class Timeline:
         """The last event of the segment with a time strictly before; NOWHERE if there is none."""
         if not self._events:
             return np.full(len(segment), NOWHERE, np.int64)
-        until, start = self._place(segment, time)
+        until, start = self._until(segment, time), self._start_of(segment)
         return np.where(until > start, self._order[np.maximum(until - 1, 0)], NOWHERE)
 
     def first_from(self, segment: Ints, time: Ints) -> Ints:
         """The first event of the segment with a time at or after; NOWHERE if there is none."""
         if not self._events:
             return np.full(len(segment), NOWHERE, np.int64)
-        until, _start = self._place(segment, time)
+        until = self._until(segment, time)
         return np.where(
             until < self._start_of(segment + 1),
             self._order[np.minimum(until, self._events - 1)],
@@ -237,8 +266,8 @@ class Timeline:
         """The segment's events from `since` on and strictly before `until`: the places start..stop-1 of `order`."""
         if not self._events:
             return np.zeros(len(segment), np.int64), np.zeros(len(segment), np.int64)
-        start = self._place(segment, since)[0]
-        return start, np.maximum(start, self._place(segment, until)[0])
+        start = self._until(segment, since)
+        return start, np.maximum(start, self._until(segment, until))
 
     @property
     def order(self) -> Ints:
@@ -249,8 +278,7 @@ class Timeline:
         """How many events of the segment have a time strictly before."""
         if not self._events:
             return np.zeros(len(segment), np.int64)
-        until, start = self._place(segment, time)
-        return until - start
+        return self._until(segment, time) - self._start_of(segment)
 
 
 class Spans:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,13 +14,13 @@ from recorded import recorded
 
 from conformance import run as runs
 from conformance.cli import seam
-from spark_checkers import engine, scatter
+from spark_checkers import engine, facts, homes, scatter
 from spark_checkers.catalogue import all_twins, kernels
 from spark_checkers.hashing import of_texts
-from spark_checkers.homes import keys_without_home
+from spark_checkers.homes import without_low
 from spark_checkers.jobs import InProcesses
 from spark_checkers.keyed import with_source
-from spark_checkers.ordered import parts, read_group, row_groups
+from spark_checkers.ordered import read_group, row_groups
 from spark_checkers.scatter import Together, key_hashes
 from spark_checkers.trace_mutants import DEFECTS, plant, spread
 from spark_checkers.twin import GROUPINGS
@@ -103,19 +104,35 @@ def test_a_key_lies_at_home_until_it_is_seen_in_another_queue(
         5ms..6ms  alice  delivers  billing/orders/b0/1   offset=1 id=m1 success
     """
     info, rows = parse_history(text)
-    groups, sizes = row_groups(write_history(tmp_path / "h", info, rows).parquet)
+    assert sorted(names_away(tmp_path, here, info, rows)) == ["m1", "m2"]
+
+
+def test_keys_in_one_of_too_many_queues_count_as_lying_in_several(
+    tmp_path: Path, here: InProcesses, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only the first queue that is met gets a number."""
+    monkeypatch.setattr(homes, "MOST_QUEUES", 3)
+    text = """
+        0ms..1ms  shop  sends  orders/b0/0  offset=0 id=m0 ok
+        1ms..2ms  shop  sends  orders/b0/1  offset=0 id=m1 ok
+        2ms..3ms  shop  sends  orders/b0/2  offset=0 id=m2 ok
+    """
+    info, rows = parse_history(text)
+    assert sorted(names_away(tmp_path, here, info, rows)) == ["m1", "m2"]
+
+
+def names_away(
+    tmp_path: Path, here: InProcesses, info: RunInfo, rows: Sequence[Row]
+) -> Sequence[str]:
+    """The ids of the messages that do not lie in one queue."""
+    paths = write_history(tmp_path / "h", info, rows).parquet
     messages = Together(GROUPINGS[Key.MESSAGE], tuple(t for t in all_twins() if t.id == "SND-2"))
-    cut = parts(sizes, 1)
-    (away,) = keys_without_home(here, groups, cut, [messages], tmp_path)
+    (away,) = facts.look(here, paths, info, tmp_path, [messages]).away
+    groups, _sizes = row_groups(paths)
     table = with_source(read_group(*groups[0], ["run", "message_id", "origin_id"]))
-    hashes = dict(
-        zip(
-            table.column("message_id").to_pylist(),
-            key_hashes(table, messages.grouping.columns).tolist(),
-            strict=True,
-        )
-    )
-    assert sorted(away.tolist()) == sorted([hashes["m1"], hashes["m2"]])
+    hashes = without_low(key_hashes(table, messages.grouping.columns)).tolist()
+    named = zip(table.column("message_id").to_pylist(), hashes, strict=True)
+    return list({name for name, key in named if key in away})
 
 
 GROW = {Kind.SEND, Kind.DELIVER, Kind.PULL, Kind.COMMIT, Kind.READ}

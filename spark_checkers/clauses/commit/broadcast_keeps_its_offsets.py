@@ -9,6 +9,7 @@ import numpy as np
 
 from spark_checkers.planting import BROADCASTING, Changes, Mutant, Trace
 from spark_checkers.rows import NO_TEXT, NONE, Findings, Rows
+from spark_checkers.segments import by_time
 from spark_checkers.twin import Twin
 from specs.history.row import Row
 from specs.vocabulary import Kind, Lane, Outcome
@@ -21,7 +22,7 @@ def kernel(rows: Rows, findings: Findings) -> None:
     )
     if not len(where):
         return
-    where = where[np.lexsort((rows.begin[where], rows.lane[where]))]
+    where = where[by_time(rows.lane[where], rows.begin[where])]
     is_add, is_write = rows.are(Kind.ADD), rows.are(Kind.PERSIST)
     is_reset = rows.are(Kind.RESET)
     process = rows.text("process")

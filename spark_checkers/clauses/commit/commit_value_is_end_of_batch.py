@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections import deque
 from functools import partial
 
-from spark_checkers.lanes import END, OP_COLUMNS, LaneItems, Machine, Op, Stretch, machine_kernel
+import numpy as np
+
+from spark_checkers.lanes import OP_COLUMNS, LaneItems, Machine, Op, Stretch, machine_kernel
 from spark_checkers.planting import Changes, Mutant, Trace
 from spark_checkers.progress import acknowledges, certainly_acknowledges
 from spark_checkers.rows import MS, NEVER, NO_TEXT, NONE, Findings
+from spark_checkers.segments import Ints
 from spark_checkers.twin import Twin
 from specs.clauses import rows as of_rows
 from specs.clauses.intervals import Intervals
@@ -18,23 +21,31 @@ from specs.vocabulary import LISTENER_SUSPENDS, Kind, Outcome
 class Ends:
     """The ends of finished batches of one stretch, ascending, each with the row that ended it."""
 
-    __slots__ = ("at", "lane", "ops", "stretch")
+    __slots__ = ("_places", "at", "lane", "stretch")
 
     def __init__(self, lane: LaneItems, stretch: Stretch) -> None:
         self.lane = lane
         self.stretch = stretch
-        self.ops: list[Op] | None = None
+        self._places: Ints | None = None
         self.at = 0  # how many of them are committed
 
-    def rows(self) -> list[Op]:
+    @property
+    def places(self) -> Ints:
         """The last row of every acknowledging call. Looked up when first asked for."""
-        if self.ops is None:
-            highest: dict[int, Op] = {}
-            for _at, phase, op in self.lane.digest.expand(self.stretch):
-                if phase == END and acknowledges(op):
-                    highest[op.op] = op
-            self.ops = list(highest.values())
-        return self.ops
+        if self._places is None:
+            digest, manual = self.lane.digest, self.stretch.first.manual
+            _first, last = digest.bounds_of_calls(self.stretch)
+            self._places = last[digest.rows.ended_as(Outcome.COMMIT)[last]] if manual else last
+        return self._places
+
+    def count_to(self, value: int) -> int:
+        """How many of them end at or below the value."""
+        offsets = self.lane.digest.rows.offset[self.places]
+        return int(np.searchsorted(offsets, value, side="left"))
+
+    def row(self, index: int) -> Op:
+        (found,) = self.lane.digest.ops(self.places[index, None])
+        return found
 
     @property
     def one_by_one(self) -> bool:
@@ -44,7 +55,7 @@ class Ends:
     def holds(self, value: int) -> bool:
         if not self.stretch.first.offset < value <= self.stretch.finished_to:
             return False
-        return self.one_by_one or any(op.offset + 1 == value for op in self.rows())
+        return self.one_by_one or self.count_to(value) > self.count_to(value - 1)
 
 
 class Incarnation:
@@ -90,13 +101,13 @@ class Incarnation:
         head = self.owed[0]
         if isinstance(head, Op):
             return head
-        return head.stretch.first if head.at == 0 and head.one_by_one else head.rows()[head.at]
+        return head.stretch.first if head.at == 0 and head.one_by_one else head.row(head.at)
 
     def forget_oldest(self) -> None:
         head = self.owed[0]
         if isinstance(head, Ends):
             head.at += 1
-            if head.at < (head.stretch.rows if head.one_by_one else len(head.rows())):
+            if head.at < len(head.places):
                 return
         self.owed.popleft()
 
@@ -116,17 +127,13 @@ class Incarnation:
                 continue
             if value < head.stretch.finished_to:
                 before = head.at
-                if head.one_by_one:
-                    head.at = max(head.at, value - head.stretch.first.offset)
-                else:
-                    rows = head.rows()
-                    while head.at < len(rows) and rows[head.at].offset + 1 <= value:
-                        head.at += 1
+                in_turn = value - head.stretch.first.offset
+                head.at = max(head.at, in_turn if head.one_by_one else head.count_to(value))
                 if ask and head.at > before:
-                    last = head.rows()[head.at - 1]
+                    last = head.row(head.at - 1)
                 break
             if ask:
-                last = head.rows()[-1]
+                last = head.row(-1)
             self.owed.popleft()
         return last
 
@@ -160,7 +167,7 @@ class Lane(Machine):
             oldest = mine.oldest_owed()
             ends = Ends(self.lane, stretch) if finishes else None
             if oldest is None and owes and ends is not None:
-                oldest = stretch.first if ends.one_by_one else ends.rows()[0]
+                oldest = stretch.first if ends.one_by_one else ends.row(0)
             if oldest is not None:
                 latest = max([stretch.latest_us, *(op.started for op in mine_inside)])
                 if latest > _ended(oldest) + self.bound_us:

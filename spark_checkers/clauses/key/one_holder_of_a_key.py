@@ -15,7 +15,7 @@ from spark_checkers import planting
 from spark_checkers.message_leases import COLUMNS, OF_LEASES, Message, Request, events
 from spark_checkers.planting import LEASED, STRANGER, Changes, Mutant, Trace
 from spark_checkers.rows import NEVER, NO_TEXT, NONE, Findings, Rows
-from spark_checkers.segments import NOWHERE, Ints, Segments, dense
+from spark_checkers.segments import NOWHERE, Ints, Segments, by_time, dense
 from spark_checkers.twin import Twin
 from specs.vocabulary import Kind, Outcome
 
@@ -54,7 +54,7 @@ def _open_until(rows: Rows, about: Ints, message: Ints, where: Ints, of: Ints) -
     """Of each hand-out: the begin of the first request after it that may have ended its lease."""
     ends = rows.are(Kind.ACK, Kind.RELEASE) & ~rows.ended_as(Outcome.REFUSED)
     chosen = np.flatnonzero(ends[about])
-    order = np.lexsort((rows.begin[about[chosen]], message[chosen]))
+    order = by_time(message[chosen], rows.begin[about[chosen]])
     chosen = chosen[order]
     ended_by, begin = message[chosen], rows.begin[about[chosen]]
     found = np.full(len(where), NEVER, np.int64)

@@ -106,13 +106,15 @@ class Run:
             self.shares = {key: self.shares[key] for key in kept}
 
     def _at_work(self, op: Op) -> None:
+        # What happened from then on is no longer ago than the bound.
+        lately_us = op.started - self.context.info.clock_bound_us - self.bound_us
+        if max(self.calm_us, self.waited_us.get(op.client, 0)) >= lately_us:
+            return
         for lane, (own, crash) in list(self.orphans.items()):
-            share = self._share(op.client, lane)
-            if share is None:
+            if max(self.doubted_us.get(lane, 0), crash.started) >= lately_us:
                 continue
-            held_up_us = max(self.waited_us.get(op.client, 0), self.doubted_us.get(lane, 0))
-            passed = op.started - max(self.calm_us, held_up_us, crash.started, share.started)
-            if passed - self.context.info.clock_bound_us <= self.bound_us:
+            share = self._share(op.client, lane)
+            if share is None or share.started >= lately_us:
                 continue
             del self.orphans[lane]
             if (lane, op.client) not in self.workers:

@@ -78,10 +78,13 @@ class Lane(Machine):
     def _process(self, op: Op) -> int:
         return int(self.processes[op.place])
 
-    def _others(self, op: Op) -> Iterator[tuple[int, Client, Op]]:
-        """The calls beside which this one, of any time, would count: of whom, and the one that ends last."""
+    def _others(self, op: Op, at_us: int) -> Iterator[tuple[int, Client, Op, Op]]:
+        """The calls beside which this one would count then: of whom, its lock, and the one that ends last."""
         mine = self._process(op)
         for code, client in self.clients.items():
+            lock = client.lock
+            if lock is None or at_us - lock.started + self.clocks_us > self.limit_us:
+                continue
             for process, calls in client.calls.items():
                 running = calls.running
                 apart = (
@@ -90,7 +93,7 @@ class Lane(Machine):
                     and NEVER not in (op.end, running.end)
                 )
                 if code != op.client or apart:
-                    yield code, client, running
+                    yield code, client, lock, running
 
     def takes(self, stretch: Stretch) -> bool:
         first, last, until = stretch.first, stretch.last, stretch.last.end
@@ -111,15 +114,13 @@ class Lane(Machine):
             return False
         if context.paused_since(name(first.client), stretch.earliest_us - self.look_us + 1, until):
             return False
+        calls = client.calls.get(mine)
+        begun = calls is not None and calls.op == first.op  # the first of its calls
         stakes = 0
-        for code, other, running in self._others(first):
-            lock = other.lock
-            if lock is None or stretch.earliest_us - lock.started + self.clocks_us > self.limit_us:
-                continue
-            if (
-                not ended_before(running, first)
-                or stretch.latest_us - lock.started + self.clocks_us > self.limit_us
-            ):
+        for code, _client, lock, running in self._others(first, stretch.earliest_us):
+            if self.broker_died_since(lock) or self.is_of_an_old_life(code, running):
+                continue  # and so it stays
+            if not ended_before(running, first):
                 return False
             if context.leaving_at(name(code), self.lane.group, until) or self.leaving(code):
                 return False
@@ -127,13 +128,22 @@ class Lane(Machine):
                 return False
             if context.is_of_an_old_life(name(code), self.lane.group, running.begin, until):
                 return False
-            stakes += 1
-        calls = client.calls.get(mine)
-        self.stakes += stakes * (stretch.calls - (calls is not None and calls.op == first.op))
+            stakes += self._calls_until(
+                stretch, lock.started + self.limit_us - self.clocks_us, begun
+            )
+        self.stakes += stakes
         if calls is None:
             calls = client.calls[mine] = Calls(last)
         calls.runs(last)
         return True
+
+    def _calls_until(self, stretch: Stretch, until_us: int, begun: bool) -> int:
+        """How many of its calls begin by then? begun: leave out the first."""
+        if stretch.latest_us <= until_us:
+            return stretch.calls - begun
+        digest = self.lane.digest
+        firsts, _lasts = digest.bounds_of_calls(stretch)
+        return int((digest.rows.started[firsts[int(begun) :]] <= until_us).sum())
 
     def begins(self, op: Op) -> None:
         if op.client == NO_TEXT:
@@ -168,10 +178,7 @@ class Lane(Machine):
             return
         if self.paused_since(op.client, op.started - self.look_us + 1):
             return  # it may have looked at its lease before it was stopped
-        for code, client, running in self._others(op):
-            lock = client.lock
-            if lock is None or op.started - lock.started + self.clocks_us > self.limit_us:
-                continue
+        for code, client, lock, running in self._others(op, op.started):
             if (
                 self.leaving(code)
                 or self.broker_died_since(lock)

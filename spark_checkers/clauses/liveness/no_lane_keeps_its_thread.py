@@ -18,7 +18,7 @@ from spark_checkers.rows import (
     Rows,
     RunContext,
 )
-from spark_checkers.segments import Ints, Mask, dense
+from spark_checkers.segments import Ints, Mask, by_time, dense
 from spark_checkers.twin import CLIENTS, Twin
 from specs.vocabulary import Kind, Outcome
 
@@ -181,7 +181,7 @@ def _calls(rows: Rows, known: Mask) -> Ints:
     """The first row of each listener call."""
     where = np.flatnonzero(rows.are(Kind.DELIVER) & known)
     of, op = rows.incarnation[where], rows.number("op_id")[where]
-    order = np.lexsort((rows.begin[where], of))
+    order = by_time(of, rows.begin[where])
     of, op = of[order], op[order]
     first = np.ones(len(where), np.bool_)
     first[1:] = (of[1:] != of[:-1]) | (op[1:] != op[:-1])
@@ -193,7 +193,7 @@ def _outliving(rows: Rows, adds: Ints, known: Mask) -> Ints:
     calls = np.flatnonzero(rows.are(Kind.DELIVER) & known)
     both = np.concatenate([adds, calls])
     lane, _ = dense(rows.run[both], rows.group[both], rows.client[both], rows.lane[both])
-    order = np.lexsort((rows.begin[adds], lane[: len(adds)]))
+    order = by_time(lane[: len(adds)], rows.begin[adds])
     if not len(calls):
         return calls
     scale = int(max(rows.begin.max(), rows.end[rows.end < NEVER].max(initial=0))) + 2
@@ -214,7 +214,7 @@ def _while_somebody_waits(rows: Rows, adds: Ints, calls: Ints) -> Ints:
         return calls
     both = np.concatenate([adds, calls])
     client, _ = dense(rows.run[both], rows.group[both], rows.client[both])
-    order = np.lexsort((rows.begin[calls], client[len(adds) :]))
+    order = by_time(client[len(adds) :], rows.begin[calls])
     calls, of_call = calls[order], client[len(adds) :][order]
     begin = rows.begin[calls]
     chosen = np.zeros(len(calls), np.bool_)

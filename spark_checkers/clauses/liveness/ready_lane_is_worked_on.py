@@ -17,7 +17,7 @@ from spark_checkers.planting import Changes, Mutant, Trace
 from spark_checkers.presence import by_client, have_threads, were_there
 from spark_checkers.ready import COLUMNS, Lanes, Leases, ready_calls
 from spark_checkers.rows import MS, NEVER, NONE, Findings, Rows, RunContext
-from spark_checkers.segments import NOWHERE, Ints, Mask
+from spark_checkers.segments import NOWHERE, Ints, Mask, by_time
 from spark_checkers.twin import CLIENTS, Twin
 from specs.vocabulary import Kind, Outcome
 
@@ -44,7 +44,7 @@ class Waits:
         self.rows, self.lanes = rows, lanes
         in_vain = rows.are(Kind.PULL) & rows.ended_as(Outcome.UNKNOWN) & (rows.ended < NEVER)
         where = np.flatnonzero(rows.are(Kind.LOCK, Kind.FETCH_OFFSET) | in_vain)
-        self.where = where[np.lexsort((rows.begin[where], lanes.client[where]))]
+        self.where = where[by_time(lanes.client[where], rows.begin[where])]
         self.client = lanes.client[self.where]
 
     def before(self, place: int) -> Ints:
@@ -158,9 +158,7 @@ def _calm(rows: Rows, lanes: Lanes, last: Ints, again: Ints) -> Mask:
     for part in by_client(lanes.client[again]):
         context = rows.context_of(int(again[part[0]]))
         if context.disturbed:
-            seqs, untils = (
-                np.asarray(column, np.int64) for column in zip(*context.disturbed, strict=True)
-            )
+            seqs, untils = context.disturbances
             place = np.searchsorted(seqs, rows.begin[again[part]], "right") - 1
             until = np.where(place >= 0, untils[np.maximum(place, 0)], -1)
             found[part] = until <= np.maximum(-1, rows.ended[last[part]] - _bound_us(context))
@@ -178,7 +176,7 @@ def _lowest(rows: Rows, lanes: Lanes, last: Ints, again: Ints, life: Ints) -> In
     found = _first_asked(rows, lanes, last, life)
     calls = np.flatnonzero(rows.are(Kind.DELIVER) & lanes.named & (rows.offset != NONE))
     of = lanes.life(calls, rows.begin[calls])
-    order = np.lexsort((rows.begin[calls], of))
+    order = by_time(of, rows.begin[calls])
     calls, of = calls[order], of[order]
     by_hand = calls[may_be_by_hand(rows)[calls]]
     by_hand = by_hand[rows.end[by_hand] < NEVER]
@@ -231,7 +229,7 @@ def _grants(rows: Rows, lanes: Lanes, waits: Waits, findings: Findings) -> None:
     added, had = rows.are(Kind.ADD), set[int]()
     grants: dict[int, int] = {}  # by lane at a client: the first that stands
     holders: dict[int, int] = {}  # by lane: whose
-    for place in where[np.lexsort((seq, rows.lane[where]))].tolist():
+    for place in where[by_time(rows.lane[where], seq)].tolist():
         mine, lane = int(lanes.lane[place]), int(rows.lane[place])
         if granted[place]:
             last = holders.get(lane)

@@ -9,7 +9,7 @@ import numpy as np
 from spark_checkers import planting
 from spark_checkers.planting import Changes, Mutant, Planted, Trace
 from spark_checkers.rows import MS, NEVER, NONE, Findings, Rows
-from spark_checkers.segments import Ints
+from spark_checkers.segments import Ints, by_time
 from spark_checkers.stored import COLUMNS as SEND_COLUMNS
 from spark_checkers.stored import STORED_WEAKLY, copies, delayed, halves
 from spark_checkers.twin import Twin
@@ -32,7 +32,7 @@ def kernel(rows: Rows, findings: Findings) -> None:
     sends = np.flatnonzero(
         there & ~np.isin(rows.number("code"), list(STORED_WEAKLY)) & (rows.ended < NEVER)
     )
-    sends = sends[np.lexsort((rows.end[sends], rows.queue[sends]))]
+    sends = sends[by_time(rows.queue[sends], rows.end[sends])]
     of_queue, wanted = rows.queue[sends], rows.queue[pulls]
     low, high = (
         np.searchsorted(of_queue, wanted, "left"),

@@ -10,7 +10,7 @@ from spark_checkers import planting
 from spark_checkers.message_leases import COLUMNS, may_be_cut, requests
 from spark_checkers.planting import LEASED, STRANGER, Changes, Mutant, Trace
 from spark_checkers.rows import NEVER, NO_TEXT, NONE, Findings, Rows
-from spark_checkers.segments import Ints, dense
+from spark_checkers.segments import Ints, by_time, dense
 from spark_checkers.twin import Twin
 from specs.history.row import Row
 from specs.vocabulary import Kind, Outcome
@@ -58,7 +58,7 @@ def _in_turn(rows: Rows) -> tuple[Ints, Ints, Ints]:
     mine = message[: len(handed)]
     in_time = rows.end[handed] < over[mine]
     handed, mine = handed[in_time], mine[in_time]
-    order = np.lexsort((rows.end[handed], mine))
+    order = by_time(mine, rows.end[handed])
     handed, mine = handed[order], mine[order]
     return handed, *_highest_before(rows.number("reconsume_times")[handed], mine, handed)
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from spark_checkers.planting import Changes, Mutant, Trace
 from spark_checkers.rows import NEVER, NO_TEXT, NONE, Findings, Rows, RunContext
-from spark_checkers.segments import NOWHERE, Ints, Mask
+from spark_checkers.segments import NOWHERE, Ints, Mask, by_time
 from spark_checkers.twin import Twin
 from specs.clauses.rows import is_copy_topic
 from specs.history.row import Row
@@ -30,8 +30,8 @@ def kernel(rows: Rows, findings: Findings) -> None:
     where = np.flatnonzero(
         sends & rows.ended_as(Outcome.OK) & (rows.offset != NONE) & (rows.end < NEVER)
     )
-    where = where[np.lexsort((rows.end[where], rows.queue[where]))]
-    starts = [*np.unique(rows.queue[where], return_index=True)[1].tolist(), len(where)]
+    where = where[by_time(rows.queue[where], rows.end[where])]
+    starts = [*np.flatnonzero(np.diff(rows.queue[where], prepend=-1)).tolist(), len(where)]
     for start, stop in itertools.pairwise(starts):
         _queue(rows, findings, where[start:stop])
     _told_by_readers(rows, findings, where, sends)
@@ -96,19 +96,21 @@ def _told_by_readers(rows: Rows, findings: Findings, placed: Ints, sends: Mask) 
         & (rows.offset != NONE)
         & (message != NO_TEXT)
     )
+    every_attempt = np.flatnonzero(may_lie)
+    every_read = np.flatnonzero(told & (rows.end < NEVER))
     for queue in np.unique(rows.queue[silent]).tolist():
-        here = rows.queue == queue
-        attempts = np.flatnonzero(may_lie & here)
-        once = np.bincount(message[attempts], minlength=len(rows.words("message_id"))) == 1
+        attempts = every_attempt[rows.queue[every_attempt] == queue]
+        least = int(message[attempts].min())
+        once = np.bincount(message[attempts] - least) == 1
         first_tries = rows.number("attempt")
         mine = [
             at
             for at in silent[rows.queue[silent] == queue].tolist()
             if first_tries[at] in (NONE, 0, 1)
         ]
-        reads = np.flatnonzero(told & here & (rows.end < NEVER))
+        reads = every_read[rows.queue[every_read] == queue]
         _Queue(rows, findings, placed[rows.queue[placed] == queue]).compare(
-            [at for at in mine if once[message[at]]],
+            [at for at in mine if once[message[at] - least]],
             reads[np.argsort(rows.end[reads], kind="stable")],
         )
 

@@ -51,8 +51,9 @@ def kernel(rows: Rows, findings: Findings) -> None:
     above = follows & (offset > rows.offset[before])
     known = (add != NOWHERE) | done[first] | (offset >= rows.offset[first])
     broken = follows & ~above & known
-    same = positions(np.isin(offset, offset[broken]))
-    broken[same] &= is_first(epoch[same], offset[same])
+    if broken.any():
+        same = positions(np.isin(offset, offset[broken]))
+        broken[same] &= is_first(epoch[same], offset[same])
     findings.at_stake(calls[above | broken])
     root = np.where(done[before], NOWHERE, np.where(add != NOWHERE, add, first))
     findings.violated(root[broken], before[broken], calls[broken])

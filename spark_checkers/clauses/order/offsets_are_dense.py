@@ -9,7 +9,7 @@ import numpy as np
 
 from spark_checkers.planting import Changes, Mutant, Trace
 from spark_checkers.rows import NEVER, NO_TEXT, NONE, Findings, Rows
-from spark_checkers.segments import Ints
+from spark_checkers.segments import Ints, by_time
 from spark_checkers.twin import Twin
 from specs.clauses.rows import is_copy_topic
 from specs.history.row import Row
@@ -22,7 +22,7 @@ def kernel(rows: Rows, findings: Findings) -> None:
     has_offset = rows.offset != NONE
     markers = np.flatnonzero(read & ~has_offset & ~named)
     found = np.flatnonzero(read & has_offset & ok & (rows.end < NEVER))
-    found = found[np.lexsort((rows.end[found], rows.queue[found]))]
+    found = found[by_time(rows.queue[found], rows.end[found])]
     failed = np.flatnonzero(read & ~ok & (has_offset | named))
     queue = rows.queue[found]
     for each in np.unique(rows.queue[markers]).tolist():

@@ -10,7 +10,7 @@ import numpy as np
 from spark_checkers.lanes import may_be_by_hand
 from spark_checkers.planting import Changes, Mutant, Trace
 from spark_checkers.rows import KINDS, NEVER, NO_TEXT, NONE, OFFSET_MOVED, OUTCOMES, Findings, Rows
-from spark_checkers.segments import NOWHERE, Ints, Mask, Segments, Timeline, dense
+from spark_checkers.segments import NOWHERE, Ints, Mask, Segments, Timeline, by_time, dense
 from spark_checkers.twin import Twin
 from specs.clauses.rows import is_manual
 from specs.vocabulary import Kind, Outcome
@@ -108,7 +108,7 @@ class _Settled:
     def __init__(self, rows: Rows, place: Ints, work: Ints) -> None:
         self.rows = rows
         self.manual = may_be_by_hand(rows)
-        order = np.lexsort((rows.end[place], work))
+        order = by_time(work, rows.end[place])
         self.place, self.work = place[order], work[order]
         self.end = rows.end[self.place]
 

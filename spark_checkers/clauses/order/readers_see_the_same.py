@@ -10,7 +10,7 @@ import numpy as np
 from spark_checkers import planting
 from spark_checkers.planting import Changes, Mutant, Trace
 from spark_checkers.rows import NEVER, NO_TEXT, NONE, Findings, Rows
-from spark_checkers.segments import Ints, dense
+from spark_checkers.segments import Ints, by_time, dense, first_of_each
 from spark_checkers.twin import Twin
 from specs.vocabulary import DLQ_PREFIX, RETRY_PREFIX, Kind, Outcome
 
@@ -28,7 +28,7 @@ def kernel(rows: Rows, findings: Findings) -> None:
     if not len(where):
         return
     time = np.where(rows.are(Kind.DELIVER)[where], rows.begin[where], rows.end[where])
-    order = np.lexsort((time, rows.queue[where]))
+    order = by_time(rows.queue[where], time)
     where, time = where[order], time[order]
     crashed = np.zeros(len(where), np.bool_)
     firsts = np.flatnonzero(np.diff(rows.queue[where], prepend=-1))
@@ -41,9 +41,8 @@ def kernel(rows: Rows, findings: Findings) -> None:
 
 
 def _at_once(rows: Rows, findings: Findings, where: Ints) -> None:
-    place, _ = dense(rows.queue[where], rows.offset[where]) if len(where) else (where, 0)
-    _, first = np.unique(place, return_index=True)
-    before = where[first][place] if len(where) else where
+    place, count = dense(rows.queue[where], rows.offset[where])
+    before = where[first_of_each(place, count)][place]
     later = before != where
     findings.at_stake(where[later])
     message = rows.text("message_id")

@@ -22,6 +22,7 @@ from spark_checkers.segments import (
     Ints,
     Mask,
     Timeline,
+    by_time,
     chosen,
     dense,
     first_above,
@@ -79,7 +80,7 @@ class Busy:
         free = free_us(rows, calls)
         long = free > rows.started[calls] + rows.config("schedule_slack_ms", calls) * MS
         calls, free = calls[long], free[long]
-        order = np.lexsort((rows.begin[calls], lanes.client[calls]))
+        order = by_time(lanes.client[calls], rows.begin[calls])
         self.calls, self.free = calls[order], free[order]
         self.client = lanes.client[self.calls]
         self._line = Timeline(self.client, rows.begin[self.calls])
@@ -182,7 +183,7 @@ def _rests(rows: Rows, other: Ints, late: Ints, until: Ints) -> Mask:
 
 def _has_a_thread(rows: Rows, lanes: Lanes, late: Ints, begin_us: Ints) -> Mask:
     """Were fewer lanes of the client at work since then than it has threads? Giving up is work, seen or not."""
-    calls = lanes.calls[np.lexsort((rows.begin[lanes.calls], lanes.lane[lanes.calls]))]
+    calls = lanes.calls[by_time(lanes.lane[lanes.calls], rows.begin[lanes.calls])]
     lane, end, now = lanes.lane[calls], rows.end[calls], rows.begin[late]
     begun = Timeline(lane, rows.begin[calls])
     latest = end[highest_so_far(lane, end)]

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from spark_checkers import planting
 from spark_checkers.planting import Changes, Mutant, Planted, Trace
 from spark_checkers.rows import MS, NEVER, NO_TEXT, NONE, Findings, Rows
-from spark_checkers.segments import NOWHERE, Ints, Mask
+from spark_checkers.segments import NOWHERE, Ints, Mask, by_time, distinct
 from spark_checkers.stored import COLUMNS, STORED_WEAKLY, copies, delayed, halves, placed
 from spark_checkers.twin import Twin
 from specs.history.row import Row
@@ -51,7 +51,7 @@ class Queues:
         self.uneven = self._uneven()
 
     def _by_queue(self, where: Ints, then: Ints) -> Ints:
-        return where[np.lexsort((then[where], self.rows.queue[where]))]
+        return where[by_time(self.rows.queue[where], then[where])]
 
     def of(self, where: Ints, queue: int) -> Ints:
         low, high = np.searchsorted(self.rows.queue[where], [queue, queue + 1])
@@ -149,7 +149,7 @@ def _readings(queues: Queues, findings: Findings, queue: int) -> None:
             continue
         low, high = np.searchsorted(read_end, [rows.begin[marker], end])
         # Of equal times the end of a read comes before that of its marker, and after the marker's begin.
-        found = np.unique(rows.offset[reads[low:high]])
+        found = distinct(rows.offset[reads[low:high]])
         due = rows.end[sends] < rows.begin[marker]
         early = (
             due

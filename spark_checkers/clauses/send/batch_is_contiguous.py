@@ -10,7 +10,7 @@ import numpy as np
 from spark_checkers import planting
 from spark_checkers.planting import Changes, Mutant, Trace
 from spark_checkers.rows import NEVER, NO_TEXT, NONE, Findings, Rows
-from spark_checkers.segments import NOWHERE, Ints, Segments, positions
+from spark_checkers.segments import NOWHERE, Ints, Segments, by_time, positions
 from spark_checkers.stored import COLUMNS, broker_died, halves, refused
 from spark_checkers.twin import Twin
 from specs.clauses.rows import is_copy_topic
@@ -27,7 +27,7 @@ def kernel(rows: Rows, findings: Findings) -> None:
     reads = positions(
         rows.are(Kind.READ) & rows.ended_as(Outcome.OK) & (rows.offset != NONE) & (rows.end < NEVER)
     )
-    reads = reads[np.lexsort((rows.end[reads], rows.queue[reads]))]
+    reads = reads[by_time(rows.queue[reads], rows.end[reads])]
     before = Segments(rows.queue[reads]).previous()
     follows = before != NOWHERE
     here, last = reads[follows], reads[before[follows]]

@@ -9,7 +9,7 @@ import numpy as np
 from spark_checkers import planting
 from spark_checkers.planting import Changes, Mutant, Trace
 from spark_checkers.rows import NEVER, NO_TEXT, NONE, Findings, Rows
-from spark_checkers.segments import Ints, Mask, dense, positions
+from spark_checkers.segments import Ints, Mask, dense, first_of_each, ints, positions
 from spark_checkers.twin import Twin
 from specs.vocabulary import DLQ_PREFIX, RETRY_PREFIX, Kind, Outcome
 
@@ -72,11 +72,9 @@ def _half(rows: Rows) -> Mask:
 
 def _last_level(rows: Rows) -> Ints:
     """The highest delay level of each row's run; where there is no table, higher than any."""
-    last = np.full(rows.size, NEVER, np.int64)
-    for run in np.unique(rows.run):
-        here = positions(rows.run == run)
-        last[here] = len(rows.config_of(int(here[0])).delay_levels.split()) or NEVER
-    return last
+    firsts = first_of_each(rows.run, len(rows.words("run"))).tolist()
+    levels = [len(rows.config_of(place).delay_levels.split()) or NEVER for place in firsts]
+    return ints(levels)[rows.run]
 
 
 COLUMNS = (

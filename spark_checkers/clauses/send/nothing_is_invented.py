@@ -86,10 +86,12 @@ def _places(rows: Rows, findings: Findings, where: Ints) -> None:
     if not len(where):
         return
     message, count = dense(rows.run, rows.source, rows.text("topic"))
-    of_place, places = dense(message[shows], rows.queue[shows], rows.offset[shows])
-    owner = np.zeros(places, np.int64)
-    owner[of_place] = message[shows]
-    many = np.bincount(owner, minlength=count) > 1
+    one = np.zeros(count, np.int64)
+    one[message[shows]] = shows
+    other = one[message[shows]]
+    moved = (rows.queue[shows] != rows.queue[other]) | (rows.offset[shows] != rows.offset[other])
+    many = np.zeros(count, np.bool_)
+    many[message[shows[moved]]] = True
     sends = rows.of(Kind.SEND)
     chosen, tried = where[many[message[where]]], sends[many[message[sends]]]
     by_message: dict[int, tuple[list[int], list[int]]] = {}

@@ -8,7 +8,7 @@ import numpy as np
 
 from spark_checkers.planting import Changes, Mutant, Planted, Trace
 from spark_checkers.rows import NEVER, NO_TEXT, NONE, Findings, Rows
-from spark_checkers.segments import Ints, Mask, dense, positions
+from spark_checkers.segments import Ints, Mask, by_time, dense, positions
 from spark_checkers.stored import broker_died, halves
 from spark_checkers.stored import refused as certainly_refused
 from spark_checkers.twin import Twin
@@ -40,7 +40,7 @@ def kernel(rows: Rows, findings: Findings) -> None:
     where, key = where[touched[key]], key[touched[key]]
     # An open send counts from its begin, every other one from its end.
     time = np.where(ended[where], rows.end[where], rows.begin[where])
-    order = np.lexsort((time, key))
+    order = by_time(key, time)
     where, key = where[order], key[order]
     stored = rows.ended_as(Outcome.OK) & (rows.offset != NONE) & ended
     for part in np.split(where, positions(np.diff(key) != 0) + 1):
