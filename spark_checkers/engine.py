@@ -370,7 +370,7 @@ class QueuePass:
                         own = piece.are_own(rows.begin)
                         self._pick_of_piece(rows, own, levels, picked, known)
                     del rows
-                    gc.collect()
+                    gc.collect(1)
             self._put_away(picked, report)
         yield from balances
 
