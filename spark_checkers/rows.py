@@ -122,7 +122,7 @@ class RunContext:
     hold_ups: HoldUps = field(default_factory=HoldUps)  # what stood in the way of requests
     marks_at: Mapping[int, Sequence[Mark]] = field(
         default_factory=dict
-    )  # the same as `marks`, by the row's seq
+    )  # the same as `marks`, and of `adds`, by the row's seq
     adds: Adds = field(default_factory=dict)  # by group and topic: the first
     died_us: Mapping[int, int] = field(default_factory=dict)  # by the seq of a client's crash: when
     disturbed: Sequence[
@@ -248,7 +248,8 @@ class RunContext:
                 crowded.setdefault(row.broker, row.seq_begin)
             elif row.kind is Kind.ADD and row.client_id:
                 lanes.setdefault(row.client_id, {}).setdefault(row.lane, row.seq_begin)
-                adds.setdefault((row.group, row.topic), (row.seq_begin, row))
+                if adds.setdefault((row.group, row.topic), (row.seq_begin, row))[1] is row:
+                    marks_at[row.seq_begin] = marks_of(row)
             elif row.kind is Kind.RESET:
                 resets.setdefault(row.lane, row.seq_begin)
                 if row.level in REQUEST_LEVELS:
