@@ -160,8 +160,7 @@ class Segments:
         running = np.maximum.accumulate(composite(segment, ordered))
         raised = np.ones(self.size, np.bool_)
         raised[1:] = running[1:] > running[:-1]
-        where = np.arange(self.size, dtype=np.int64)
-        holder = np.maximum.accumulate(np.where(raised, where, 0))
+        holder = np.maximum.accumulate(np.arange(self.size, dtype=np.int64) * raised)
         before = np.empty(self.size, np.int64)
         before[0] = NOWHERE
         before[1:] = holder[:-1]
