@@ -100,7 +100,9 @@ def prepared(kept: Path | None = None, number: int = SEED) -> Prepared:
         valid = tuple(map(_held_to_laws, _valid(number, RUNS)))
         drawn = _drawn(number, DRAWN)
         near = (_near(each, f"{number} {turn}") for turn, each in enumerate(drawn[:DRAWN_NEAR]))
-        made = Prepared((*_planted(), *_long(number)), (*_leased(number), *drawn, *near), valid)
+        made = Prepared(
+            (*_planted(), *long_histories(number)), (*_leased(number), *drawn, *near), valid
+        )
         if kept is not None:
             part = kept.with_suffix(".part")
             part.write_bytes(pickle.dumps(made))
@@ -159,7 +161,7 @@ def _near(history: History, words: str, rounds: int = 1) -> History:
     return replace(history, name=f"near {history.name}", info=info, rows=rows)
 
 
-def _long(number: int) -> Iterator[History]:
+def long_histories(number: int) -> Iterator[History]:
     """Histories of one to three groups on two queues, one of which has another group in manual mode: as they are
     generated, with a defect, or with things that happen in the midst of them."""
     defects = [mutant.name for mutant in DEFECTS.values() if mutant.generated and not mutant.tagged]
