@@ -463,16 +463,20 @@ class RunContext:
 
     def leave_at(self, client: str, group: str, now: int) -> Row | None:
         """The LEAVE of a client that has begun to shut down its work in the group, and has not begun anew there."""
+        of_all: Row | None = None  # it leaves whatever it was in: over as soon as it works anywhere
+        works = False
         for seq, where, row in reversed(self.work.get(client, ())):
             if seq > now:
                 continue
-            if row.kind is Kind.LEAVE and where in (group, None):
-                return row
-            if row.kind is not Kind.LEAVE and (
-                where == group or (where is None and row.kind is Kind.JOIN)
-            ):
-                return None
-        return None
+            if row.kind is Kind.LEAVE:
+                if where == group:
+                    return row
+                of_all = row if where is None and not works and of_all is None else of_all
+            elif where == group or (where is None and row.kind is Kind.JOIN):
+                return of_all
+            else:
+                works = True
+        return of_all
 
     def leaving_at(self, client: str, group: str, now: int) -> bool:
         """Has the client begun to shut down its work in the group, and not begun anew there?"""

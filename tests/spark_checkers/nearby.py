@@ -55,7 +55,20 @@ _LOST = (
     "body_hash",
     "tags",
 )
-_NAMES = ("client_id", "message_id", "queue_id", "group", "incarnation", "queue_offset", "value")
+_NAMES = (
+    "client_id",
+    "message_id",
+    "queue_id",
+    "group",
+    "incarnation",
+    "queue_offset",
+    "value",
+    "topic",
+    "broker",
+    "sharding_key",
+    "origin_id",
+    "lease_id",
+)
 Rows = list[Row]
 
 
@@ -156,6 +169,15 @@ def _of_another(rows: Rows, draw: Random) -> None:
         if name == "client_id" and rows[at].process == rows[at].client_id:
             columns = {name: other, "process": other}
         rows[at] = rows[at]._replace(**columns)
+
+
+def _of_a_copy_topic(rows: Rows, draw: Random) -> None:
+    """A row is about what a group is to try again, or has given up."""
+    at = draw.randrange(len(rows))
+    group = rows[at].group or next((row.group for row in rows if row.group is not None), "billing")
+    if rows[at].topic is not None:
+        topic = draw.choice((retry_topic, dead_letter_topic))(group)
+        rows[at] = rows[at]._replace(topic=topic)
 
 
 def _at_another_time(rows: Rows, draw: Random) -> None:
@@ -436,7 +458,16 @@ def _moved(row: Row, by_us: int) -> Row:
 
 
 _ALIKE = (
-    (Kind.LOCK, Kind.UNLOCK, Kind.ADD, Kind.DROP, Kind.COMMIT, Kind.FETCH_OFFSET, Kind.RESET),
+    (
+        Kind.LOCK,
+        Kind.UNLOCK,
+        Kind.ADD,
+        Kind.DROP,
+        Kind.COMMIT,
+        Kind.FETCH_OFFSET,
+        Kind.PERSIST,
+        Kind.RESET,
+    ),
     (Kind.JOIN, Kind.LEAVE, Kind.CRASH, Kind.PAUSE),
 )
 """What a client does to a lane, and what becomes of a client."""
@@ -518,6 +549,7 @@ _CHANGES: tuple[Callable[[Rows, Random], None], ...] = (
     _by_one,
     _not_told,
     _of_another,
+    _of_a_copy_topic,
     _at_another_time,
     _at_another_time,
     _a_little_later,
