@@ -125,10 +125,6 @@ class Segments:
             before[1:] = np.where(self._begins[1:], NOWHERE, self._order[:-1])
         return self._back(before)
 
-    def number(self) -> Ints:
-        """How many rows come before."""
-        return self._back(np.arange(self.size, dtype=np.int64) - self._start)
-
     def last_before(self, mask: Mask) -> Ints:
         """The last row before at which the mask holds."""
         where = np.arange(self.size, dtype=np.int64)
