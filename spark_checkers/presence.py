@@ -74,12 +74,19 @@ def _crashes(context: RunContext, client: str) -> Ints:
 
 
 def _leaving(context: RunContext, client: str, group: str, now: Ints) -> Any:
-    """Has the client begun to shut down its work in the group, and not begun anew there?"""
-    told = [
-        (seq, row.kind is Kind.LEAVE)
-        for seq, where, row in context.work.get(client, ())
-        if where == group or (where is None and row.kind is not Kind.ADD)
-    ]
+    """Has the client begun to shut down its work in the group, and not begun anew there?
+
+    One that left as a whole is back as soon as it works anywhere.
+    """
+    told: list[tuple[int, bool]] = []
+    here = whole = False
+    for seq, where, row in context.work.get(client, ()):
+        if row.kind is Kind.LEAVE:
+            here, whole = here or where == group, whole or where is None
+        else:
+            is_anew = where == group or (where is None and row.kind is Kind.JOIN)
+            here, whole = here and not is_anew, False
+        told.append((seq, here or whole))
     last = _last_up_to(ints([seq for seq, _ in told]), now)
     return chosen(ints([leaves for _, leaves in told]), last, 0) == 1
 

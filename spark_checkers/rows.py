@@ -131,7 +131,7 @@ class RunContext:
     hold_ups: HoldUps = field(default_factory=HoldUps)  # what stood in the way of requests
     marks_at: Mapping[int, Sequence[Mark]] = field(
         default_factory=dict
-    )  # the same as `marks`, by the row's seq
+    )  # the same as `marks`, and of `adds`, by the row's seq
     adds: Adds = field(default_factory=dict)  # by group and topic: the first
     died_us: Mapping[int, int] = field(default_factory=dict)  # by the seq of a client's crash: when
     disturbed: Sequence[
@@ -257,7 +257,8 @@ class RunContext:
                 crowded.setdefault(row.broker, row.seq_begin)
             elif row.kind is Kind.ADD and row.client_id:
                 lanes.setdefault(row.client_id, {}).setdefault(row.lane, row.seq_begin)
-                adds.setdefault((row.group, row.topic), (row.seq_begin, row))
+                if adds.setdefault((row.group, row.topic), (row.seq_begin, row))[1] is row:
+                    marks_at[row.seq_begin] = marks_of(row)
             elif row.kind is Kind.RESET:
                 resets.setdefault(row.lane, row.seq_begin)
                 if row.level in REQUEST_LEVELS:
@@ -477,16 +478,20 @@ class RunContext:
 
     def leave_at(self, client: str, group: str, now: int) -> Row | None:
         """The LEAVE of a client that has begun to shut down its work in the group, and has not begun anew there."""
+        of_all: Row | None = None  # it leaves whatever it was in: over as soon as it works anywhere
+        works = False
         for seq, where, row in reversed(self.work.get(client, ())):
             if seq > now:
                 continue
-            if row.kind is Kind.LEAVE and where in (group, None):
-                return row
-            if row.kind is not Kind.LEAVE and (
-                where == group or (where is None and row.kind is Kind.JOIN)
-            ):
-                return None
-        return None
+            if row.kind is Kind.LEAVE:
+                if where == group:
+                    return row
+                of_all = row if where is None and not works and of_all is None else of_all
+            elif where == group or (where is None and row.kind is Kind.JOIN):
+                return of_all
+            else:
+                works = True
+        return of_all
 
     def leaving_at(self, client: str, group: str, now: int) -> bool:
         """Has the client begun to shut down its work in the group, and not begun anew there?"""

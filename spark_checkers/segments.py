@@ -154,10 +154,6 @@ class Segments:
             before[1:] = np.where(self._begins[1:], NOWHERE, self._order[:-1])
         return self._back(before)
 
-    def number(self) -> Ints:
-        """How many rows come before."""
-        return self._back(np.arange(self.size, dtype=np.int64) - self._start)
-
     def last_before(self, mask: Mask) -> Ints:
         """The last row before at which the mask holds."""
         where = np.arange(self.size, dtype=np.int64)
@@ -189,8 +185,7 @@ class Segments:
         running = np.maximum.accumulate(composite(segment, ordered))
         raised = np.ones(self.size, np.bool_)
         raised[1:] = running[1:] > running[:-1]
-        where = np.arange(self.size, dtype=np.int64)
-        holder = np.maximum.accumulate(np.where(raised, where, 0))
+        holder = np.maximum.accumulate(np.arange(self.size, dtype=np.int64) * raised)
         before = np.empty(self.size, np.int64)
         before[0] = NOWHERE
         before[1:] = holder[:-1]

@@ -39,7 +39,7 @@ def columns(drawn: list[tuple[int, int, bool]]) -> tuple[np.ndarray, np.ndarray,
 def test_questions_about_rows_before(drawn: list[tuple[int, int, bool]]) -> None:
     segment, value, mark = columns(drawn)
     segments = Segments(segment)
-    previous, marked, count, highest, number = [], [], [], [], []
+    previous, marked, count, highest = [], [], [], []
     for index, (mine, _value, _mark) in enumerate(drawn):
         before = [other for other in range(index) if drawn[other][0] == mine]
         previous.append(before[-1] if before else NOWHERE)
@@ -47,12 +47,10 @@ def test_questions_about_rows_before(drawn: list[tuple[int, int, bool]]) -> None
         marked.append(marks[-1] if marks else NOWHERE)
         count.append(len(marks))
         highest.append(max(before, key=lambda other: (drawn[other][1], -other), default=NOWHERE))
-        number.append(len(before))
     assert segments.previous().tolist() == previous
     assert segments.last_before(mark).tolist() == marked
     assert segments.count_before(mark).tolist() == count
     assert segments.highest_before(value).tolist() == highest
-    assert segments.number().tolist() == number
 
 
 @given(rows, rows)

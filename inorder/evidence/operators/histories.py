@@ -1,8 +1,10 @@
 """What the engines are asked about, made once: histories to compare them on, and histories to hold the laws to.
 
 To compare: recordings of every mode with each planted defect and lookalike, drawn histories as the tests of the
-kernels draw them, drawn runs of message leases and of generations with and without each of their bugs. For the laws:
-every written case, runs of every mode on the correct reference, and what the laws make of them.
+kernels draw them, drawn runs of message leases and of generations with and without each of their bugs, generated
+histories in which up to three groups work on the same queues for long without anything happening. Of the drawn and
+the generated ones also what is near: with changes, and with things that happen somewhere in them. For the laws: every
+written case, runs of every mode on the correct reference, and what the laws make of them.
 """
 
 from __future__ import annotations
@@ -29,17 +31,24 @@ from reference_impl.sim.grouped import grouped_info, simulate_grouped
 from reference_impl.sim.leased import leased_info, simulate_leased
 from reference_impl.sim.leased_plans import drawn_plan
 from reference_impl.sim.simulate import with_config
+from spark_checkers.generate import plan_defect, queue_tables, run_info
 from spark_checkers.trace_mutants import DEFECTS, LOOKALIKES, plant, spread
 from specs import profiles
 from specs.clauses.catalogue import all_clauses
 from specs.errors import UsageError
 from specs.history.row import Row
 from specs.history.runinfo import RunInfo
+from specs.history.store import rows_of_table
 from specs.verdicts.examine import examine
 
 SEED = 1
 DRAWN = 400
 """Drawn histories."""
+DRAWN_NEAR = 120
+"""So many histories near drawn ones."""
+LONG = 12
+"""Generated histories, one after another of one, two and three groups."""
+LONG_ROWS, LONG_QUEUES, LONG_CHANGES = 500, 2, 4
 LEASED_PLANS = 3
 RUNS = 2
 """Runs of each mode."""
@@ -75,7 +84,7 @@ class Valid:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """compared: the recordings and the planted first, as they are long and each is about something."""
+    """planted: long ones, each of which is about something: recordings, what was planted in them, generated ones."""
 
     planted: tuple[History, ...]
     drawn: tuple[History, ...]
@@ -89,7 +98,11 @@ def prepared(kept: Path | None = None, number: int = SEED) -> Prepared:
         made: Prepared = pickle.loads(kept.read_bytes())
     else:
         valid = tuple(map(_held_to_laws, _valid(number, RUNS)))
-        made = Prepared(tuple(_planted()), (*_leased(number), *_drawn(number, DRAWN)), valid)
+        drawn = _drawn(number, DRAWN)
+        near = (_near(each, f"{number} {turn}") for turn, each in enumerate(drawn[:DRAWN_NEAR]))
+        made = Prepared(
+            (*_planted(), *long_histories(number)), (*_leased(number), *drawn, *near), valid
+        )
         if kept is not None:
             part = kept.with_suffix(".part")
             part.write_bytes(pickle.dumps(made))
@@ -137,6 +150,35 @@ def _drawn(number: int, count: int) -> list[History]:
 
     draw()
     return found
+
+
+def _near(history: History, words: str, rounds: int = 1) -> History:
+    """What is near a history that was drawn or generated. rounds: so often one to three changes."""
+    info, rows = history.info, history.rows
+    draw, nearby = Random(f"near {words}"), helper("nearby")["nearby"]
+    for _ in range(rounds):
+        info, rows = nearby(info, rows, draw)
+    return replace(history, name=f"near {history.name}", info=info, rows=rows)
+
+
+def long_histories(number: int) -> Iterator[History]:
+    """Histories of one to three groups on two queues, one of which has another group in manual mode: as they are
+    generated, with a defect, or with things that happen in the midst of them."""
+    defects = [mutant.name for mutant in DEFECTS.values() if mutant.generated and not mutant.tagged]
+    for turn in range(LONG):
+        draw, groups = Random(f"long {number} {turn}"), turn % 3 + 1
+        events = LONG_ROWS * draw.choice((1, 2))
+        run = number * 1000 + turn
+        info, tables = run_info(run, events), queue_tables(events, run, LONG_QUEUES, groups)
+        planting = plan_defect(draw.choice(defects), events, run, LONG_QUEUES)
+        found = [planting(each)[0] if turn % 2 else each.table for each in tables]
+        if planting.about:
+            info = planting.mutant.under(info)
+        rows = sorted(
+            (row for table in found for row in rows_of_table(table)), key=lambda row: row.seq_begin
+        )
+        history = History(f"long {turn + 1}", info, rows)
+        yield history if turn < 3 else _near(history, f"long {number} {turn}", LONG_CHANGES)
 
 
 def _leased(number: int) -> Iterator[History]:

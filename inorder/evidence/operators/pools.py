@@ -100,6 +100,7 @@ NOT_JUDGING: Mapping[str, tuple[str, ...]] = {
         "Examiner._begin_run",
         "witness",
         "examine",
+        "find_violations",
     ),
     # What carries rows to Spark and back.
     "spark_checkers.keyed": ("by_key", "_together", "_judge_batches", "_pick_batches", "picked"),

@@ -24,10 +24,12 @@ from specs.history.text import parse_history
 FEW = 6
 """So many clauses are held to the laws in as many histories each, more of them in one each."""
 AS_IT_IS = "as it is"
-NEAR = 16
-"""So many histories near each of a transcript's; one near each where many clauses are asked."""
+NEAR, NEAR_SHARED = 40, 4
+"""So many histories near each of a transcript's; and where many clauses are asked."""
 SHARED_STEP = 4
 """And of many clauses every so manieth drawn history is asked."""
+PLANTED_STEP = 4
+"""Of what was planted for other clauses every so manieth is asked: it has hardly ever told more."""
 MOST = 100
 """Questions of the laws, at equal steps where there are more: of a module that many clauses rest on."""
 
@@ -100,11 +102,13 @@ def _compared(clauses: tuple[str, ...], known: Prepared) -> Iterator[Comparison]
         yield Comparison(each, (each.clause or "",))
     is_shared = len(clauses) > FEW
     for clause in clauses:
-        for each in near(clause)[:: NEAR if is_shared else 1]:
+        for each in near(clause)[:: NEAR // NEAR_SHARED if is_shared else 1]:
             yield Comparison(each, (clause,))
-    for each in (*known.drawn[:: SHARED_STEP if is_shared else 1], *known.planted):
-        if not is_shared or each.clause not in clauses:
-            yield Comparison(each, clauses)
+    others = [each for each in known.planted if each.clause not in (None, *clauses)]
+    whole = [each for each in known.planted if each.clause is None]
+    drawn = known.drawn[:: SHARED_STEP if is_shared else 1]
+    for each in (*whole, *drawn, *(own if is_shared else others)[::PLANTED_STEP]):
+        yield Comparison(each, clauses)
 
 
 def _at_steps(asked: tuple[LawQuestion, ...]) -> tuple[LawQuestion, ...]:
@@ -128,7 +132,7 @@ def near(clause: str) -> tuple[History, ...]:
     for each in examples_of(clause):
         for turn in range(NEAR):
             draw = Random(f"{clause} {each.number} {turn}")
-            info, rows = changed(each.info, each.rows, draw)
+            info, rows = changed(each.info, each.rows, draw, get(clause).settings)
             found.append(History(f"near {clause} {each.number}", info, rows, clause))
     return tuple(found)
 

@@ -24,6 +24,8 @@ CPU_S = 400
 """A change that takes longer than this has stopped something from ending."""
 TRANSCRIPTS, COMPARISON, LAWS = WAYS = ("transcripts", "comparison", "laws")
 """In this order; the laws, which take longest, are asked about what the two others did not notice."""
+CUT_EACH, FEW_ROWS = 4, 50
+"""Of so many histories one comes to the kernels in parts of whole keys, of so many rows at least."""
 ENDLESS = "it does not end"
 OVER = "over"
 
@@ -99,13 +101,16 @@ class _Engines:
         self.clauses = {each.id: each for each in all_clauses() if each.id in clauses}
         self.twins = {each.id: each for each in all_twins() if each.id in clauses}
 
-    def ask(self, side: Side, asked: Sequence[str], info: Any, rows: Any) -> Mapping[str, Found]:
-        """What one engine finds."""
+    def ask(
+        self, side: Side, asked: Sequence[str], info: Any, rows: Any, least: int | None = None
+    ) -> Mapping[str, Found]:
+        """What one engine finds. least: of how many rows, at least, whole keys come to the kernels together."""
         if side is Side.JUDGES:
             ordered = [self.clauses[each] for each in asked]
             found: Mapping[str, Found] = self._by_python(rows, info, ordered)
         else:
-            found = self._by_twins(rows, info, [self.twins[each] for each in asked])
+            parts = () if least is None else (least,)
+            found = self._by_twins(rows, info, [self.twins[each] for each in asked], *parts)
         return found
 
 
@@ -153,8 +158,9 @@ def _by_laws(engines: _Engines, questions: Questions) -> Iterator[str]:
 def _by_comparison(engines: _Engines, questions: Questions) -> Iterator[str]:
     for number, each in enumerate(questions.compared, start=1):
         history = each.history
+        least = None if number % CUT_EACH else FEW_ROWS
         judged, found = (
-            engines.ask(side, each.clauses, history.info, history.rows) for side in Side
+            engines.ask(side, each.clauses, history.info, history.rows, least) for side in Side
         )
         if judged != found:
             apart = next(clause for clause in each.clauses if judged[clause] != found[clause])

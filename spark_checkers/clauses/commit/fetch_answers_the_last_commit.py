@@ -41,7 +41,7 @@ class Lane(Machine):
         self.first: Op | None = None
         self.known: Op | None = None
         self.later: deque[Op] = deque()
-        self.floor_us = -1
+        self.floor_us = NEVER  # the first row tells
         self.asked: dict[int, tuple[Op | None, list[Op]]] = {}
         self.was_reset = False
         # What anybody has named: the highest; and every value, while it is known that nothing was stored before.

@@ -87,8 +87,10 @@ class Lane(Machine):
         return int(highest[np.argmin(rows.end[highest])])
 
     def _lives(self, send: int) -> bool:
-        return not self.context.broker_died_between(
-            self.broker, int(self.lane.digest.rows.begin[send]), self.now
+        rows = self.lane.digest.rows
+        epoch = int(rows.number("broker_epoch")[send])
+        return not self.context.broker_died_since(
+            self.broker, int(rows.begin[send]), epoch, self.now
         )
 
     def _added(self, lookup: Op, last: int | None, op: Op) -> None:

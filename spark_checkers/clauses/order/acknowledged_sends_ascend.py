@@ -50,10 +50,10 @@ def _queue(rows: Rows, findings: Findings, by_end: Ints) -> None:
     ended = np.searchsorted(end, rows.begin[by_end], side="left")  # how many, before each begins
     later = np.flatnonzero(ended)
     earlier = highest[ended[later] - 1]
-    if context.deaths_of(name):
-        begin = rows.begin[by_end]
+    if _may_have_died(rows, by_end, name, context):
+        begin, epoch = rows.begin[by_end], rows.number("broker_epoch")[by_end]
         alive = [
-            not context.broker_died_between(name, int(begin[one]), int(end[two]))
+            not context.broker_died_since(name, int(begin[one]), int(epoch[one]), int(end[two]))
             for one, two in zip(earlier.tolist(), later.tolist(), strict=True)
         ]
         later, earlier = later[np.asarray(alive, np.bool_)], earlier[np.asarray(alive, np.bool_)]
@@ -64,16 +64,26 @@ def _queue(rows: Rows, findings: Findings, by_end: Ints) -> None:
         findings.violated(one, two)
 
 
+def _may_have_died(rows: Rows, places: Ints, broker: str, context: RunContext) -> bool:
+    """Did the broker die, or does a send of these name an epoch that was over by then, as far as rows tell?"""
+    epochs, named = rows.number("broker_epoch")[places], context.epochs.get(broker, ())
+    is_older = bool(named) and bool(np.any((epochs != NONE) & (epochs < named[-1][1])))
+    return is_older or bool(context.deaths_of(broker))
+
+
 def _highest(rows: Rows, by_end: Ints, broker: str, context: RunContext) -> Ints:
     """The highest after each end; one from before a crash counts for nothing as soon as another one ends."""
     offset, begin, end = rows.offset[by_end], rows.begin[by_end], rows.end[by_end]
-    if not context.deaths_of(broker):
+    if not _may_have_died(rows, by_end, broker, context):
         raised = np.ones(len(by_end), np.bool_)
         raised[1:] = offset[1:] > np.maximum.accumulate(offset)[:-1]
         return np.maximum.accumulate(np.where(raised, np.arange(len(by_end)), 0))
+    epoch = rows.number("broker_epoch")[by_end]
     highest, found = 0, np.zeros(len(by_end), np.int64)
     for place in range(len(by_end)):
-        lost = context.broker_died_between(broker, int(begin[highest]), int(end[place]))
+        lost = context.broker_died_since(
+            broker, int(begin[highest]), int(epoch[highest]), int(end[place])
+        )
         if lost or offset[place] > offset[highest]:
             highest = place
         found[place] = highest

@@ -34,16 +34,17 @@ def kernel(rows: Rows, findings: Findings) -> None:
     strayed = (broker[one] != broker[two]) | (queue_id[one] != queue_id[two])
     for place in np.flatnonzero(strayed | (rows.offset[two] <= rows.offset[one])).tolist():
         first, second = int(one[place]), int(two[place])
-        if strayed[place] or not _died_between(rows, first, second):
+        if strayed[place] or not _died_since(rows, first, second):
             findings.violation([first, second])
 
 
-def _died_between(rows: Rows, first: int, second: int) -> bool:
-    """Did the broker of both crash after the first send began and before the second one ended?"""
+def _died_since(rows: Rows, first: int, second: int) -> bool:
+    """Did the broker of both die after the first send began and before the second one ended?"""
     code = int(rows.text("broker")[first])
     broker = rows.words("broker")[code] if code != NO_TEXT else ""
-    return rows.context_of(first).broker_died_between(
-        broker, int(rows.begin[first]), int(rows.end[second])
+    epoch = int(rows.number("broker_epoch")[first])
+    return rows.context_of(first).broker_died_since(
+        broker, int(rows.begin[first]), epoch, int(rows.end[second])
     )
 
 

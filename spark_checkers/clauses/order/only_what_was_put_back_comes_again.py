@@ -25,8 +25,6 @@ def kernel(rows: Rows, findings: Findings) -> None:
     )
     wanted |= _sent_back(rows)
     where = np.flatnonzero(wanted & (rows.group != NO_TEXT))
-    if not len(where):
-        return
     kind = rows.kind[where]
     named = rows.text("incarnation")[where] != NO_TEXT
     work, works = dense(rows.incarnation[where])

@@ -102,10 +102,8 @@ class GroupJudge(Judge):
         client = row.client_id or ""
         if row.kind is Kind.RESET:
             self.waiting.clear()
-            return NOTHING
-        if row.kind is Kind.UNLOCK:
+        elif row.kind is Kind.UNLOCK:
             self._out_of_line(client, row)
-            return NOTHING
         if row.incarnation is None:
             return NOTHING
         name: Name = (row.incarnation, (row.topic, row.broker, row.queue_id))

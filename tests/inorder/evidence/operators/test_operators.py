@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from itertools import islice
 
 import pytest
 
@@ -10,13 +11,15 @@ from inorder.evidence.operators import report, trial
 from inorder.evidence.operators.__main__ import cells_of, places_of, sample, text_of
 from inorder.evidence.operators.edits import Change, Operator, again, changed, places
 from inorder.evidence.operators.equivalent import reasons
-from inorder.evidence.operators.histories import Prepared
+from inorder.evidence.operators.histories import History, Prepared, long_histories
 from inorder.evidence.operators.pools import Side, concerned, left_out, modules, source_of
-from inorder.evidence.operators.questions import questions_of
+from inorder.evidence.operators.questions import PLANTED_STEP, near, questions_of
 from inorder.evidence.operators.report import Fate
 from inorder.evidence.operators.similarity import shared, tokens_of
 from inorder.evidence.operators.trial import COMPARISON, ENDLESS, TRANSCRIPTS, WAYS, noticed
+from spark_checkers.generate import MANUAL_GROUP
 from specs.clauses.catalogue import all_clauses
+from specs.history.runinfo import RunInfo
 
 OWNER = "specs.clauses.lease.one_owner_at_a_time"
 TWIN = "spark_checkers.clauses.lease.one_owner_at_a_time"
@@ -145,6 +148,25 @@ def test_a_change_that_nobody_could_notice_is_not_counted() -> None:
     assert not report.falls_short([seen])
     assert report.unnoticed([seen, missed]) == [f"survives: {change}"]
     assert report.summary([seen, missed])[0] == ["judges", "2", "0", "0 %", "50 %", "0 %", "50 %"]
+
+
+def test_long_histories_follow_from_the_number_and_are_of_one_to_three_groups() -> None:
+    """Beside the group in manual mode, which has one of their two queues."""
+    few = list(islice(long_histories(5), 4))
+    assert few == list(islice(long_histories(5), 4))
+    groups = [{row.group for row in each.rows} - {None, MANUAL_GROUP} for each in few[:3]]
+    assert [len(each) for each in groups] == [1, 2, 3]
+    assert all(MANUAL_GROUP in {row.group for row in each.rows} for each in few)
+    assert few[3].name == "near long 4"
+
+
+def test_what_was_planted_for_others_is_asked_now_and_then_and_whole_histories_always() -> None:
+    info = RunInfo(run="r")
+    planted = [History(f"planted {number}", info, (), "LSE-2") for number in range(PLANTED_STEP)]
+    known = Prepared((*planted, History("long 1", info, ())), (), ())
+    asked = [each.history.name for each in questions_of(Side.JUDGES, ("LSE-1",), known).compared]
+    assert asked[:-2] == [each.name for each in near("LSE-1")]
+    assert asked[-2:] == ["long 1", "planted 0"]
 
 
 def test_texts_are_alike_by_how_they_are_built() -> None:

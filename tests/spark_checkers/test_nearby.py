@@ -1,0 +1,78 @@
+"""What is near a history: longer, of more groups, and at the bounds that its configuration sets."""
+
+from __future__ import annotations
+
+from random import Random
+
+from judging import context_of
+from nearby import nearby
+
+from spark_checkers.keyed import together
+from spark_checkers.rows import Rows
+from spark_checkers.twin import QUEUES
+from specs.clauses.catalogue import get
+from specs.history.row import Row
+from specs.history.runinfo import RunInfo
+from specs.history.store import rows_to_table
+from specs.history.text import parse_history
+from specs.vocabulary import Kind
+
+TURNS = 120
+BEFORE = parse_history(
+    """
+0ms         alice  locks     billing/orders/b0/3   ok
+1ms         alice  adds      billing/orders/b0/3   value=17
+2ms..5ms    alice  delivers  billing/orders/b0/3   offset=17 id=m17 success
+6ms..9ms    alice  commits   billing/orders/b0/3   value=18 ok
+60s..61s    bob    locks     billing/orders/b0/3   ok
+"""
+)
+
+
+def histories() -> list[tuple[RunInfo, list[Row]]]:
+    info, rows = BEFORE
+    return [nearby(info, rows, Random(turn), ("broker_lease_ms",)) for turn in range(TURNS)]
+
+
+def calls_taken_whole(info: RunInfo, rows: list[Row]) -> int:
+    from spark_checkers.catalogue import all_twins
+
+    twins = [twin for twin in all_twins() if twin.id == "ORD-4"]
+    table = together(rows_to_table(rows), twins, QUEUES)
+    found = Rows(table, {info.run: context_of(rows, info)}).digest.stretches if rows else ()
+    return max((stretch.calls for stretch in found), default=0)
+
+
+def test_the_same_draw_gives_the_same_history() -> None:
+    assert histories() == histories()
+
+
+def test_some_are_of_a_client_that_goes_on_for_long() -> None:
+    """So that calls are folded away, and gone through one by one where something happens in their midst."""
+    assert max(calls_taken_whole(*history) for history in histories()) >= 20
+
+
+def test_some_are_of_several_groups_on_one_queue() -> None:
+    groups = [
+        {row.group for row in rows if row.kind is Kind.DELIVER} - {None} for _, rows in histories()
+    ]
+    assert {1, 2} <= {len(each) for each in groups}
+
+
+def test_some_durations_are_as_long_as_a_bound_and_some_a_hair_longer_or_shorter() -> None:
+    """Of the setting that matters to who asks."""
+    assert get("LSE-4").settings == {"broker_lease_ms"}
+    found = set()
+    for info, rows in histories():
+        marks = {mark for row in rows for mark in (row.started_us, row.ended_us)} - {None}
+        lease_us = info.config.broker_lease_ms * 1000
+        found |= {later - earlier - lease_us for earlier in marks for later in marks}
+    assert {-1000, -1, 0, 1, 1000} <= found
+
+
+def test_every_row_has_its_place() -> None:
+    """By its times, and no two moments at one."""
+    for _, rows in histories():
+        places = [seq for row in rows for seq in {row.seq_begin, row.seq_end} - {None}]
+        assert len(set(places)) == len(places)
+        assert [row.seq_begin for row in rows] == sorted(row.seq_begin for row in rows)
