@@ -106,7 +106,9 @@ def _told_by_readers(rows: Rows, findings: Findings, placed: Ints, sends: Mask) 
         & (rows.offset != NONE)
         & (message != NO_TEXT)
     )
-    every_attempt = np.flatnonzero(may_lie)
+    # A first try that tells its place is not counted: another first try of its message makes a history that is refused.
+    again = rows.number("attempt") > 1
+    every_attempt = np.flatnonzero(may_lie & ((rows.offset == NONE) | again))
     every_read = np.flatnonzero(told & (rows.end < NEVER))
     for queue in np.unique(rows.queue[silent]).tolist():
         attempts = every_attempt[rows.queue[every_attempt] == queue]
