@@ -2,7 +2,8 @@
 
 Left out is what decides nothing about a history: how a finding is told, how a catalogue is read, which of several
 findings is shown, the planting of defects that lies with the twins, and what only carries rows to Spark or reads them
-from files (`spark_checkers.ordered`, which its own tests hold).
+from files (`spark_checkers.ordered`), cuts long queues into pieces (`spark_checkers.pieces`) or codes what a first look
+asks for (`spark_checkers.coding`), each of which its own tests hold.
 """
 
 from __future__ import annotations
@@ -103,7 +104,16 @@ NOT_JUDGING: Mapping[str, tuple[str, ...]] = {
         "find_violations",
     ),
     # What carries rows to Spark and back.
-    "spark_checkers.keyed": ("by_key", "_together", "_judge_batches", "_pick_batches", "picked"),
+    "spark_checkers.keyed": (
+        "by_key",
+        "_together",
+        "_judge_batches",
+        "_pick_batches",
+        "picked",
+        "picked_anew",
+        "_rest_of",
+        "length_of",
+    ),
     "spark_checkers.twin": ("Twin.find", "relevant_where", "_quoted", "to_batch"),
     "spark_checkers.rows": ("Findings.places", "Findings._place"),
     # What queues hand on; rows that are in memory need no picking.
