@@ -81,7 +81,7 @@ class Sends:
     def first_known(self, queue: int, start: int, stop: int, now: int) -> int | None:
         """The smallest offset in start..stop-1 that a SEND which ended before `now` was acknowledged with."""
         part = self._range(queue, start, stop)
-        if part.start == part.stop:
+        if part.start >= part.stop:
             return None
         first = part.start
         if self._end[first] >= now:  # nearly always the first one is known

@@ -124,8 +124,8 @@ def test_pieces_of_a_recorded_history_with_a_defect_add_up(mutant: Mutant, tmp_p
     holds(info, rows, (20, 150), tmp_path)
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
-@given(histories(most=60))
+@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+@given(histories(most=40))
 def test_pieces_of_a_drawn_history_add_up(
     tmp_path_factory: pytest.TempPathFactory, history: tuple
 ) -> None:
