@@ -230,6 +230,7 @@ class Pieces:
         self._pieces: list[_Piece] = []
         self._always: list[pa.Table] = []
         self._apart: list[str] = []  # the files of what goes with its offset
+        self._ahead: dict[int, int] = {}  # offsets that were sent far ahead: the lowest sent later
         self._ways: set[str] = set()
         self._reported: dict[str, set[int]] = {}
         self._always_seqs: list[int] = []  # of reports that are there from the first piece on
@@ -279,11 +280,19 @@ class Pieces:
             starts, stops = np.append(0, cuts + 1), np.append(cuts, len(again) - 1)
             piece.again.append(np.stack([again[starts], again[stops] + 1]))
         piece.reached = max(piece.reached, _highest(seen, named & seen.are(*_HANDED_OUT)))
+        self._note_ahead(seen.offset[named & seen.are(Kind.SEND)], piece.sent)
         piece.sent = max(piece.sent, _highest(seen, named & seen.are(Kind.APPEND, Kind.SEND)))
         told = seen.value[seen.are(*_TELL_OFFSETS) & (seen.value >= 0)]
         piece.lowest = min(piece.lowest, int(told.min()) if len(told) else NEVER)
         self._groups |= seen.groups(seen.are(*_HANDED_OUT))
         self._committing |= seen.groups(seen.are(Kind.COMMIT))
+
+    def _note_ahead(self, sent: Ints, before: int) -> None:
+        """Note which sends lie further on than many that were sent later. sent: offsets; before: the highest so far."""
+        highest = np.maximum.accumulate(np.append(before, sent))[:-1]
+        late = highest - sent > LAST  # what is nearer is carried for being the last
+        for ahead, offset in zip(highest[late].tolist(), sent[late].tolist(), strict=True):
+            self._ahead[ahead] = min(offset, self._ahead.get(ahead, NEVER))
 
     def _new_ways(self, seen: _Seen) -> Ints:
         """The first row of each way in which something is told that was not told so before."""
@@ -317,6 +326,8 @@ class Pieces:
         for path in self._apart:
             table = _read(path)
             offset = table.column("queue_offset").to_numpy()
+            if self._ahead:  # judged as early as what they are ahead of
+                offset = ints([self._ahead.get(each, each) for each in offset.tolist()])
             home = np.minimum(np.searchsorted(homes, offset), len(homes) - 1)
             for number in np.unique(home).tolist():
                 self._write(self._pieces[number].paths, table, home == number)
