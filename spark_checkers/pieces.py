@@ -153,9 +153,6 @@ class _Seen:
         codes = np.unique(self.codes["group"][where])
         return {self.words["group"][code] for code in codes.tolist() if code != NO_TEXT}
 
-    def of_group(self, group: str) -> Mask:
-        return self.among("group", (group,))
-
     def offsets(self) -> Ints:
         """The offset of each row; of one that tells none, that of another row of its message."""
         silent = (self.offset == NONE) & self.are(*OF_MESSAGES - {Kind.READ, Kind.COMMIT})
@@ -375,7 +372,8 @@ class Pieces:
         lowest = min(piece.lowest for piece in later) - 1
         found |= ~read & has_offset & (again | (offset >= lowest))
         found |= has_offset & self._owed(seen, offset, ended)
-        found |= ~has_offset & ~read & ~seen.are(Kind.COMMIT, Kind.PULL) & ~_refused(seen)
+        refused = seen.among("outcome", (Outcome.REFUSED,))
+        found |= ~has_offset & ~read & ~seen.are(Kind.COMMIT, Kind.PULL) & ~refused
         found[self._latest(seen, offset)] = True
         return self._with_their_own(seen, offset, found)
 
@@ -394,7 +392,7 @@ class Pieces:
         finishes &= has_offset & ended
         owed = np.zeros(count, np.bool_)
         for group in self._groups:
-            mine = seen.of_group(group)
+            mine = seen.among("group", (group,))
             done = np.zeros(count, np.bool_)
             done[message[finishes & mine]] = True
             if group in self._committing:
@@ -445,10 +443,6 @@ def _text(seen: _Seen, name: str, place: int) -> str:
 def _highest(seen: _Seen, where: Mask) -> int:
     offsets = seen.offset[where]
     return int(offsets.max()) if len(offsets) else -1
-
-
-def _refused(seen: _Seen) -> Mask:
-    return seen.among("outcome", (Outcome.REFUSED,))
 
 
 def _within(numbers: Ints, ranges: Sequence[Ints]) -> Mask:

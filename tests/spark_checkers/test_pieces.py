@@ -17,10 +17,7 @@ from test_twins import RECORDED, planted
 
 from spark_checkers import engine, judge, keyed, ordered, pieces
 from spark_checkers.catalogue import applicable
-from spark_checkers.clauses.commit import (
-    crash_loses_one_interval,
-    fetch_answers_the_last_commit,
-)
+from spark_checkers.clauses.commit import fetch_answers_the_last_commit
 from spark_checkers.generate import generate, plan_defect
 from spark_checkers.jobs import InProcesses
 from spark_checkers.pieces import Balance, Balances, Pieces
@@ -220,21 +217,18 @@ def test_a_frame_judges_long_queues_in_pieces(
     assert found["verdict"] == "refuted"
 
 
-@pytest.mark.parametrize("module", [fetch_answers_the_last_commit, crash_loses_one_interval])
 def test_as_many_reports_are_carried_as_a_judge_remembers(
-    module: Any, generated: History, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    generated: History, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With small numbers: where a judge remembers eight of them, and nine are carried."""
-    monkeypatch.setattr(module, "REMEMBERED_MAX", 8)
-    for name in ("REPORTS", "REPORTS_BESIDE_A_DEATH"):
-        monkeypatch.setattr(pieces, name, 9)
+    monkeypatch.setattr(fetch_answers_the_last_commit, "REMEMBERED_MAX", 8)
+    monkeypatch.setattr(pieces, "REPORTS", 9)
     monkeypatch.setattr(pieces, "LAST", 1)
     rows = list(generated.rows())
+    twins = [fetch_answers_the_last_commit.TWIN]
     runs = {generated.info.run: context_of(rows, generated.info)}
     for table in queues_of(rows):
-        assert in_pieces(table, [module.TWIN], runs, 60, tmp_path) == whole(
-            table, [module.TWIN], runs
-        )
+        assert in_pieces(table, twins, runs, 60, tmp_path) == whole(table, twins, runs)
 
 
 def test_more_taken_away_than_was_found_is_told() -> None:
