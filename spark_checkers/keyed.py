@@ -265,23 +265,16 @@ def whole_or_long(
             start = last_key_start(batch, columns)
             joined = start == 0 and bool(waiting) and same_key(waiting[-1], batch, columns)
             if joined and long is not None and waiting_rows + batch.num_rows > long.rows:
-                key = key_at(batch, 0, columns)
-                if key[-1] is None:  # no kernel needs what is of no queue together
-                    joined = False
-                else:
-                    table = _in_one([*waiting, batch])
-                    start = last_key_start(table, columns)
-                    if start:
-                        yield table.slice(0, start)
-                    queue = Pieces(long.folder, long.runs, long.piece_rows)
-                    queue.take(table.slice(start))
-                    waiting, waiting_rows = [], 0
-                    del table
-                    batch = _rest_of(batches, key, columns, queue)
+                joined = key_at(batch, 0, columns)[-1] is not None  # else nobody needs it together
+                if joined:
+                    waiting.append(batch)
+                    before, queue, rest = _long_one(waiting, batches, columns, long)
+                    if before.num_rows:
+                        yield before
                     yield queue
-                    if batch is None:
+                    if rest is None:
                         return
-                    start, joined = 0, True
+                    waiting, waiting_rows, batch = [], 0, rest
             if not joined:
                 ready = [*waiting, batch.slice(0, start)] if start else waiting
                 waiting, waiting_rows, batch = [], 0, batch.slice(start)
@@ -293,20 +286,29 @@ def whole_or_long(
         yield _in_one(waiting)
 
 
-def _rest_of(
+def _long_one(
+    begun: list[pa.RecordBatch],
     batches: Iterator[pa.RecordBatch],
-    key: tuple[Any, ...],
     columns: Sequence[str],
-    queue: Pieces,
-) -> pa.RecordBatch | None:
-    """Read on to the end of a long key; the first batch of what follows it, if anything does."""
+    long: Long,
+) -> tuple[pa.Table, Pieces, pa.RecordBatch | None]:
+    """The keys before a long one, its pieces, and the first batch of what follows it, if anything does.
+
+    begun: batches that end within the long key, which are let go. batches: what comes next; read to the key's end.
+    """
+    key, table = key_at(begun[-1], 0, columns), _in_one(begun)
+    start = last_key_start(table, columns)
+    queue = Pieces(long.folder, long.runs, long.piece_rows)
+    queue.take(table.slice(start))
+    before = table.slice(0, start) if start else table.schema.empty_table()
+    del table  # it is large, and much is read from here on
     for batch in batches:
         mine = length_of(batch, key, columns)
         if mine:
             queue.take(pa.Table.from_batches([batch.slice(0, mine)]))
         if mine < batch.num_rows:
-            return batch.slice(mine)
-    return None
+            return before, queue, batch.slice(mine)
+    return before, queue, None
 
 
 def length_of(batch: pa.RecordBatch, key: tuple[Any, ...], columns: Sequence[str]) -> int:

@@ -111,7 +111,7 @@ NOT_JUDGING: Mapping[str, tuple[str, ...]] = {
         "_pick_batches",
         "picked",
         "picked_anew",
-        "_rest_of",
+        "_long_one",
         "length_of",
     ),
     "spark_checkers.twin": ("Twin.find", "relevant_where", "_quoted", "to_batch"),
