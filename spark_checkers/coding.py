@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,10 +10,25 @@ import pyarrow as pa
 
 from spark_checkers import hashing
 from spark_checkers.hashing import Hashes
-from spark_checkers.keyed import codes_of
-from spark_checkers.rows import coded
+from spark_checkers.rows import NONE, coded, encoded
 from spark_checkers.segments import Ints, Mask
 from spark_checkers.twin import SOURCE
+
+
+def codes_of(table: pa.Table, columns: Sequence[str]) -> list[Ints]:
+    """The columns as numbers: equal values have equal numbers."""
+    return [
+        numbers_of(table.column(name))
+        if pa.types.is_integer(table.schema.field(name).type)
+        else encoded(table.column(name))[0]
+        for name in columns
+    ]
+
+
+def numbers_of(column: Any) -> Ints:
+    """A column of whole numbers; what is missing is NONE."""
+    found: Ints = (column.fill_null(NONE) if column.null_count else column).to_numpy()
+    return found
 
 
 class Columns:
@@ -35,7 +50,7 @@ class Columns:
         if not pa.types.is_integer(self.table.schema.field(name).type):
             return self.texts(name)[0]
         if name not in self._numbers:
-            (self._numbers[name],) = codes_of(self.table, (name,))
+            self._numbers[name] = numbers_of(self.table.column(name))
         return self._numbers[name]
 
     def value(self, name: str, at: int) -> Any:

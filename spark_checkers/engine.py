@@ -24,15 +24,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from spark_checkers import facts, scatter
+from spark_checkers.balances import Balance, Balances
 from spark_checkers.catalogue import all_twins, applicable, grouped
 from spark_checkers.facts import Facts
 from spark_checkers.hashing import Hashes
 from spark_checkers.homes import MOST_KEYS, without_home
 from spark_checkers.jobs import InProcesses, Jobs, OnSpark
 from spark_checkers.keyed import (
+    IN_PIECES,
     Long,
     columns_of,
-    judge_keys,
+    judge_sorted,
     picked_anew,
     whole_or_long,
     with_source,
@@ -48,9 +50,9 @@ from spark_checkers.ordered import (
     row_groups,
 )
 from spark_checkers.pieces import COLUMNS as CARRIED_BY
-from spark_checkers.pieces import LONG_ROWS, PIECE_ROWS, Balance, Balances, Pieces
+from spark_checkers.pieces import LONG_ROWS, PIECE_ROWS, Pieces
 from spark_checkers.rows import Findings, Rows, Runs, keep, kept
-from spark_checkers.scatter import Scatter, Spill, Together, gathered, queues_in_order, shared_out
+from spark_checkers.scatter import Scatter, Spill, Together, keys_in_order, shared_out
 from spark_checkers.segments import Ints, Mask, positions
 from spark_checkers.session import is_local, open_session, ship
 from spark_checkers.twin import (
@@ -472,7 +474,9 @@ class _Examiner:
             for mine in [tuple(one for some in done for one in some.picked.get(index, ()))]
             for cut in shared_out(mine, self.jobs.tasks)
         ]
-        work_of = partial(_judge_buckets, tasks=tasks, runs=runs, scratch=str(self.folder))
+        # A client's rows are those of many queues, none of which has to be long.
+        long = Long(LONG_ROWS, PIECE_ROWS, str(self.folder), runs)
+        work_of = partial(_judge_buckets, tasks=tasks, long=long)
         self._take(self.jobs.each(work_of, len(tasks)))
 
     def _long(self, runs: Runs) -> Long | None:
@@ -561,7 +565,7 @@ def _judge_part(
 def _judge_queues(
     number: int, *, spills: Sequence[Spill], cuts: Sequence[range], work: QueuePass
 ) -> PassReport:
-    batches = queues_in_order(spills, cuts[number], work.long)
+    batches = keys_in_order(spills, cuts[number], QUEUES, work.long)
     return work.work(whole_or_long(batches, QUEUES.columns, work.long))
 
 
@@ -569,16 +573,20 @@ def _judge_buckets(
     number: int,
     *,
     tasks: Sequence[tuple[Together, tuple[Spill, ...], range]],
-    runs: Runs,
-    scratch: str,
+    long: Long,
 ) -> PassReport:
-    wanted, spills, buckets = tasks[number]
-    report = PassReport()
-    table = gathered(spills, buckets)
-    if table is not None:
-        report.take(judge_keys(table, wanted.twins, wanted.grouping, runs), scratch)
-        gc.collect(1)
+    (wanted, spills, buckets), report = tasks[number], PassReport()
+    may_be_long = long if wanted.grouping in IN_PIECES else None
+    batches = keys_in_order(spills, buckets, wanted.grouping, may_be_long)
+    found = judge_sorted(batches, wanted.twins, wanted.grouping, long.runs, may_be_long)
+    report.take(_each(found), long.folder)
     return report
+
+
+def _each(found: Iterable[Iterable[Findings | Balance]]) -> Iterable[Findings | Balance]:
+    for some in found:
+        yield from some
+        gc.collect(1)
 
 
 def fetch(paths: Sequence[Path], wanted: set[tuple[str, int]]) -> dict[tuple[str, int], Row]:

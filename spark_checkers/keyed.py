@@ -17,11 +17,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_checkers import pieces
+from spark_checkers.balances import Balance, Balances
 from spark_checkers.catalogue import grouped
-from spark_checkers.pieces import Balances, Pieces
+from spark_checkers.coding import codes_of, numbers_of
+from spark_checkers.pieces import Pieces
 from spark_checkers.rows import Findings, Rows, Runs, encoded
 from spark_checkers.segments import Ints, positions
 from spark_checkers.twin import (
+    CLIENTS,
     FINDINGS,
     QUEUES,
     SOURCE,
@@ -34,6 +37,8 @@ from spark_checkers.twin import (
     to_batch,
 )
 
+IN_PIECES: dict[Grouping, tuple[str, ...]] = {QUEUES: pieces.COLUMNS, CLIENTS: ()}
+"""Keys that are judged in pieces where they are long, and the columns that are needed for it besides."""
 CHUNK_ROWS = 1 << 19
 """Whole keys are judged together until they are this many rows."""
 BATCH_ROWS = 1 << 17
@@ -63,9 +68,7 @@ def _together(
     """The rows that these twins need, key by key and by seq_begin; not whole: those without a key as well."""
     from pyspark.sql import functions as F
 
-    names = columns_of(twins, grouping)
-    if grouping == QUEUES:
-        names = list(dict.fromkeys([*names, *pieces.COLUMNS]))
+    names = list(dict.fromkeys([*columns_of(twins, grouping), *IN_PIECES.get(grouping, ())]))
     if not ready:
         rows = rows.where(relevant_where(twins))
         if SOURCE in names:
@@ -99,18 +102,30 @@ def _judge_batches(
     runs: Runs,
     sizes: tuple[int, int],
 ) -> Iterator[pa.RecordBatch]:
-    """sizes: of a long queue, and of its pieces, in rows."""
+    """sizes: of a long key, and of its pieces, in rows."""
     with tempfile.TemporaryDirectory(prefix="inorder-") as folder:
-        long = Long(*sizes, folder, runs) if grouping == QUEUES else None
-        for each in whole_or_long(batches, grouping.columns, long):
-            if isinstance(each, Pieces):
-                balances = Balances()
-                for piece in each.beside_what_matters():
-                    balances.add(judge_table(piece.both, twins, runs), 1)
-                    balances.add(judge_table(piece.carried, twins, runs), -1)
-                yield to_batch(balances)
-            else:
-                yield to_batch(judge_table(each, twins, runs))
+        long = Long(*sizes, folder, runs) if grouping in IN_PIECES else None
+        for some in judge_sorted(batches, twins, grouping, runs, long):
+            yield to_batch(some)
+
+
+def judge_sorted(
+    batches: Iterable[pa.RecordBatch],
+    twins: Sequence[Twin],
+    grouping: Grouping,
+    runs: Runs,
+    long: Long | None,
+) -> Iterator[Iterable[Findings | Balance]]:
+    """What is found in sorted batches: of whole keys, or of each key that is held in pieces."""
+    for each in whole_or_long(batches, grouping.columns, long):
+        if isinstance(each, Pieces):
+            balances = Balances()
+            for piece in each.beside_what_matters():
+                balances.add(judge_table(piece.both, twins, runs), 1)
+                balances.add(judge_table(piece.carried, twins, runs), -1)
+            yield balances
+        else:
+            yield judge_table(each, twins, runs)
 
 
 def _pick_batches(
@@ -183,14 +198,6 @@ def wanted_of(
     return positions(found)
 
 
-def judge_keys(
-    rows: pa.Table, twins: Sequence[Twin], grouping: Grouping, runs: Runs, least: int = CHUNK_ROWS
-) -> Iterator[Findings]:
-    """The findings of twins of one grouping on rows that hold whole keys, in any order."""
-    for part in whole_keys(in_order(rows, grouping, max(1, least // 4)), grouping.columns, least):
-        yield from judge_table(part, twins, runs)
-
-
 def in_order(
     table: pa.Table, grouping: Grouping, size: int = BATCH_ROWS
 ) -> Iterator[pa.RecordBatch]:
@@ -216,18 +223,9 @@ def judge_in_memory(
     """
     for grouping, chosen in grouped(twins):
         rows = together(table, chosen, grouping)
-        yield from judge_keys(rows, chosen, grouping, runs, least)
-
-
-def codes_of(table: pa.Table, columns: Sequence[str]) -> list[Any]:
-    """The columns as numbers: equal values have equal numbers."""
-    none = np.iinfo(np.int64).min
-    return [
-        table.column(name).fill_null(none).to_numpy()
-        if pa.types.is_integer(table.schema.field(name).type)
-        else encoded(table.column(name))[0]
-        for name in columns
-    ]
+        batches = in_order(rows, grouping, max(1, least // 4))
+        for part in whole_keys(batches, grouping.columns, least):
+            yield from judge_table(part, chosen, runs)
 
 
 def whole_keys(
@@ -253,7 +251,7 @@ def whole_or_long(
     long: Long | None,
     least: int = CHUNK_ROWS,
 ) -> Iterator[Any]:
-    """Likewise, but a queue of many rows comes as its `Pieces`, and what names no queue in tables as they come."""
+    """Likewise, but a key of many rows comes as its `Pieces`, and what names no queue in tables as they come."""
     batches = iter(batches)
     least = least if long is None else min(least, long.rows)
     waiting: list[pa.RecordBatch] = []
@@ -265,7 +263,8 @@ def whole_or_long(
             start = last_key_start(batch, columns)
             joined = start == 0 and bool(waiting) and same_key(waiting[-1], batch, columns)
             if joined and long is not None and waiting_rows + batch.num_rows > long.rows:
-                joined = key_at(batch, 0, columns)[-1] is not None  # else nobody needs it together
+                # Nobody needs together what names no queue.
+                joined = columns != QUEUES.columns or key_at(batch, 0, columns)[-1] is not None
                 if joined:
                     waiting.append(batch)
                     before, queue, rest = _long_one(waiting, batches, columns, long)
@@ -332,11 +331,7 @@ def _in_one(batches: list[pa.RecordBatch]) -> pa.Table:
 
 def _codes(batch: pa.RecordBatch, name: str) -> Any:
     column = batch.column(batch.schema.get_field_index(name))
-    if pa.types.is_integer(column.type):
-        return (
-            column.fill_null(np.iinfo(np.int64).min) if column.null_count else column
-        ).to_numpy()
-    return encoded(column)[0]
+    return numbers_of(column) if pa.types.is_integer(column.type) else encoded(column)[0]
 
 
 def last_key_start(batch: pa.RecordBatch, columns: Sequence[str]) -> int:

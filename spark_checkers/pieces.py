@@ -1,6 +1,6 @@
-"""Queues that are longer than a task should hold: judged a piece at a time.
+"""Keys that are longer than a task should hold, a queue or a client with its lanes: judged a piece at a time.
 
-A kernel is a function of a set of rows. So what it finds in a queue is the sum, over the pieces of the queue, of what
+A kernel is a function of a set of rows. So what it finds in a key is the sum, over the pieces of the key, of what
 each piece adds: found in all rows so far, less what was found in those before. And what a piece adds does not depend
 on all that went before, but on the few rows of it that still matter: those are *carried*. With them a piece adds
 
@@ -9,15 +9,16 @@ on all that went before, but on the few rows of it that still matter: those are 
 and whatever the carried rows would show for the lack of the others is in both, and cancels out. That it adds the same
 as with all rows is a law, held for every twin (`tests/spark_checkers/test_pieces.py`).
 
-What is carried knows nothing of clauses. Some rows are there from the first piece on: what a lane has by time rather
-than by message (grants, incarnations, look-ups, ...), the markers of readings, and a row of each way in which calls
-and commits are told. Of the messages' own rows are carried:
+What is carried knows nothing of clauses, and is said of each queue of the key by itself. Some rows are there from the
+first piece on: what a lane has by time rather than by message (grants, incarnations, look-ups, ...), the markers of
+readings, and a row of each way in which calls and commits are told. Of the messages' own rows are carried:
 
 - what had not ended when the next piece begins, or began a short while ago (`memory_us`);
 - every message that a group has yet to finish, and what is not known to have been stored anywhere;
 - messages of which a later piece speaks again, and those from the lowest offset on that it reports, asks or is told;
 - the last rows, and those with the highest offsets and values, of everybody in each of his ways (`LAST`), and a group's
   first and last reports of offsets (`REPORTS`);
+- while a lane waits for its first call, those of the others that lie a turn apart;
 - the other messages of a call, and the other rows of a message, that is carried.
 
 Sends and reads that name an offset are not judged in the piece of their time, but in the one in which that offset was
@@ -27,17 +28,25 @@ reached by who takes the messages: what waits in a queue need not be carried the
 from __future__ import annotations
 
 import uuid
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from spark_checkers.rows import MS, NEVER, NO_TEXT, NONE, Findings, RunContext, Runs, encoded
-from spark_checkers.segments import Ints, Mask, dense, ints, positions
-from specs.errors import SpecError
+from spark_checkers.coding import Columns
+from spark_checkers.rows import MS, NEVER, NO_TEXT, NONE, RunContext, Runs
+from spark_checkers.segments import (
+    Ints,
+    Mask,
+    dense,
+    first_of_each,
+    ints,
+    is_first,
+    positions,
+)
 from specs.history.runinfo import RunInfo
 from specs.plan.config import Config
 from specs.vocabulary import Kind, Outcome
@@ -45,7 +54,7 @@ from specs.vocabulary import Kind, Outcome
 PIECE_ROWS = 1 << 17
 """About so many rows are in a piece, sends and reads not counted."""
 LONG_ROWS = 1 << 20
-"""A queue of more rows is judged in pieces."""
+"""A key of more rows is judged in pieces."""
 LAST = 64
 """So many of the last rows are carried: as many as a judge compares a row with at most."""
 REPORTS, REPORTS_BESIDE_A_DEATH = 1_025, 4_097
@@ -91,9 +100,12 @@ _TELL_OFFSETS = (
 """Kinds whose value is an offset that is reported, asked for or told."""
 _WAYS = ("kind", "group", "client_id", "process", "incarnation", "outcome", "commit_mode")
 _WAYS_AT_ALL = ("kind", "group", "outcome", "commit_mode")
+_QUEUE = ("topic", "broker", "queue_id")
+_SPAN = 1 << 43
+"""Offsets from here on count as one, where an offset and its queue are one number: more is carried then."""
 COLUMNS = (
     "run",
-    "broker",
+    *_QUEUE,
     "seq_begin",
     "seq_end",
     "started_us",
@@ -114,51 +126,96 @@ def memory_us(config: Config) -> int:
     return (config.long_poll_ms + slack_ms + config.disk_slack_ms) * MS
 
 
-class _Seen:
-    """Rows of one queue as numbers; texts are codes, by which `words` are told."""
+class _Queues:
+    """The queues of a key, numbered as they are met, and the deaths of their brokers."""
 
-    def __init__(self, table: pa.Table, deaths: Sequence[int]) -> None:
-        """deaths: the seqs by which the queue's broker died, ascending."""
-        self.table = table
+    def __init__(self, context: RunContext) -> None:
+        self._context = context
+        self._numbers: dict[tuple[Any, ...], int] = {}
+        self._deaths: dict[int, Ints] = {}
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    @property
+    def have_deaths(self) -> bool:
+        return any(len(seqs) for seqs in self._deaths.values())
+
+    def of(self, columns: Columns) -> Ints:
+        """The number of each row's queue; what names none is in one of its own."""
+        code, count = dense(*(columns.numbers(name) for name in _QUEUE))
+        firsts = first_of_each(code, count).tolist()
+        names = [tuple(columns.value(name, at) for name in _QUEUE) for at in firsts]
+        found: Ints = ints([self._number(name) for name in names])[code]
+        return found
+
+    def _number(self, name: tuple[Any, ...]) -> int:
+        if name not in self._numbers:
+            number = self._numbers[name] = len(self._numbers)
+            self._deaths[number] = ints(self._context.deaths_of(name[1] or ""))
+        return self._numbers[name]
+
+    def lives(self, queue: Ints, begin: Ints) -> Ints:
+        """How often the broker of each row's queue had died before it began."""
+        found = np.zeros(len(begin), np.int64)
+        for number, deaths in self._deaths.items():
+            if len(deaths):
+                mine = queue == number
+                found[mine] = np.searchsorted(deaths, begin[mine], side="right")
+        return found
+
+
+class _Seen(Columns):
+    """Rows of one key as numbers; of a text that nobody asked for nothing is told."""
+
+    def __init__(self, table: pa.Table, queues: _Queues) -> None:
+        super().__init__(table)
         self.size = table.num_rows
-        self.begin = self.number("seq_begin")
-        end = self.number("seq_end")
+        self.begin = self.numbers("seq_begin")
+        end = self.numbers("seq_end")
         self.end = np.where(end == NONE, NEVER, end)
-        self.codes: dict[str, Ints] = {}
-        self.words: dict[str, list[str]] = {}
-        self.life = np.searchsorted(ints(deaths), self.begin, side="right").astype(np.int64)
-        for name in (*_WAYS, "sharding_key"):
-            self.codes[name], words = encoded(table.column(name))
-            self.words[name] = words.to_pylist()
-        self.offset = self.number("queue_offset")
-        self.value = self.number("value")
+        self.queue = queues.of(self)
+        self.queues = len(queues)
+        self.life = queues.lives(self.queue, self.begin)
+        self.offset = self.numbers("queue_offset")
+        self.values = self.numbers("value")
 
-    def number(self, name: str) -> Ints:
-        column = self.table.column(name)
-        found: Ints = (column.fill_null(NONE) if column.null_count else column).to_numpy()
+    def texts(self, name: str) -> tuple[Ints, list[str]]:
+        if name not in self.table.column_names:
+            return np.full(self.size, NO_TEXT, np.int64), []
+        return super().texts(name)
+
+    def codes(self, names: Iterable[str]) -> list[Ints]:
+        return [self.texts(name)[0] for name in names]
+
+    def spots(self, offset: Ints) -> Ints:
+        """An offset with its queue, as one number; NONE where there is none."""
+        spot: Ints = np.where(
+            offset == NONE, NONE, self.queue * _SPAN + np.clip(offset, 0, _SPAN - 1)
+        )
+        return spot
+
+    def highest(self, known: Ints, numbers: Ints, where: Mask, none: int = -1) -> Ints:
+        """Of each queue the highest of these numbers, or what is known already; `none` where there is none."""
+        found = np.full(self.queues, none, np.int64)
+        found[: len(known)] = known
+        np.maximum.at(found, self.queue[where], numbers[where])
         return found
 
-    def among(self, name: str, wanted: Iterable[str]) -> Mask:
-        """Is the row's text one of these?"""
-        chosen = frozenset(wanted)
-        known = np.asarray([*(word in chosen for word in self.words[name]), False], np.bool_)
-        found: Mask = known[self.codes[name]]
-        return found
-
-    def are(self, *kinds: Kind) -> Mask:
-        return self.among("kind", kinds)
+    def of_kinds(self, *kinds: Kind) -> Mask:
+        return self.are("kind", frozenset(kinds))
 
     def groups(self, where: Mask) -> set[str]:
         """The groups of these rows."""
-        codes = np.unique(self.codes["group"][where])
-        return {self.words["group"][code] for code in codes.tolist() if code != NO_TEXT}
+        codes, words = self.texts("group")
+        return {words[code] for code in np.unique(codes[where]).tolist() if code != NO_TEXT}
 
     def offsets(self) -> Ints:
         """The offset of each row; of one that tells none, that of another row of its message."""
-        silent = (self.offset == NONE) & self.are(*OF_MESSAGES - {Kind.READ, Kind.COMMIT})
+        silent = (self.offset == NONE) & self.of_kinds(*OF_MESSAGES - {Kind.READ, Kind.COMMIT})
         if not silent.any():
             return self.offset
-        message, _ = encoded(self.table.column("message_id"))
+        message, _ = self.texts("message_id")
         silent &= message != NO_TEXT
         if not silent.any():
             return self.offset
@@ -181,25 +238,26 @@ def _last(keys: Sequence[Ints], among: Mask, by: Ints, count: int) -> Ints:
     return where[order[stop[way[order]] - np.arange(len(where)) <= count]]
 
 
-# ---------------------------------------------------------------- the pieces of a queue
+# ---------------------------------------------------------------- the pieces of a key
 
 
 @dataclass
 class _Piece:
     """paths: the files of its rows. seq, us: of the row that began first, and the first moment, when it was cut off.
 
-    reached: the highest offset handed out so far; sent: likewise of those sent. again: the offsets of earlier pieces of
-    which it speaks, as ranges start..stop-1. lowest: of the offsets that are reported, asked for or told.
+    Of each queue, by its number: reached, the highest offset handed out so far; sent, likewise of those sent; lowest,
+    of the offsets that are reported, asked for or told. again: the spots of earlier pieces of which it speaks, as
+    ranges start..stop-1.
     """
 
     seq: int
     us: int
-    reached: int
-    sent: int
+    reached: Ints
+    sent: Ints
+    lowest: Ints
     rows: int = 0
     paths: list[str] = field(default_factory=list)
     again: list[Ints] = field(default_factory=list)
-    lowest: int = NEVER
 
 
 @dataclass(frozen=True)
@@ -216,90 +274,95 @@ class Beside:
 
 
 class Pieces:
-    """The pieces of one queue. Its rows are taken by seq_begin, and lie in files of a folder until they are judged."""
+    """The pieces of one key. Its rows are taken by seq_begin, and lie in files of a folder until they are judged."""
 
     def __init__(self, folder: str, runs: Runs, piece_rows: int = PIECE_ROWS) -> None:
         self._folder = folder
         self._runs = runs
         self._piece_rows = piece_rows
         self._context = RunContext(RunInfo(""))
-        self._deaths: Sequence[int] = ()
+        self._queues = _Queues(self._context)
         self._pieces: list[_Piece] = []
         self._always: list[pa.Table] = []
         self._apart: list[str] = []  # the files of what goes with its offset
-        self._ahead: dict[int, int] = {}  # offsets that were sent far ahead: the lowest sent later
-        self._ways: set[str] = set()
-        self._reported: dict[str, set[int]] = {}
+        self._ahead: dict[
+            tuple[int, int], int
+        ] = {}  # offsets sent far ahead: the lowest sent later
+        self._ways: set[tuple[object, ...]] = set()
+        self._reported: dict[tuple[int, str], set[int]] = {}
         self._always_seqs: list[int] = []  # of reports that are there from the first piece on
-        self._reports = REPORTS
         self._groups: set[str] = set()
         self._committing: set[str] = set()
 
     def take(self, table: pa.Table) -> None:
-        """Take what comes next of the queue."""
+        """Take what comes next of the key."""
         if not self._pieces:
-            run, broker = (table.column(name)[0].as_py() for name in ("run", "broker"))
-            self._context = self._runs.get(run, self._context)
-            self._deaths = self._context.deaths_of(broker or "")
-            self._reports = REPORTS_BESIDE_A_DEATH if self._deaths else REPORTS
+            self._context = self._runs.get(table.column("run")[0].as_py(), self._context)
+            self._queues = _Queues(self._context)
         step = max(1, self._piece_rows // 4)
         for start in range(0, table.num_rows, step):
             self._take(table.slice(start, step))
 
     def _take(self, table: pa.Table) -> None:
-        seen = _Seen(table, self._deaths)
+        seen = _Seen(table, self._queues)
         if not self._pieces or self._pieces[-1].rows >= self._piece_rows:
+            nothing = np.zeros(0, np.int64)
             last = self._pieces[-1] if self._pieces else None
-            reached, sent = (-1, -1) if last is None else (last.reached, last.sent)
-            us = int(seen.number("started_us").min())
-            self._pieces.append(_Piece(int(seen.begin[0]), us, reached, sent))
+            reached, sent = (nothing, nothing) if last is None else (last.reached, last.sent)
+            us = int(seen.numbers("started_us").min())
+            self._pieces.append(_Piece(int(seen.begin[0]), us, reached, sent, nothing))
         piece = self._pieces[-1]
         self._tell(piece, seen)
         has_offset = seen.offset != NONE
-        always = ~seen.are(*OF_MESSAGES) | (seen.are(Kind.READ) & ~has_offset)
+        always = ~seen.of_kinds(*OF_MESSAGES) | (seen.of_kinds(Kind.READ) & ~has_offset)
         always[self._new_ways(seen)] = True
         always[self._new_values(seen)] = True
         if always.any():
             self._always.append(table.filter(pa.array(always)))
-        apart = seen.are(*_WITH_THEIR_OFFSET) & has_offset & ~always
+        apart = seen.of_kinds(*_WITH_THEIR_OFFSET) & has_offset & ~always
         piece.rows += int((~apart & ~always).sum())
         self._write(piece.paths, table, ~apart & ~always)
         self._write(self._apart, table, apart)
 
     def _tell(self, piece: _Piece, seen: _Seen) -> None:
         """Note what the piece says of offsets."""
-        named = seen.offset != NONE
-        before = self._pieces[-2].reached if len(self._pieces) > 1 else -1
-        spoken_of = named & ~seen.are(*_WITH_THEIR_OFFSET) & (seen.offset <= before)
-        again = np.unique(seen.offset[spoken_of])
+        named, nowhere = seen.offset != NONE, np.zeros(seen.size, np.bool_)
+        known = self._pieces[-2].reached if len(self._pieces) > 1 else piece.reached[:0]
+        before = seen.highest(known, seen.offset, nowhere)[seen.queue]
+        spoken_of = named & ~seen.of_kinds(*_WITH_THEIR_OFFSET) & (seen.offset <= before)
+        again = np.unique(seen.spots(seen.offset)[spoken_of])
         if len(again):
             cuts = np.flatnonzero(np.diff(again) > 1)
             starts, stops = np.append(0, cuts + 1), np.append(cuts, len(again) - 1)
             piece.again.append(np.stack([again[starts], again[stops] + 1]))
-        piece.reached = max(piece.reached, _highest(seen, named & seen.are(*_HANDED_OUT)))
-        self._note_ahead(seen.offset[named & seen.are(Kind.SEND)], piece.sent)
-        piece.sent = max(piece.sent, _highest(seen, named & seen.are(Kind.APPEND, Kind.SEND)))
-        told = seen.value[seen.are(*_TELL_OFFSETS) & (seen.value >= 0)]
-        piece.lowest = min(piece.lowest, int(told.min()) if len(told) else NEVER)
-        self._groups |= seen.groups(seen.are(*_HANDED_OUT))
-        self._committing |= seen.groups(seen.are(Kind.COMMIT))
+        piece.reached = seen.highest(
+            piece.reached, seen.offset, named & seen.of_kinds(*_HANDED_OUT)
+        )
+        sends = named & seen.of_kinds(Kind.SEND)
+        sent = seen.highest(piece.sent, seen.offset, nowhere)
+        for queue in np.unique(seen.queue[sends]).tolist():
+            mine = sends & (seen.queue == queue)
+            self._note_ahead(queue, seen.offset[mine], int(sent[queue]))
+        piece.sent = seen.highest(sent, seen.offset, named & seen.of_kinds(Kind.APPEND, Kind.SEND))
+        told = seen.of_kinds(*_TELL_OFFSETS) & (seen.values >= 0)
+        piece.lowest = -seen.highest(-piece.lowest, -seen.values, told, -NEVER)
+        self._groups |= seen.groups(seen.of_kinds(*_HANDED_OUT))
+        self._committing |= seen.groups(seen.of_kinds(Kind.COMMIT))
 
-    def _note_ahead(self, sent: Ints, before: int) -> None:
+    def _note_ahead(self, queue: int, sent: Ints, before: int) -> None:
         """Note which sends lie further on than many that were sent later. sent: offsets; before: the highest so far."""
         highest = np.maximum.accumulate(np.append(before, sent))[:-1]
         late = highest - sent > LAST  # what is nearer is carried for being the last
         for ahead, offset in zip(highest[late].tolist(), sent[late].tolist(), strict=True):
-            self._ahead[ahead] = min(offset, self._ahead.get(ahead, NEVER))
+            self._ahead[queue, ahead] = min(offset, self._ahead.get((queue, ahead), NEVER))
 
     def _new_ways(self, seen: _Seen) -> Ints:
         """The first row of each way in which something is told that was not told so before."""
-        way, count = dense(seen.life, *(seen.codes[name] for name in _WAYS_AT_ALL))
+        way = dense(seen.queue, seen.life, *seen.codes(_WAYS_AT_ALL))
         found = []
-        first = np.full(count, seen.size, np.int64)
-        np.minimum.at(first, way, np.arange(seen.size))
-        for place in first.tolist():
-            texts = [_text(seen, name, place) for name in _WAYS_AT_ALL]
-            told = " ".join([str(seen.life[place]), *texts])
+        for place in first_of_each(*way).tolist():
+            texts = (_text(seen, name, place) for name in _WAYS_AT_ALL)
+            told = (int(seen.queue[place]), int(seen.life[place]), *texts)
             if told not in self._ways:
                 self._ways.add(told)
                 found.append(place)
@@ -308,9 +371,10 @@ class Pieces:
     def _new_values(self, seen: _Seen) -> list[int]:
         """The reports of an offset that their group had not reported before, while there are few of them."""
         found = []
-        for place in positions(seen.are(Kind.COMMIT) & (seen.value != NONE)).tolist():
-            known = self._reported.setdefault(_text(seen, "group", place), set())
-            if len(known) < REPORTS and (value := int(seen.value[place])) not in known:
+        for place in positions(seen.of_kinds(Kind.COMMIT) & (seen.values != NONE)).tolist():
+            reporter = (int(seen.queue[place]), _text(seen, "group", place))
+            known = self._reported.setdefault(reporter, set())
+            if len(known) < REPORTS and (value := int(seen.values[place])) not in known:
                 known.add(value)
                 self._always_seqs.append(int(seen.begin[place]))
                 found.append(place)
@@ -318,14 +382,23 @@ class Pieces:
 
     def _bring_home(self) -> None:
         """What goes with its offset goes to the piece in which that was reached; where nobody takes any, was sent."""
-        taken = self._pieces[-1].reached >= 0
-        homes = np.asarray([each.reached if taken else each.sent for each in self._pieces])
+        count = len(self._queues)
+        reached, sent = (
+            np.stack([_padded(numbers, count, -1) for numbers in of_all])
+            for of_all in zip(*((each.reached, each.sent) for each in self._pieces), strict=True)
+        )
+        homes = np.where(reached[-1] >= 0, reached, sent)  # of each piece and queue
         for path in self._apart:
             table = _read(path)
-            offset = table.column("queue_offset").to_numpy()
+            offset, queue = table.column("queue_offset").to_numpy(), self._queues.of(Columns(table))
             if self._ahead:  # judged as early as what they are ahead of
-                offset = ints([self._ahead.get(each, each) for each in offset.tolist()])
-            home = np.minimum(np.searchsorted(homes, offset), len(homes) - 1)
+                spots = zip(queue.tolist(), offset.tolist(), strict=True)
+                offset = ints([self._ahead.get(spot, spot[1]) for spot in spots])
+            home = np.zeros(len(offset), np.int64)
+            for number in np.unique(queue).tolist():
+                mine = queue == number
+                home[mine] = np.searchsorted(homes[:, number], offset[mine])
+            home = np.minimum(home, len(homes) - 1)
             for number in np.unique(home).tolist():
                 self._write(self._pieces[number].paths, table, home == number)
         self._apart = []
@@ -354,50 +427,53 @@ class Pieces:
             both = _by_seq(tables)
             yield Beside(both.slice(0, 0) if carried is None else carried, both)
             if number + 1 < len(self._pieces):
-                where = self._carried(_Seen(both, self._deaths), number + 1, memory)
+                where = self._carried(_Seen(both, self._queues), number + 1, memory)
                 carried = both.filter(pa.array(where)).combine_chunks()
 
     def _carried(self, seen: _Seen, number: int, memory: int) -> Mask:
         """Which rows matter to the pieces from this one on?"""
         cut, later = self._pieces[number], self._pieces[number:]
-        read = seen.are(Kind.READ)
+        read = seen.of_kinds(Kind.READ)
         offset = seen.offsets()
+        spot = seen.spots(offset)
         has_offset, ended = offset != NONE, seen.end < cut.seq
-        found = ~seen.are(*OF_MESSAGES) | (read & (seen.offset == NONE))
+        found = ~seen.of_kinds(*OF_MESSAGES) | (read & (seen.offset == NONE))
         found[self._first_of_each_way(seen)] = True
         found |= np.isin(seen.begin, self._always_seqs)
         found |= ~ended & (~read | (seen.end == NEVER))
-        found |= ~read & (seen.number("started_us") >= cut.us - memory)
-        again = _within(offset, [each for piece in later for each in piece.again])
-        lowest = min(piece.lowest for piece in later) - 1
+        found |= ~read & (seen.numbers("started_us") >= cut.us - memory)
+        again = _within(spot, [each for piece in later for each in piece.again])
+        told = [_padded(piece.lowest, seen.queues, NEVER) for piece in later]
+        lowest = np.min(told, axis=0)[seen.queue] - 1
         found |= ~read & has_offset & (again | (offset >= lowest))
         found |= has_offset & self._owed(seen, offset, ended)
-        refused = seen.among("outcome", (Outcome.REFUSED,))
-        found |= ~has_offset & ~read & ~seen.are(Kind.COMMIT, Kind.PULL) & ~refused
+        refused = seen.are("outcome", (Outcome.REFUSED,))
+        found |= ~has_offset & ~read & ~seen.of_kinds(Kind.COMMIT, Kind.PULL) & ~refused
         found[self._latest(seen, offset)] = True
-        return self._with_their_own(seen, offset, found)
+        found[self._while_one_waits(seen, seen.begin < cut.seq)] = True
+        return self._with_their_own(seen, spot, found)
 
     def _first_of_each_way(self, seen: _Seen) -> Ints:
         """A row of each way in which something is told."""
-        keys = [seen.life, *(seen.codes[name] for name in _WAYS_AT_ALL)]
+        keys = [seen.queue, seen.life, *seen.codes(_WAYS_AT_ALL)]
         return _last(keys, np.ones(seen.size, np.bool_), -seen.begin, 1)
 
     def _owed(self, seen: _Seen, offset: Ints, ended: Mask) -> Mask:
         """Is the message one that a group has yet to finish, as far as is known?"""
         has_offset = offset != NONE
-        message, count = dense(np.where(has_offset, offset, -1))
+        message, count = dense(seen.queue, np.where(has_offset, offset, -1))
         finishes = np.zeros(seen.size, np.bool_)
         for kind, outcomes in _FINISHES.items():
-            finishes |= seen.are(kind) & seen.among("outcome", outcomes)
+            finishes |= seen.of_kinds(kind) & seen.are("outcome", outcomes)
         finishes &= has_offset & ended
         owed = np.zeros(count, np.bool_)
         for group in self._groups:
-            mine = seen.among("group", (group,))
+            mine = seen.are("group", (group,))
             done = np.zeros(count, np.bool_)
             done[message[finishes & mine]] = True
             if group in self._committing:
-                told = seen.value[seen.are(Kind.COMMIT) & mine & ended & (seen.value != NONE)]
-                reached = int(told.max()) if len(told) else -1
+                told = seen.of_kinds(Kind.COMMIT) & mine & ended & (seen.values != NONE)
+                reached = seen.highest(ints([]), seen.values, told)[seen.queue]
                 below = np.zeros(count, np.bool_)
                 below[message] = offset < reached
                 done &= below
@@ -406,43 +482,64 @@ class Pieces:
         return found
 
     def _latest(self, seen: _Seen, offset: Ints) -> Ints:
-        ways = [seen.life, *(seen.codes[name] for name in _WAYS)]
+        ways = [seen.queue, seen.life, *seen.codes(_WAYS)]
         everything = np.ones(seen.size, np.bool_)
         ended = np.where(seen.end == NEVER, -1, seen.end)
-        handed = seen.are(Kind.RECEIVE)
-        by_key = [seen.codes[name] for name in ("kind", "group", "sharding_key")]
-        reports = seen.are(Kind.COMMIT)
+        handed = seen.of_kinds(Kind.RECEIVE)
+        by_key = [seen.queue, *seen.codes(("kind", "group", "sharding_key"))]
+        reporters, reports = [seen.queue, *seen.codes(("group",))], seen.of_kinds(Kind.COMMIT)
+        most = REPORTS_BESIDE_A_DEATH if self._queues.have_deaths else REPORTS
         return np.concatenate(
             [
                 _last(ways, everything, seen.begin, LAST),
                 _last(ways, everything, ended, LAST),
                 _last(ways, offset != NONE, offset, LAST),
-                _last(ways, seen.value != NONE, seen.value, LAST),
+                _last(ways, seen.values != NONE, seen.values, LAST),
                 _last(by_key, handed, seen.end, 1),
-                _last([seen.codes["group"]], reports, seen.begin, self._reports),
-                _last([seen.codes["group"]], reports, ended, self._reports),
+                _last(reporters, reports, seen.begin, most),
+                _last(reporters, reports, ended, most),
             ]
         )
 
+    def _while_one_waits(self, seen: _Seen, so_far: Mask) -> list[int]:
+        """While a lane with messages waits for its first call: of each other one the calls that lie a turn apart."""
+        config = self._context.info.config
+        turn_us = (config.continuous_ms + config.schedule_slack_ms) * MS
+        name, started = seen.texts("incarnation")[0], seen.numbers("started_us")
+        over = np.unique(name[seen.of_kinds(Kind.DELIVER, Kind.DROP) & so_far])
+        waiting = seen.of_kinds(Kind.PULL) & (seen.values > seen.offset) & (name != NO_TEXT)
+        waiting &= seen.are("outcome", (Outcome.OK,)) & ~np.isin(name, over)
+        found = []
+        for pull in positions(waiting)[is_first(name[waiting])].tolist():
+            since: dict[int, int] = {}
+            for call in positions(
+                seen.of_kinds(Kind.DELIVER) & (seen.begin > seen.end[pull])
+            ).tolist():
+                last_us = since.get(int(name[call]))
+                if last_us is None or started[call] > last_us + turn_us:
+                    since[int(name[call])] = int(started[call])
+                    found.append(call)
+        return found
+
     @staticmethod
-    def _with_their_own(seen: _Seen, offset: Ints, found: Mask) -> Mask:
+    def _with_their_own(seen: _Seen, spot: Ints, found: Mask) -> Mask:
         """And the other messages of their calls, and the other rows of their messages, until there are no more."""
-        read, has_offset, op = seen.are(Kind.READ), offset != NONE, seen.number("op_id")
+        read, has_offset, op = seen.of_kinds(Kind.READ), spot != NONE, seen.numbers("op_id")
         count = -1
         while count != (count := int(found.sum())):
             found |= ~read & np.isin(op, op[found & ~read])
-            found |= has_offset & np.isin(offset, offset[found & has_offset])
+            found |= has_offset & np.isin(spot, spot[found & has_offset])
         return found
 
 
+def _padded(numbers: Ints, count: int, none: int) -> Ints:
+    """What is known of each queue so far, of as many queues."""
+    return np.append(numbers, np.full(count - len(numbers), none, np.int64))
+
+
 def _text(seen: _Seen, name: str, place: int) -> str:
-    code = int(seen.codes[name][place])
-    return seen.words[name][code] if code != NO_TEXT else ""
-
-
-def _highest(seen: _Seen, where: Mask) -> int:
-    offsets = seen.offset[where]
-    return int(offsets.max()) if len(offsets) else -1
+    codes, words = seen.texts(name)
+    return words[codes[place]] if codes[place] != NO_TEXT else ""
 
 
 def _within(numbers: Ints, ranges: Sequence[Ints]) -> Mask:
@@ -468,62 +565,3 @@ def _by_seq(tables: Sequence[pa.Table]) -> pa.Table:
     table = pa.concat_tables(tables).unify_dictionaries().combine_chunks()
     order = np.argsort(table.column("seq_begin").to_numpy(), kind="stable")
     return table.take(pa.array(order)).combine_chunks()
-
-
-# ---------------------------------------------------------------- what a piece adds
-
-Place = tuple[str | None, str | None, str | None, int | None, int]
-Violation = tuple[str, tuple[int, ...], bool, str]
-
-
-@dataclass
-class Balance:
-    """What one clause found in a queue, summed up over its pieces; in the end it reads like `Findings`."""
-
-    clause: str
-    _opportunities: Counter[str] = field(default_factory=Counter)
-    _found: Counter[Violation] = field(default_factory=Counter)
-    _places: dict[Violation, Place] = field(default_factory=dict)
-
-    def add(self, findings: Findings, sign: int) -> None:
-        """Add what was found, or take it away (sign -1)."""
-        for run, times in findings.opportunities.items():
-            self._opportunities[run] += sign * times
-        for each, place in zip(findings.violations, findings.places, strict=True):
-            self._found[each] += sign
-            if self._found[each]:
-                self._places[each] = place
-            else:
-                del self._found[each]
-                self._places.pop(each, None)
-
-    @property
-    def opportunities(self) -> Mapping[str, int]:
-        if min([0, *self._opportunities.values(), *self._found.values()]) < 0:
-            raise SpecError(
-                f"{self.clause} took more away than it had found in a long queue, which is a mistake of ours: judge "
-                "with --engine python"
-            )
-        return self._opportunities
-
-    @property
-    def violations(self) -> list[Violation]:
-        return sorted(self._found.elements(), key=lambda each: (each[1], each[3], each[2]))
-
-    @property
-    def places(self) -> list[Place]:
-        return [self._places[each] for each in self.violations]
-
-
-class Balances:
-    """Those of all clauses."""
-
-    def __init__(self) -> None:
-        self._by_clause: dict[str, Balance] = {}
-
-    def add(self, some: Iterable[Findings], sign: int) -> None:
-        for each in some:
-            self._by_clause.setdefault(each.clause, Balance(each.clause)).add(each, sign)
-
-    def __iter__(self) -> Iterator[Balance]:
-        return iter(self._by_clause.values())

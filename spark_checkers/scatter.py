@@ -18,8 +18,9 @@ import numpy as np
 import pyarrow as pa
 
 from spark_checkers import hashing
+from spark_checkers.coding import codes_of
 from spark_checkers.hashing import Hashes
-from spark_checkers.keyed import Long, codes_of, columns_of, in_order, wanted_of, with_source
+from spark_checkers.keyed import Long, columns_of, in_order, wanted_of, with_source
 from spark_checkers.ordered import Group, Part, plain, read_groups
 from spark_checkers.segments import Ints, dense, first_of_each
 from spark_checkers.twin import QUEUES, SOURCE, Grouping, Twin
@@ -151,55 +152,61 @@ def gathered(spills: Sequence[Spill], buckets: range) -> pa.Table | None:
     return pa.concat_tables(tables).unify_dictionaries() if tables else None
 
 
-def queues_in_order(
-    spills: Sequence[Spill], buckets: range, long: Long | None
+def keys_in_order(
+    spills: Sequence[Spill], buckets: range, grouping: Grouping, long: Long | None
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of these buckets queue by queue and by seq_begin, of long queues never all at once."""
+    """The rows of these buckets key by key and by seq_begin, of long keys never all at once."""
     if long is None or sum(sum(each.rows[at] for at in buckets) for each in spills) <= long.rows:
         table = gathered(spills, buckets)
         if table is not None:
-            yield from in_order(table, QUEUES)
+            yield from in_order(table, grouping)
         return
     sizes: Counter[int] = Counter()
     for table in _one_by_one(spills, buckets):
-        keys, counts = np.unique(key_hashes(table, QUEUES.columns), return_counts=True)
+        keys, counts = np.unique(key_hashes(table, grouping.columns), return_counts=True)
         sizes.update(dict(zip(keys.tolist(), counts.tolist(), strict=True)))
     many = {key for key, rows in sizes.items() if rows > long.rows}
     few = [
-        table.filter(pa.array(~np.isin(key_hashes(table, QUEUES.columns), list(many))))
+        table.filter(pa.array(~np.isin(key_hashes(table, grouping.columns), list(many))))
         for table in _one_by_one(spills, buckets)
     ]
-    yield from in_order(pa.concat_tables(few).unify_dictionaries(), QUEUES)
+    yield from in_order(pa.concat_tables(few).unify_dictionaries(), grouping)
     del few
     for key in sorted(many):
-        yield from _by_windows(spills, buckets, key, 1 + sizes[key] // long.piece_rows, long.folder)
+        windows = 1 + sizes[key] // long.piece_rows
+        yield from _by_windows(spills, buckets, grouping, key, windows, long.folder)
 
 
 def _by_windows(
-    spills: Sequence[Spill], buckets: range, key: int, windows: int, folder: str
+    spills: Sequence[Spill],
+    buckets: range,
+    grouping: Grouping,
+    key: int,
+    windows: int,
+    folder: str,
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of one queue by seq_begin: written by windows of seq first, so that one window at a time is sorted."""
+    """The rows of one key by seq_begin: written by windows of seq first, so that one window at a time is sorted."""
     sample = [
-        np.sort(_of_key(table, key).column("seq_begin").to_numpy())[::SAMPLED]
+        np.sort(_of_key(table, grouping, key).column("seq_begin").to_numpy())[::SAMPLED]
         for table in _one_by_one(spills, buckets)
     ]
     seqs = np.sort(np.concatenate(sample))
     edges = seqs[[len(seqs) * each // windows for each in range(1, windows)]]
     mine: list[Spill] = []
     for table in _one_by_one(spills, buckets):
-        rows = _of_key(table, key)
+        rows = _of_key(table, grouping, key)
         window = np.searchsorted(edges, rows.column("seq_begin").to_numpy(), side="right")
         mine.append(spilled(rows, np.arange(rows.num_rows), window, windows, folder))
     for window in range(windows):
         rows = gathered(mine, range(window, window + 1))
         if rows is not None:
-            yield from in_order(rows, QUEUES)
+            yield from in_order(rows, grouping)
     for spill in mine:
         Path(spill.path).unlink()
 
 
-def _of_key(table: pa.Table, key: int) -> pa.Table:
-    return table.filter(pa.array(key_hashes(table, QUEUES.columns) == np.uint64(key)))
+def _of_key(table: pa.Table, grouping: Grouping, key: int) -> pa.Table:
+    return table.filter(pa.array(key_hashes(table, grouping.columns) == np.uint64(key)))
 
 
 def _one_by_one(spills: Sequence[Spill], buckets: range) -> Iterator[pa.Table]:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from spark_checkers.pieces import Balance
+from spark_checkers.balances import Balance
 from spark_checkers.rows import Findings, Rows, Runs, coded, keep
 from spark_checkers.segments import Ints, Mask
 from specs.clauses import catalogue

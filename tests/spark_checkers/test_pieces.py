@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from conftest import SPARK
 from drawn import histories
@@ -16,20 +17,24 @@ from recorded import recorded
 from test_twins import RECORDED, planted
 
 from spark_checkers import engine, judge, keyed, ordered, pieces
+from spark_checkers.balances import Balance, Balances
 from spark_checkers.catalogue import applicable
 from spark_checkers.clauses.commit import fetch_answers_the_last_commit
+from spark_checkers.clauses.liveness import no_lane_keeps_its_thread
+from spark_checkers.coding import codes_of
 from spark_checkers.generate import generate, plan_defect
 from spark_checkers.jobs import InProcesses
-from spark_checkers.pieces import Balance, Balances, Pieces
+from spark_checkers.keyed import IN_PIECES, columns_of, wanted_of, with_source
+from spark_checkers.pieces import Pieces
 from spark_checkers.rows import Rows, Runs
+from spark_checkers.segments import dense
 from spark_checkers.trace_mutants import DEFECTS, LOOKALIKES, Mutant, plant
-from spark_checkers.twin import QUEUES, Twin, judge_rows, levels_of, relevant
+from spark_checkers.twin import CLIENTS, QUEUES, Grouping, Twin, judge_rows, levels_of, relevant
 from specs.errors import SpecError, UsageError
 from specs.history.row import Row
 from specs.history.runinfo import RunInfo
-from specs.history.store import History, open_history, rows_to_table
+from specs.history.store import History, open_history, rows_to_table, write_history
 from specs.profiles import load
-from specs.vocabulary import Queue
 
 
 def spark(test: Any) -> Any:
@@ -48,13 +53,16 @@ def forgetful(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pieces, "memory_us", lambda _config: 0)
 
 
-def queues_of(rows: Sequence[Row]) -> list[pa.Table]:
-    """The rows of each queue by seq_begin."""
-    by_queue: dict[Queue, list[Row]] = {}
-    for row in sorted(rows, key=lambda row: row.seq_begin):
-        if row.queue_id is not None:
-            by_queue.setdefault(row.queue, []).append(row)
-    return [rows_to_table(mine) for mine in by_queue.values()]
+def keys_of(rows: Sequence[Row], twins: Sequence[Twin], grouping: Grouping) -> list[pa.Table]:
+    """The rows of each key by seq_begin."""
+    table = rows_to_table(sorted(rows, key=lambda row: row.seq_begin))
+    table = with_source(table).take(pa.array(wanted_of(table, twins, grouping)))
+    names = [*columns_of(twins, grouping), *IN_PIECES[grouping]]
+    table = table.select(list(dict.fromkeys(names)))
+    if not table.num_rows:
+        return []
+    key, count = dense(*codes_of(table, grouping.columns))
+    return [table.filter(pa.array(key == number)) for number in range(count)]
 
 
 def judged(
@@ -97,12 +105,13 @@ def in_pieces(
 
 def holds(info: RunInfo, rows: Sequence[Row], sizes: Sequence[int], folder: Path) -> None:
     """sizes: of pieces, in rows."""
-    twins = [twin for twin in applicable(info) if twin.grouping == QUEUES]
     runs = {info.run: context_of(rows, info)}
-    for table in queues_of(rows):
-        expected = whole(table, twins, runs)
-        for size in sizes:
-            assert in_pieces(table, twins, runs, size, folder) == expected, size
+    for grouping in IN_PIECES:
+        twins = [twin for twin in applicable(info) if twin.grouping == grouping]
+        for table in keys_of(rows, twins, grouping):
+            expected = whole(table, twins, runs)
+            for size in sizes:
+                assert in_pieces(table, twins, runs, size, folder) == expected, size
     assert not list(folder.glob("*.arrow"))
 
 
@@ -194,6 +203,31 @@ def test_the_engine_judges_long_queues_in_pieces(
     assert max(cut) < events // 2
 
 
+@pytest.mark.parametrize("defect", ["starved-lane", "held-back", "called-late"])
+def test_the_engine_judges_clients_in_pieces(
+    defect: str, here: InProcesses, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each with its lanes, none of which is long."""
+    info, rows = planted(DEFECTS[defect])
+    history = write_history(tmp_path / "h", info, rows)
+    expected = engine.examine(history, here)
+    cut: list[int] = []
+    monkeypatch.setattr(engine, "LONG_ROWS", 150)
+    monkeypatch.setattr(engine, "PIECE_ROWS", 50)
+    monkeypatch.setattr(keyed, "BATCH_ROWS", 25)
+    take = Pieces._take
+    monkeypatch.setattr(
+        Pieces,
+        "_take",
+        lambda self, table: (
+            cut.append(pc.count_distinct(table["queue_id"]).as_py()) or take(self, table)
+        ),
+    )
+    assert engine.examine(history, here) == expected
+    assert max(cut) > 1
+    assert expected.tallies[DEFECTS[defect].clause].found
+
+
 @pytest.mark.long
 @spark
 def test_a_frame_judges_long_queues_in_pieces(
@@ -227,8 +261,23 @@ def test_as_many_reports_are_carried_as_a_judge_remembers(
     rows = list(generated.rows())
     twins = [fetch_answers_the_last_commit.TWIN]
     runs = {generated.info.run: context_of(rows, generated.info)}
-    for table in queues_of(rows):
+    for table in keys_of(rows, twins, QUEUES):
         assert in_pieces(table, twins, runs, 60, tmp_path) == whole(table, twins, runs)
+
+
+def test_turns_of_others_are_carried_while_a_lane_waits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else it would be told anew of each piece for how long another lane goes on."""
+    monkeypatch.setattr(pieces, "LAST", 1)
+    info, rows = planted(DEFECTS["starved-lane"])
+    twins, runs = [no_lane_keeps_its_thread.TWIN], {info.run: context_of(rows, info)}
+    told = 0
+    for table in keys_of(rows, twins, CLIENTS):
+        expected = whole(table, twins, runs)
+        assert in_pieces(table, twins, runs, 10, tmp_path) == expected
+        told += sum(len(violations) for _times, violations in expected.values())
+    assert told
 
 
 def test_more_taken_away_than_was_found_is_told() -> None:
