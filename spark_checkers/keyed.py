@@ -26,6 +26,7 @@ from spark_checkers.segments import Ints, positions
 from spark_checkers.twin import (
     CLIENTS,
     FINDINGS,
+    GROUPINGS,
     QUEUES,
     SOURCE,
     Grouping,
@@ -36,9 +37,15 @@ from spark_checkers.twin import (
     relevant_where,
     to_batch,
 )
+from specs.vocabulary import Key
 
-IN_PIECES: dict[Grouping, tuple[str, ...]] = {QUEUES: pieces.COLUMNS, CLIENTS: ()}
-"""Keys that are judged in pieces where they are long, and the columns that are needed for it besides."""
+IN_PIECES: dict[Grouping, tuple[str, ...]] = {
+    QUEUES: pieces.COLUMNS,
+    CLIENTS: (),
+    **{GROUPINGS[key]: () for key in (Key.GROUP_KEY, Key.PRODUCER_KEY, Key.TOPIC_KEY)},
+}
+"""Keys that are judged in pieces where they are long, and the columns that are needed for it besides. A message has few
+rows, and what is brought together by group or run grows with lanes and time."""
 CHUNK_ROWS = 1 << 19
 """Whole keys are judged together until they are this many rows."""
 BATCH_ROWS = 1 << 17

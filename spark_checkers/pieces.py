@@ -166,7 +166,7 @@ class _Queues:
 
 
 class _Seen(Columns):
-    """Rows of one key as numbers; of a text that nobody asked for nothing is told."""
+    """Rows of one key as numbers; of a column that nobody asked for nothing is told."""
 
     def __init__(self, table: pa.Table, queues: _Queues) -> None:
         super().__init__(table)
@@ -184,6 +184,11 @@ class _Seen(Columns):
         if name not in self.table.column_names:
             return np.full(self.size, NO_TEXT, np.int64), []
         return super().texts(name)
+
+    def numbers(self, name: str) -> Ints:
+        if name not in self.table.column_names:
+            return np.full(self.size, NONE, np.int64)
+        return super().numbers(name)
 
     def codes(self, names: Iterable[str]) -> list[Ints]:
         return [self.texts(name)[0] for name in names]
@@ -524,10 +529,10 @@ class Pieces:
     @staticmethod
     def _with_their_own(seen: _Seen, spot: Ints, found: Mask) -> Mask:
         """And the other messages of their calls, and the other rows of their messages, until there are no more."""
-        read, has_offset, op = seen.of_kinds(Kind.READ), spot != NONE, seen.numbers("op_id")
-        count = -1
+        has_offset, op = spot != NONE, seen.numbers("op_id")
+        named, count = (op != NONE) & ~seen.of_kinds(Kind.READ), -1
         while count != (count := int(found.sum())):
-            found |= ~read & np.isin(op, op[found & ~read])
+            found |= named & np.isin(op, op[found & named])
             found |= has_offset & np.isin(spot, spot[found & has_offset])
         return found
 
