@@ -58,6 +58,8 @@ LONGEST_GAP_US = 300 * MS
 MANUAL_EVERY = 4
 """Every so many queues the manual group consumes too."""
 MANUAL_BLOCK = 8
+LEG_ROWS = 1 << 21
+"""A queue of more rows is played in legs, one after the other, so that it takes the memory of one."""
 WINDOW_ROWS = 1 << 20
 """About so many rows are put in the order of time at once."""
 ORDERS = ("queue", "time")
@@ -83,6 +85,12 @@ class Family:
     @property
     def size(self) -> int:
         return len(self.begin)
+
+    @property
+    def last_us(self) -> int:
+        """The last moment at which one of them begins or ends."""
+        moments = np.append(self.begin, self.end[self.end < NEVER])
+        return int(moments.max(initial=0))
 
 
 @dataclass
@@ -225,10 +233,24 @@ def message_ids(prefix: str, numbers: Ints) -> pa.Array:
     )
 
 
+@dataclass(frozen=True)
+class Past:
+    """What went before a leg of a queue: when it begins, how often was sent, how many were stored, and by key."""
+
+    us: int = 0
+    tries: int = 0
+    stored: int = 0
+    of_key: Ints = field(default_factory=lambda: np.zeros(KEYS, np.int64))
+
+
 @dataclass
 class Messages:
-    """The messages of one queue, by offset: when each could be pulled, and what the producer said of it."""
+    """The messages of one queue, by offset: when each could be pulled, and what the producer said of it.
 
+    base: the first one's offset.
+    """
+
+    base: int
     ids: pa.Array
     available: Ints
     key: Ints
@@ -240,13 +262,20 @@ class Messages:
     def size(self) -> int:
         return len(self.available)
 
-    def columns(self, offsets: Ints) -> dict[str, Any]:
+    @property
+    def stop(self) -> int:
+        """The offset after the last one."""
+        return self.base + self.size
+
+    def columns(self, offsets: Ints | None = None) -> dict[str, Any]:
+        """What the messages at these offsets are, by default all of them."""
+        place = np.arange(self.size, dtype=np.int64) if offsets is None else offsets - self.base
         return {
-            "queue_offset": offsets,
-            "message_id": self.ids.take(pa.array(offsets)),
-            "sharding_key": (self.key[offsets], self.key_words),
-            "key_seq": self.key_seq[offsets],
-            "body_hash": self.body[offsets],
+            "queue_offset": self.base + place,
+            "message_id": self.ids.take(pa.array(place)),
+            "sharding_key": (self.key[place], self.key_words),
+            "key_seq": self.key_seq[place],
+            "body_hash": self.body[place],
         }
 
 
@@ -255,12 +284,12 @@ def _spread(rng: np.random.Generator, mean_us: float, size: int, least_us: int =
 
 
 def _produce(
-    sheet: Sheet, rng: np.random.Generator, queue: int, wanted: int, pace: float
-) -> Messages:
+    sheet: Sheet, rng: np.random.Generator, queue: int, wanted: int, pace: float, past: Past
+) -> tuple[Messages, Past]:
     """Sends, one after another: nearly all acknowledged, some refused, some unanswered (stored or not)."""
     tries = wanted + max(2, wanted // 500)
     gap, took = _spread(rng, 1200 * pace, tries, 100), _spread(rng, 300, tries, 50)
-    begin = np.cumsum(gap + took) - took
+    begin = past.us + np.cumsum(gap + took) - took
     end = begin + took
     fate = rng.random(tries)
     refused, unknown = fate < 0.0005, (fate >= 0.0005) & (fate < 0.0015)
@@ -269,16 +298,14 @@ def _produce(
     key_seq = np.zeros(tries, np.int64)
     for each in range(KEYS):
         mine = key == each
-        key_seq[mine] = np.arange(int(mine.sum()))
-    ids = message_ids(f"{queue:05d}M", np.arange(tries, dtype=np.int64))
+        key_seq[mine] = past.of_key[each] + np.arange(int(mine.sum()))
+    number = past.tries + np.arange(tries, dtype=np.int64)
+    ids = message_ids(f"{queue:05d}M", number)
     body = rng.integers(0, 1 << 32, tries)
     words = [f"k{queue}-{number}" for number in range(KEYS)]
-    offsets = np.where(stored & ~unknown, np.cumsum(stored) - 1, NONE)
+    offsets = np.where(stored & ~unknown, past.stored + np.cumsum(stored) - 1, NONE)
     outcome = np.where(refused, 1, np.where(unknown, 2, 0))
-    shops = (
-        (np.arange(tries, dtype=np.int64) % 3 == 2).astype(np.int64),
-        [f"shop-{queue}", f"till-{queue}"],
-    )
+    shops = ((number % 3 == 2).astype(np.int64), [f"shop-{queue}", f"till-{queue}"])
     sheet.add(
         Kind.SEND,
         begin,
@@ -296,9 +323,17 @@ def _produce(
         code=np.where(refused, 14, np.where(unknown, NONE, 0)),
     )
     kept = np.flatnonzero(stored)
-    return Messages(
-        ids.take(pa.array(kept)), end[kept] + 200, key[kept], words, key_seq[kept], body[kept]
+    messages = Messages(
+        past.stored,
+        ids.take(pa.array(kept)),
+        end[kept] + 200,
+        key[kept],
+        words,
+        key_seq[kept],
+        body[kept],
     )
+    of_key = past.of_key + np.bincount(key, minlength=KEYS)
+    return messages, Past(past.us, past.tries + tries, messages.stop, of_key)
 
 
 @dataclass
@@ -325,22 +360,23 @@ class DeadLetters:
 
 @dataclass
 class _Lane:
-    """One group on one queue, being played."""
+    """One group on one queue, being played, leg by leg."""
 
     group: str
     manual: bool
     queue: int
     broker: str
-    sheet: Sheet
-    rng: np.random.Generator
-    messages: Messages
     incidents: list[Incident]
     dead: DeadLetters
     pace: float  # how much slower than a message a millisecond everything goes
+    turn: int = 0
     now: int = 0
     stored: int = -1  # the offset that the broker holds; -1: none yet
     last_lock: int = -(10**12)
     joined: set[str] = field(default_factory=set)
+    sheet: Sheet = field(init=False)
+    rng: np.random.Generator = field(init=False)
+    messages: Messages = field(init=False)
 
     def client(self, turn: int) -> str:
         return f"{self.group}-{self.queue}-{turn % CLIENTS}"
@@ -351,21 +387,21 @@ class _Lane:
     def by(self, client: str) -> dict[str, Any]:
         return {"client_id": client, "process": client}
 
-    def play(self) -> int:
-        """Consume every message; returns when it is over."""
-        turn, begun, size = 0, 0, self.messages.size
-        turns = int(self.rng.integers(3, 7))
-        while begun < size or turn == 0:
-            share = int(size / turns * self.rng.uniform(0.6, 1.4)) + 1
-            last = begun + share >= size
-            stop = size if last else begun + share
-            begun = self._incarnation(
-                turn, max(self.stored, 0), stop, dies=not last and self.rng.random() < 0.25
-            )
-            turn += 1
-        for client in sorted(self.joined):
+    def play(
+        self, sheet: Sheet, rng: np.random.Generator, messages: Messages, since: int, *, last: bool
+    ) -> None:
+        """Consume every message of a leg, which begins then; after the last leg everybody leaves."""
+        self.sheet, self.rng, self.messages, self.now = sheet, rng, messages, max(self.now, since)
+        begun, end = messages.base, messages.stop
+        turns = int(rng.integers(3, 7))
+        while begun < end or self.turn == 0:
+            share = int(messages.size / turns * rng.uniform(0.6, 1.4)) + 1
+            stop = min(begun + share, end)
+            dies = stop < end and rng.random() < 0.25
+            begun = self._incarnation(self.turn, max(self.stored, 0), stop, dies=dies)
+            self.turn += 1
+        for client in sorted(self.joined) if last else ():
             self.incidents.append(Incident(self.now + 1, Kind.LEAVE, client, self.group))
-        return self.now
 
     def _join(self, client: str) -> None:
         if client not in self.joined:
@@ -481,13 +517,12 @@ class _Lane:
         Each waits at the broker until there is a message, and brings what is there then; the next one comes a while
         after its answer.
         """
-        there, rest = self.messages.available, _rest_us(self.pace)
+        there, base, rest = self.messages.available, self.messages.base, _rest_us(self.pace)
         found: list[tuple[int, int, int, int]] = []
         while start < stop:
-            end = max(begin, int(there[start])) + 15
-            value = min(
-                int(np.searchsorted(there, end - 10, side="right")), start + CONFIG.pull_batch
-            )
+            end = max(begin, int(there[start - base])) + 15
+            brought = base + int(np.searchsorted(there, end - 10, side="right"))
+            value = min(brought, start + CONFIG.pull_batch)
             found.append((start, begin, end, value))
             start, begin = value, end + rest
         return (
@@ -605,9 +640,10 @@ class _Lane:
         self.dead.group.extend([self.group] * len(lost))
         self.dead.message_id.extend(columns["message_id"].to_pylist())
         self.dead.stored.extend((end - 50).tolist())
-        self.dead.body.extend(self.messages.body[calls.offset[lost]].tolist())
+        place = calls.offset[lost] - self.messages.base
+        self.dead.body.extend(self.messages.body[place].tolist())
         self.dead.key.extend(
-            self.messages.key_words[key] for key in self.messages.key[calls.offset[lost]].tolist()
+            self.messages.key_words[key] for key in self.messages.key[place].tolist()
         )
 
     def _pulls(
@@ -685,11 +721,15 @@ class Cuts:
 
 @dataclass(frozen=True, slots=True)
 class QueueTable:
-    """One queue's rows, ready to be written. number: -1 for dead-letter queues, -2 for rows without a queue."""
+    """One queue's rows, or a leg of them, ready to be written. legs: how many there are.
+
+    number: -1 for dead-letter queues, -2 for rows without a queue.
+    """
 
     number: int
     broker: str
     table: pa.Table
+    legs: int = 1
 
 
 Change = Callable[[QueueTable], tuple[pa.Table, Cuts]]
@@ -731,18 +771,20 @@ def again(
 
 
 def _drain(sheet: Sheet, now: int, stored: Ints, columns: Mapping[str, Any], size: int) -> int:
-    """Read a queue to its end: the marker spans all reads."""
+    """Read a queue of this size to its end, or so much of it as these columns are of: the marker spans all reads."""
     common = {"level": Level.WIRE, "client_id": "drain", "process": "drain"}
+    offsets = columns["queue_offset"]
     begin = now + 10 * MS
-    at = begin + 100 + np.arange(size, dtype=np.int64) * 3
+    at = begin + 100 + offsets * 3
     end = begin + 200 + size * 3
-    sheet.add(
-        Kind.READ,
-        begin,
-        end,
-        value=size,
-        **{**common, **({"group": columns["group"]} if "group" in columns else {})},
-    )
+    if not len(offsets) or offsets[0] == 0:
+        sheet.add(
+            Kind.READ,
+            begin,
+            end,
+            value=size,
+            **{**common, **({"group": columns["group"]} if "group" in columns else {})},
+        )
     if size:
         sheet.add(Kind.READ, at, wall_us=stored + BEGIN_US + WALL_US, **columns, **common)
     return end
@@ -794,49 +836,65 @@ def queue_tables(
     left, over = events, 0
     for number in range(count):
         broker = f"b{number // per_broker}"
-        rng = np.random.default_rng([seed, number])
-        sheet = Sheet(
-            common={
-                "topic": TOPIC,
-                "broker": broker,
-                "broker_epoch": 1,
-                "queue_id": number % per_broker,
-            }
-        )
+        common = {
+            "topic": TOPIC,
+            "broker": broker,
+            "broker_epoch": 1,
+            "queue_id": number % per_broker,
+        }
         here = [*autos, MANUAL_GROUP] if number % MANUAL_EVERY == 1 else autos
-        wanted, pace = _messages_of(left / (count - number), len(here))
-        messages = _produce(sheet, rng, number, wanted, pace)
-        ends = [
-            _Lane(
-                group,
-                group == MANUAL_GROUP,
-                number,
-                broker,
-                sheet,
-                rng,
-                messages,
-                incidents,
-                dead,
-                pace,
-            ).play()
+        rows = left / (count - number)
+        legs = -(-int(rows) // LEG_ROWS) or 1
+        wanted, pace = _messages_of(rows / legs, len(here))
+        lanes = [
+            _Lane(group, group == MANUAL_GROUP, number, broker, incidents, dead, pace)
             for group in here
         ]
-        done = _drain(
-            sheet,
-            max(ends),
-            messages.available,
-            messages.columns(np.arange(messages.size, dtype=np.int64)),
-            messages.size,
-        )
-        table = sheet.table(run, stride, number * ROOM)
-        over = max(over, done, int(table.column("started_us")[-1].as_py()) - BEGIN_US)
-        left -= table.num_rows
-        yield QueueTable(number, broker, table)
+        for sheet, end in _legs([seed, number], legs, wanted, lanes, common):
+            table = sheet.table(run, stride, number * ROOM)
+            over = max(over, end, int(table.column("started_us")[-1].as_py()) - BEGIN_US)
+            left -= table.num_rows
+            yield QueueTable(number, broker, table, legs)
     for number, group in enumerate(autos):
         yield from _dead_letter_queues(dead, group, number, over, run, stride, count)
     sheet = Sheet()
     _incidents(sheet, incidents, [*autos, MANUAL_GROUP])
     yield QueueTable(-2, "", sheet.table(run, stride, (count + BROKERS * groups) * ROOM))
+
+
+def _legs(
+    seed: Sequence[int],
+    legs: int,
+    wanted: int,
+    lanes: Sequence[_Lane],
+    common: Mapping[str, Any],
+) -> Iterator[tuple[Sheet, int]]:
+    """A queue's rows, leg by leg and then what is read of it, each with the moment when it is over.
+
+    Messages are not kept beyond their leg: they are made once more, to be read.
+    """
+    queue, pace, pasts = lanes[0].queue, lanes[0].pace, [Past()]
+
+    def produced(sheet: Sheet, leg: int) -> tuple[np.random.Generator, Messages, Past]:
+        rng = np.random.default_rng([*seed, leg] if leg else seed)
+        return rng, *_produce(sheet, rng, queue, wanted, pace, pasts[leg])
+
+    for leg in range(legs):
+        sheet = Sheet(common=dict(common))
+        rng, messages, past = produced(sheet, leg)
+        for lane in lanes:
+            lane.play(sheet, rng, messages, pasts[leg].us, last=leg + 1 == legs)
+        now = max(lane.now for lane in lanes)
+        if legs > 1:
+            now = max(now, *(int(family.last_us) for family in sheet.families)) + SECOND
+            yield sheet, now
+        pasts.append(replace(past, us=now))
+    for leg in range(legs):
+        if legs > 1:
+            sheet = Sheet(common=dict(common))
+            _rng, messages, _past = produced(Sheet(common=dict(common)), leg)
+        end = _drain(sheet, now, messages.available, messages.columns(), pasts[-1].stored)
+        yield sheet, end
 
 
 def _dead_letter_queues(
@@ -987,7 +1045,7 @@ def generate(
         info = planting.mutant.under(info)
     folder.mkdir(parents=True, exist_ok=True)
     write_runinfo(folder, info)
-    count = 0
+    numbers: set[int] = set()
     with tempfile.TemporaryDirectory(prefix="inorder-generate-") as scratch:
         writer: _ByQueue | _ByTime = (
             _ByQueue(folder, rows_per_file, rows_per_group)
@@ -996,12 +1054,13 @@ def generate(
         )
         for each in queue_tables(events, seed, queues, groups):
             table, cuts = (each.table, Cuts()) if change is None else change(each)
-            count += each.number >= 0
-            writer.write(table, cuts, sums_up=each.number < 0)
+            numbers.add(each.number)
+            writer.write(table, cuts, sums_up=each.number < 0, legs=each.legs)
             progress(writer.rows)
         writer.close()
     if isinstance(change, Planting) and not change.about:
         raise UsageError("the history has no place for the defect: ask for more events")
+    count = sum(number >= 0 for number in numbers)
     return Generated(info, writer.rows, count, writer.files)
 
 
@@ -1023,7 +1082,7 @@ class _ByQueue:
     def files(self) -> int:
         return self._writer.files + self._head.files
 
-    def write(self, table: pa.Table, cuts: Cuts, *, sums_up: bool) -> None:
+    def write(self, table: pa.Table, cuts: Cuts, *, sums_up: bool, legs: int) -> None:
         if sums_up:
             self._first.append((table, cuts))
         else:
@@ -1056,12 +1115,12 @@ class _ByTime:
     def files(self) -> int:
         return self._writer.files
 
-    def write(self, table: pa.Table, cuts: Cuts, *, sums_up: bool) -> None:
+    def write(self, table: pa.Table, cuts: Cuts, *, sums_up: bool, legs: int) -> None:
         if not table.num_rows:
             return
         seq = table.column("seq_begin").to_numpy()
         if not self._width:  # queues last about as long as each other
-            self._width = int(seq.max()) // self._windows + 1
+            self._width = int(seq.max()) * legs // self._windows + 1
         window = np.minimum(seq // self._width, self._windows - 1)
         where = np.arange(len(seq), dtype=np.int64)
         self._spills.append(spilled(table, where, window, self._windows, self._scratch))

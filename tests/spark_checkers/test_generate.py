@@ -117,6 +117,27 @@ def test_every_group_consumes_every_queue_and_keeps_every_promise(tmp_path: Path
     assert {clause for clause in AT_STAKE if found.tallies[clause].opportunities < 5} == set()
 
 
+@pytest.mark.parametrize("order", ORDERS)
+def test_a_long_queue_is_played_in_legs_and_keeps_every_promise(
+    order: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(generator, "LEG_ROWS", 5_000)
+    monkeypatch.setattr(generator, "WINDOW_ROWS", 4_000)
+    written = generate(tmp_path / "h", 30_000, 11, queues=2, groups=2, order=order)
+    assert (written.queues, abs(written.events - 30_000) < 3_000) == (2, True)
+    history = open_history(tmp_path / "h")
+    rows = list(history.rows())
+    assert len({row.seq_begin for row in rows}) == len(rows)
+    for queue in {row.queue for row in rows if row.kind is Kind.SEND}:
+        mine = [row for row in rows if row.queue == queue]
+        (size,) = [row.value for row in mine if row.kind is Kind.READ and row.value is not None]
+        read = [row.queue_offset for row in mine if row.kind is Kind.READ and row.value is None]
+        assert read == list(range(size or 0))
+    found = examine(history.rows(), history.info)
+    assert found.refuted() == ()
+    assert {clause for clause in AT_STAKE if found.tallies[clause].opportunities < 5} == set()
+
+
 def test_same_seed_same_bytes(tmp_path: Path) -> None:
     for name, seed in (("a", 3), ("b", 3), ("c", 4)):
         generate(tmp_path / name, SMALL, seed)
