@@ -152,8 +152,12 @@ def judge_here(
     """The same on processes of this machine, without Java. options: likewise; tasks, how many at once."""
     options = options or {}
     rows = sum(check_parquet(path) for path in history.parquet)
-    with InProcesses(options.get("tasks"), alone=rows <= ALONE_ROWS) as jobs:
-        return _judged(history, profile, options, jobs)
+    # The folder goes last: until they are ended, processes may write into it.
+    with (
+        tempfile.TemporaryDirectory(prefix="inorder-", dir=options.get("scratch")) as folder,
+        InProcesses(options.get("tasks"), alone=rows <= ALONE_ROWS) as jobs,
+    ):
+        return _judged(history, profile, {**options, "scratch": folder}, jobs)
 
 
 def _judged(history: History, profile: Profile, options: Mapping[str, Any], jobs: Jobs) -> Verdict:

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from functools import partial
+from multiprocessing.process import BaseProcess
 from typing import Any, Protocol, TypeVar
 
 import pyarrow as pa
@@ -56,15 +57,19 @@ class InProcesses:
         self.tasks = tasks or len(os.sched_getaffinity(0))
         self._alone = alone or self.tasks == 1
         self._pool: ProcessPoolExecutor | None = None
+        self._others: set[BaseProcess] = set()
 
     def __enter__(self) -> InProcesses:
         _settle()
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, error: type[BaseException] | None, *_: object) -> None:
         gc.unfreeze()
         give_back()
         if self._pool is not None:
+            if error is not None:  # nobody waits for what they do: a long lane may take them an hour
+                for child in set(multiprocessing.active_children()) - self._others:
+                    child.terminate()
             self._pool.shutdown(cancel_futures=True)
             self._pool = None
 
@@ -77,6 +82,7 @@ class InProcesses:
             # What all of them import, Arrow's import of pandas among it, they share.
             twins = [module.__name__ for module in twin_modules()]
             context.set_forkserver_preload(["spark_checkers.engine", *twins, "pandas"])
+            self._others = set(multiprocessing.active_children())
             self._pool = ProcessPoolExecutor(self.tasks, context, initializer=_settle)
         try:
             return list(self._pool.map(work, range(count)))

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -133,6 +137,41 @@ def names_away(
     hashes = without_low(key_hashes(table, messages.grouping.columns)).tolist()
     named = zip(table.column("message_id").to_pylist(), hashes, strict=True)
     return list({name for name, key in named if key in away})
+
+
+STUCK = """
+import os, signal, sys, time
+from functools import partial
+from pathlib import Path
+from spark_checkers.jobs import InProcesses
+
+def work(number, folder):
+    Path(folder, str(os.getpid())).touch()
+    time.sleep(600)
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    with InProcesses(2) as jobs:
+        jobs.each(partial(work, folder=sys.argv[1]), 2)
+"""
+
+
+def test_whoever_is_ended_waits_for_no_task(tmp_path: Path) -> None:
+    """One lane of a long history may take its process an hour."""
+    script, begun = tmp_path / "stuck.py", tmp_path / "begun"
+    script.write_text(STUCK, encoding="utf-8")
+    begun.mkdir()
+    with subprocess.Popen([sys.executable, str(script), str(begun)]) as asked:
+        try:
+            until = time.monotonic() + 60
+            while len(workers := [int(path.name) for path in begun.iterdir()]) < 2:
+                assert time.monotonic() < until
+                time.sleep(0.1)
+            asked.terminate()
+            assert asked.wait(timeout=60) == 143
+        finally:
+            asked.kill()
+    assert not [pid for pid in workers if psutil.pid_exists(pid)]
 
 
 GROW = {Kind.SEND, Kind.DELIVER, Kind.PULL, Kind.COMMIT, Kind.READ}
