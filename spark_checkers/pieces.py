@@ -288,8 +288,9 @@ class Pieces:
         self._context = RunContext(RunInfo(""))
         self._queues = _Queues(self._context)
         self._pieces: list[_Piece] = []
-        self._always: list[pa.Table] = []
-        self._apart: list[str] = []  # the files of what goes with its offset
+        # Files, too, though they hold few rows: small tables between large ones that come and go take their room.
+        self._always: list[str] = []
+        self._apart: list[str] = []  # of what goes with its offset
         self._ahead: dict[
             tuple[int, int], int
         ] = {}  # offsets sent far ahead: the lowest sent later
@@ -322,10 +323,9 @@ class Pieces:
         always = ~seen.of_kinds(*OF_MESSAGES) | (seen.of_kinds(Kind.READ) & ~has_offset)
         always[self._new_ways(seen)] = True
         always[self._new_values(seen)] = True
-        if always.any():
-            self._always.append(table.filter(pa.array(always)))
         apart = seen.of_kinds(*_WITH_THEIR_OFFSET) & has_offset & ~always
         piece.rows += int((~apart & ~always).sum())
+        self._write(self._always, table, always)
         self._write(piece.paths, table, ~apart & ~always)
         self._write(self._apart, table, apart)
 
@@ -425,10 +425,8 @@ class Pieces:
         memory = memory_us(self._context.info.config)
         for number, piece in enumerate(self._pieces):
             tables = [] if carried is None else [carried]
-            if number == 0:
-                tables += self._always
-                self._always = []
-            tables += [_read(path) for path in piece.paths]
+            paths = [*self._always, *piece.paths] if number == 0 else piece.paths
+            tables += [_read(path) for path in paths]
             both = _by_seq(tables)
             yield Beside(both.slice(0, 0) if carried is None else carried, both)
             if number + 1 < len(self._pieces):
