@@ -27,7 +27,7 @@ from spark_checkers.twin import QUEUES, SOURCE, Grouping, Twin
 
 BUCKET_ROWS = 1 << 18
 """About how many rows of a history come to a bucket, if all of them are wanted."""
-JUDGED_ROWS = 1 << 20
+JUDGED_ROWS = 1 << 19
 """Small buckets are judged together up to so many rows."""
 
 SAMPLED = 64

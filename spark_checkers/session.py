@@ -85,7 +85,9 @@ def _settings(memory: str | None, scratch: Path | None, master: str) -> Mapping[
         # One file of a history is one stretch of it.
         "spark.sql.files.ignoreCorruptFiles": "false",
         "spark.ui.showConsoleProgress": "false",
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_log_settings()} -XX:+UseParallelGC",
+        # What Java holds of ours is short-lived: without a bound it takes a gigabyte for what is gone already.
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_log_settings()} -XX:+UseParallelGC "
+        "-XX:MaxNewSize=384m",
     }
     if memory is None and master.startswith("local"):
         memory = DEFAULT_MEMORY
