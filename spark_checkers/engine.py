@@ -67,7 +67,7 @@ from spark_checkers.twin import (
     to_batch,
 )
 from specs.clauses.catalogue import all_clauses
-from specs.clauses.certainty import recorded
+from specs.clauses.certainty import told_of
 from specs.clauses.clause import Clause
 from specs.clauses.judging import Finding
 from specs.errors import HistoryError, SpecError
@@ -529,7 +529,7 @@ def tallies_of(
     rows_of: Callable[[set[tuple[str, int]]], Mapping[tuple[str, int], Row]],
 ) -> dict[str, Tally]:
     """What was found of each clause, with its witnesses. rows_of: fetches the rows of these runs and seq_begin."""
-    known = recorded(info)
+    known = told_of(info)
     told = seen.kinds if known is None else known
     tallies: dict[str, Tally] = {}
     best: list[tuple[Clause, str, EvidenceKey]] = []

@@ -30,7 +30,7 @@ from spark_checkers.segments import (
     positions,
 )
 from specs.clauses.catalogue import get
-from specs.clauses.certainty import OF_THE_RUN, Mark, is_quiet, marks_of, recorded
+from specs.clauses.certainty import OF_THE_RUN, Mark, is_quiet, marks_of, told_of
 from specs.clauses.context import is_pause_of_another
 from specs.clauses.links import HoldUps, Sending, arrives_until, is_disturbed
 from specs.clauses.rows import REQUEST_LEVELS, changed_nothing, is_unsure
@@ -293,7 +293,7 @@ class RunContext:
             unflushed=unflushed,
             trims=trims,
             epochs=named,
-            seen=seen if recorded(info) is None else None,
+            seen=seen if told_of(info) is None else None,
             marks=sorted(marks, key=lambda mark: mark[0]),
             removals=removals,
             hold_ups=hold_ups,

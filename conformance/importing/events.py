@@ -28,7 +28,7 @@ from conformance.importing.mapping import (
     MapError,
     Source,
 )
-from conformance.importing.sources import Fields, field_of, text_of
+from conformance.importing.sources import Fields, field_of, text_of, trimmed
 from conformance.importing.values import BadValue, fitting, length_us, reads_times, step_us, whole
 from specs.history.columns import NAMES
 from specs.vocabulary import DLQ_PREFIX, RETRY_PREFIX, Kind, Level, Outcome
@@ -38,17 +38,26 @@ _CLOCKS = 1 << 16
 _OUTCOME, _TOPIC = PLACE["outcome"], PLACE["topic"]
 _MESSAGE, _ORIGIN = PLACE["message_id"], PLACE["origin_id"]
 _TIMES = frozenset({"wall_us", "lease_until_us"})
-_PAIR_BY = (
-    "process",
-    "client_id",
-    "group",
-    "topic",
-    "broker",
-    "queue_id",
-    "queue_offset",
-    "message_id",
+_PAIR_BY = ("client_id", "group", "topic", "broker", "queue_id", "queue_offset")
+_NAMES = ("process", "message_id")
+"""By what an end finds its begin, where the map names nothing else, as far as both events tell it: who, where and which
+offset. Where they say that, a further name counts only if both lines have it."""
+_COUNTED = tuple(
+    (PLACE[name], name)
+    for name in (
+        "queue_id",
+        "queue_offset",
+        "value",
+        "key_seq",
+        "reconsume_times",
+        "attempt",
+        "generation",
+    )
 )
-"""By what an end finds its begin, where the map names nothing else: as far as both events tell it."""
+_MAY_BE_NEGATIVE = frozenset({Kind.CLOCK_STEP})
+LOOK_UPS = frozenset({Kind.FETCH_OFFSET, Kind.PROGRESS})
+NOTHING_STORED = -1
+"""The value of a look-up that was refused."""
 _SHARED = frozenset({Kind.DELIVER, Kind.SEND})
 """Kinds of which one operation may have several messages: rows of one line are one operation."""
 
@@ -68,8 +77,8 @@ class Role(IntEnum):
 class Mark(NamedTuple):
     """When something began, ended, or both. order: its place among the log's lines, which breaks ties of time.
 
-    clock: whose time it is. pair: by which an end finds its begin. op: rows of one line that share it are one
-    operation.
+    clock: whose time it is. pair: by which an end finds its begin; names: what they need not both say, and not say
+    differently. op: rows of one line that share it are one operation. same: equal for marks of lines of the same bytes.
     """
 
     at_us: int
@@ -80,6 +89,8 @@ class Mark(NamedTuple):
     pair: tuple[Any, ...] | None
     op: int
     columns: Columns
+    names: tuple[Any, ...] = ()
+    same: int = 0
 
 
 class BadRow(ValueError):
@@ -99,7 +110,7 @@ class Compiled:
         self.reckoned_us = (
             0  # how finely lengths were told, from which a begin or an end was reckoned
         )
-        self._null = frozenset(mapping.null)
+        self._null = frozenset(word.strip() for word in mapping.null)
         self._reads_time = reads_times(mapping.time_format, mapping.time_zone)
         self._match = None if event.match is None else re.compile(event.match)
         self._message = event.message or mapping.message
@@ -117,17 +128,19 @@ class Compiled:
             (PLACE[name], name) for name in needed if name != "outcome" or not self._ends_later
         ]
         self._takes = [
-            (PLACE[name], name, source.field, self._taking(name, source))
+            (PLACE[name], name, source, self._taking(name, source))
             for name, source in event.columns.items()
         ]
         self._base = self._constants()
         self._pair_places: tuple[int, ...] = ()
+        self._name_places: tuple[int, ...] = ()
         self.role = self._role(mapping)
         self._paired = self.role in (Role.BEGINS, Role.ENDS)
 
-    def pair_with(self, names: Sequence[str]) -> None:
-        """By which columns its operations are found again."""
-        self._pair_places = tuple(PLACE[name] for name in names)
+    def pair_with(self, columns: Sequence[str], names: Sequence[str]) -> None:
+        """By which columns its operations are found again; names: those that a line may lack."""
+        self._pair_places = tuple(PLACE[name] for name in columns)
+        self._name_places = tuple(PLACE[name] for name in names)
 
     # ------------------------------------------------------------ what never changes
 
@@ -188,18 +201,19 @@ class Compiled:
 
     # ------------------------------------------------------------ lines
 
-    def marks(self, fields: Fields, line: int, order: int) -> list[Mark]:
-        """What the line tells, if it is such an event. Raises BadRow."""
+    def speaks_of(self, fields: Fields) -> Fields | None:
+        """The line's fields, with those that `match` finds, if it is such an event."""
         for name, values in self.event.when.items():
-            if text_of(field_of(fields, name)) not in values:
-                return []
-        if self._match is not None:
-            text = text_of(field_of(fields, self._message))
-            found = None if text is None else self._match.search(text)
-            if found is None:
-                return []
-            if named := found.groupdict():
-                fields = {**fields, **named}
+            if trimmed(fields, name) not in values:
+                return None
+        if self._match is None:
+            return fields
+        text = text_of(field_of(fields, self._message))
+        found = None if text is None else self._match.search(text)
+        return None if found is None else {**fields, **found.groupdict()}
+
+    def marks(self, fields: Fields, line: int, order: int) -> list[Mark]:
+        """What the line tells, given the fields of one that is such an event. Raises BadRow."""
         self.seen += 1
         if self.event.each is None:
             return self._of_one(fields, line, order, order)
@@ -230,14 +244,15 @@ class Compiled:
         at_us = self._moment(fields, self._time) if self._timed else order
         clock = "log"
         if self._clock is not None:
-            clock = text_of(field_of(fields, self._clock)) or ""
+            clock = trimmed(fields, self._clock) or ""
             if not clock:
                 raise BadRow("is missing: whose clock timed the line?", self._clock)
             _check_text(clock, self._clock)
             clock = clock if self._hasher is None else self._hasher.name(clock)
         if not self.event.spans:
             pair = self._pair(columns, fields) if self._paired else None
-            return [Mark(at_us, order, line, self.role, clock, pair, op, tuple(columns))]
+            names = tuple(columns[place] for place in self._name_places) if self._paired else ()
+            return [Mark(at_us, order, line, self.role, clock, pair, op, tuple(columns), names)]
         begin_us, end_us = self._span(fields, at_us)
         if begin_us == end_us:
             return [Mark(begin_us, order, line, Role.MOMENT, clock, None, op, tuple(columns))]
@@ -251,8 +266,9 @@ class Compiled:
 
     def _columns(self, fields: Fields) -> list[Any]:
         columns = self._base.copy()
-        for place, name, field, take in self._takes:
-            text = text_of(field_of(fields, field))
+        for place, name, source, take in self._takes:
+            field = source.field
+            text = text_of(field_of(fields, field)) if source.crc32 else trimmed(fields, field)
             if text is None or text in self._null:
                 continue
             try:
@@ -262,14 +278,31 @@ class Compiled:
             if type(value) is str and not value.isascii():
                 _check_text(value, field)
             columns[place] = value
+        self._without_negatives(columns, fields)
         for place, name in self._needed:
             if columns[place] is None:
-                source = self.event.columns.get(name)
-                raise BadRow(f"gives no {name}", None if source is None else source.field)
+                given = self.event.columns.get(name)
+                raise BadRow(f"gives no {name}", None if given is None else given.field)
         self._check_outcome(columns)
         if self.kind is Kind.READ and columns[_MESSAGE] and not columns[_ORIGIN]:
             _check_original(columns[_TOPIC])
         return columns
+
+    def _without_negatives(self, columns: list[Any], fields: Fields) -> None:
+        """A client's word for "none" (-1, librdkafka's -1001) is no place in a queue, and no count."""
+        for place, name in _COUNTED:
+            value = columns[place]
+            if value is None or value >= 0 or (name == "value" and self.kind in _MAY_BE_NEGATIVE):
+                continue
+            if name == "value" and self.kind in LOOK_UPS and columns[_OUTCOME] == Outcome.REFUSED:
+                columns[place] = NOTHING_STORED
+                continue
+            if name in NEEDED.get(self.kind, ()):
+                given = self.event.columns.get(name)
+                field = None if given is None else given.field
+                text = None if field is None else trimmed(fields, field)
+                raise BadRow(f"is below 0, which tells of none ({name})", field, text)
+            columns[place] = None
 
     def _check_outcome(self, columns: list[Any]) -> None:
         if self._ends_later:
@@ -286,7 +319,7 @@ class Compiled:
             )
 
     def _moment(self, fields: Fields, name: str) -> int:
-        text = text_of(field_of(fields, name))
+        text = trimmed(fields, name)
         if text is None or text in self._null:
             raise BadRow("is missing: every line needs a time", name)
         try:
@@ -303,7 +336,7 @@ class Compiled:
             return at_us, end_us
         took = event.took
         assert took is not None
-        text = text_of(field_of(fields, took.field))
+        text = trimmed(fields, took.field)
         if text is None or text in self._null:
             raise BadRow("is missing: how long did it take?", took.field)
         try:
@@ -317,7 +350,7 @@ class Compiled:
     def _pair(self, columns: Sequence[Any], fields: Fields) -> tuple[Any, ...]:
         if not self.event.pair:
             return (self.kind.value, *(columns[place] for place in self._pair_places))
-        found = [text_of(field_of(fields, name)) for name in self.event.pair]
+        found = [trimmed(fields, name) for name in self.event.pair]
         for name, text in zip(self.event.pair, found, strict=True):
             if text is None or text in self._null:
                 raise BadRow("is missing: by it an end finds its begin", name)
@@ -393,12 +426,22 @@ def compiled(mapping: Map, hasher: Hasher | None) -> list[Compiled]:
             raise MapError(f"the events of {kind} name different fields in `pair`")
         if halves[0].event.pair:
             continue
-        usual = [name for name in _PAIR_BY if all(name in each.event.given for each in halves)]
-        if not usual:
+        both = [all_given(halves, names) for names in (_PAIR_BY, _NAMES)]
+        if "queue_offset" not in both[0]:
+            both = [
+                [*both[0], *both[1]],
+                [],
+            ]  # without an offset a name is all that tells two apart
+        if not both[0]:
             raise MapError(
                 f"the events of {kind} share no column by which an end could find its begin: name the fields that are "
                 "the same in both (pair = [FIELD, ...])"
             )
         for each in halves:
-            each.pair_with(usual)
+            each.pair_with(*both)
     return found
+
+
+def all_given(events: Sequence[Compiled], names: Sequence[str]) -> list[str]:
+    """The columns among these of which every one of the events says something."""
+    return [name for name in names if all(name in each.event.given for each in events)]

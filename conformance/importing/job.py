@@ -14,11 +14,12 @@ from typing import Any
 
 from conformance.importing.events import BadRow, Compiled, Mark, Role, compiled
 from conformance.importing.hashing import Hasher, told_settings
-from conformance.importing.mapping import AT_THE_STORE, LINES, Map
+from conformance.importing.mapping import AT_THE_STORE, LINES, REFUSE, Map
 from conformance.importing.reach import Decided, Reach, Shape, reach
-from conformance.importing.sources import records
+from conformance.importing.sources import Record, records
 from conformance.importing.timeline import (
     TIE_BOUND_US,
+    Once,
     Timeline,
     Told,
     by_lines,
@@ -28,6 +29,7 @@ from conformance.importing.timeline import (
 from conformance.importing.writing import Written, write_rows
 from specs.errors import UsageError
 from specs.history.runinfo import RunInfo, write_runinfo
+from specs.history.store import write_cut
 from specs.plan.config import ROCKETMQ, Config, config_of
 from specs.profiles import Profile, load
 from specs.vocabulary import Kind, Level
@@ -38,6 +40,8 @@ _SHOWN_BAD = 10
 _LONGEST_SHOWN = 60
 _MS, _SECOND_US = 1_000, 1_000_000
 _EVERY = 100_000
+_FEW_LINES = 10
+"""A quoted text of more of them is told: a quote may be open."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +71,8 @@ class Report:
     written: Written
     told: Told
     lines: int = 0
+    long_texts: int = 0
+    first_long_text: int | None = None
     noise: int = 0
     unspoken: int = 0
     first_unspoken: int | None = None
@@ -79,6 +85,28 @@ class Report:
     hashed: bool = False
     assumed: tuple[str, ...] = ()
     dropped: tuple[str, ...] = ()
+    sure_of_duplicates: bool = False
+
+    def cut(self) -> list[str]:
+        """What of the log is not in the history, for whoever reads a verdict on it."""
+        midst = sum(self.told.in_the_midst.values())
+        found = [(self.bad, "line was passed over", "lines were passed over")]
+        if not self.sure_of_duplicates:
+            found.append(
+                (
+                    self.told.twice,
+                    "line the same as another was left out",
+                    "lines the same as others were left out",
+                )
+            )
+        found.append(
+            (midst, "end that no line began was left out", "ends that no line began were left out")
+        )
+        return [
+            f"{count:,} {one if count == 1 else many} at the import"
+            for count, one, many in found
+            if count
+        ]
 
     def of(self, decided: Decided) -> list[Reach]:
         return [each for each in self.clauses if each.decided is decided]
@@ -99,6 +127,13 @@ class Report:
             ],
             "never_ended": told.never_ended,
             "ends_without_begin": told.without_begin,
+            "ends_without_begin_in_the_midst": told.in_the_midst,
+            "twice": told.twice,
+            "twice_lines": [
+                {"line": line, "same_as_line": other} for line, other in told.twice_shown
+            ],
+            "gaps": sorted(told.gaps),
+            "texts_of_many_lines": self.long_texts,
             "rows_of_one_time": told.ties,
             "newest_first": told.newest_first,
             "hashed": self.hashed,
@@ -141,7 +176,12 @@ class Job:
         self._hasher = None if wanted.secret is None else Hasher(wanted.secret)
         self._log = ""
         self._order = 0
-        self.report = Report(Written(), Told(), hashed=self._hasher is not None)
+        self.report = Report(
+            Written(),
+            Told(),
+            hashed=self._hasher is not None,
+            sure_of_duplicates=self._map.duplicates is not None,
+        )
 
     def run(self) -> Report:
         """Do it. Raises UsageError, and leaves nothing behind then."""
@@ -160,6 +200,7 @@ class Job:
             info = self._finished(info)
             self._sum_up(info, profile)
             write_runinfo(part, info)
+            write_cut(part, self.report.cut())
             (part / REPORT_FILE).write_text(
                 json.dumps(self.report.to_json(), indent=2) + "\n", encoding="utf-8"
             )
@@ -183,6 +224,7 @@ class Job:
             groups = by_lines(self._marks(events), self._refuse)
         else:
             groups = by_times(self._marks(events), self.report.told)
+        groups = Once(mapping, self.report.told, self._told_twice).marks(groups)
         rows = timeline.rows(groups, ordered=ordered)
         waits = any(each.role is Role.BEGINS for each in events)
         yield from in_order(rows) if waits else rows
@@ -191,59 +233,76 @@ class Job:
 
     def _marks(self, events: Sequence[Compiled]) -> Iterator[Mark]:
         report = self.report
+        all_kinds = frozenset(event.kind.value for event in events)
         for log, coming in records(self._wanted.logs, self._wanted.form, self._map):
             self._log = log
             for record in coming:
-                report.lines += 1
+                report.lines += record.lines
                 if report.lines % _EVERY == 0:
                     self._say(f"{report.lines:,} lines read")
                 if record.noise:
                     report.noise += 1
                     continue
                 if record.wrong is not None:
-                    self._refuse(record.number, BadRow(record.wrong))
+                    self._refuse(record.number, BadRow(record.wrong), all_kinds, record.lines)
                     continue
-                try:
-                    found = self._of_a_line(events, record.fields, record.number)
-                except BadRow as bad:
-                    self._refuse(record.number, bad)
-                    continue
-                if found is None:
+                if record.lines > _FEW_LINES:
+                    report.long_texts += 1
+                    report.first_long_text = report.first_long_text or record.number
+                spoken = [
+                    (event, fields)
+                    for event in events
+                    if (fields := event.speaks_of(record.fields)) is not None
+                ]
+                if not spoken:
                     report.unspoken += 1
                     report.first_unspoken = report.first_unspoken or record.number
-                else:
-                    for mark in found:
-                        report.told.resolution_us = gcd(report.told.resolution_us, mark.at_us)
-                    yield from found
+                    continue
+                try:
+                    found = self._of_a_line(spoken, record)
+                except BadRow as bad:
+                    kinds = frozenset(event.kind.value for event, _fields in spoken)
+                    self._refuse(record.number, bad, kinds, record.lines)
+                    continue
+                for mark in found:
+                    report.told.resolution_us = gcd(report.told.resolution_us, mark.at_us)
+                yield from found
 
     def _of_a_line(
-        self, events: Sequence[Compiled], fields: Mapping[str, Any], line: int
-    ) -> list[Mark] | None:
-        """All marks of a line, or none of them; None where no event speaks of it."""
+        self, spoken: Sequence[tuple[Compiled, Mapping[str, Any]]], record: Record
+    ) -> list[Mark]:
+        """All marks of a line that these events speak of, or none of them."""
         found: list[Mark] = []
-        spoken = False
-        for event in events:
-            before = event.seen
-            found.extend(event.marks(fields, line, self._order + 1))
-            if event.seen != before:
-                spoken = True
-                self._order = max((self._order + 1, *(mark.order for mark in found)))
-        return found if spoken else None
+        for event, fields in spoken:
+            found.extend(event.marks(fields, record.number, self._order + 1))
+            self._order = max((self._order + 1, *(mark.order for mark in found)))
+        return [mark._replace(same=hash((record.same, index))) for index, mark in enumerate(found)]
 
-    def _refuse(self, line: int, bad: BadRow) -> None:
+    def _told_twice(self, line: int, other: int) -> None:
+        if self._map.duplicates == REFUSE:
+            raise UsageError(
+                f"{self._log}, line {line} is the same as line {other}, byte for byte, and the map says "
+                'duplicates = "refuse"; "drop" takes it once, "keep" takes each line for an event'
+            )
+
+    def _refuse(self, line: int, bad: BadRow, kinds: frozenset[str], lines: int = 1) -> None:
+        """kinds: those that it spoke of, as far as anybody knows; lines: as many as it spans."""
         subject = "the line" if bad.field is None else f"the field {bad.field!r}"
         value = ""
         if bad.value is not None and self._hasher is None:
             shown = bad.value[:_LONGEST_SHOWN]
             value = f": {shown!r}" if shown == bad.value else f": {shown!r}..."
         sentence = f"{self._log}, line {line}: {subject} {bad.why}{value}"
-        self.report.bad += 1
+        if lines > 1:
+            sentence += f" (a quoted text spans the lines to {line + lines - 1})"
+        self.report.bad += lines
+        self.report.told.gaps |= kinds
         if len(self.report.shown_bad) < _SHOWN_BAD:
             self.report.shown_bad.append(Bad(line, sentence))
         if self.report.bad > self._wanted.skip_bad:
             allowed = self._wanted.skip_bad
             mend = (
-                f"that is bad line {allowed + 1}, and --skip-bad allows {allowed}"
+                f"that makes {count_of(self.report.bad, 'bad line')}, and --skip-bad allows {allowed}"
                 if allowed
                 else "mend the map or the log, or pass over so many bad lines with --skip-bad N"
             )
@@ -314,9 +373,11 @@ class Job:
             profile=info.profile,
             levels=tuple(sorted(report.written.levels)),
             clock_bounds_us=bounds,
-            closed_world=info.closed_world,
+            # Of a line that was passed over nobody knows whom it told of.
+            closed_world=info.closed_world and not report.told.gaps,
             begins_late=info.begins_late or bool(report.told.without_begin),
             records=self._records(),
+            gaps=tuple(sorted(report.told.gaps)),
             config=self._measurable(info.config),
             environment=environment,
         )
@@ -404,6 +465,11 @@ class Job:
             )
             for kind in self.report.written.rows
         }
+
+
+def count_of(number: int, what: str) -> str:
+    """`1 bad line`, `2 bad lines`."""
+    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
 
 
 def _refuse_what_is_there(out: Path) -> None:

@@ -33,6 +33,7 @@ CSV, JSONL, TEXT = "csv", "jsonl", "text"
 FORMS = (CSV, JSONL, TEXT)
 LINES, TIMES = "lines", "times"
 BEGIN, END, MOMENT = "begin", "end", "moment"
+DROP, KEEP, REFUSE = "drop", "keep", "refuse"
 MESSAGE = "message"
 ANY_OTHER = "*"
 """In a column's `values`: the word for whatever is not listed."""
@@ -264,6 +265,7 @@ class Map:
     did_not_happen: tuple[str, ...] = field(default=(), metadata=told(choices=KINDS))
     closed_world: bool = False
     begins_late: bool = True
+    duplicates: str | None = field(default=None, metadata=told(choices=(DROP, KEEP, REFUSE)))
     target: str = "imported"
     parties: Mapping[str, str] = field(
         default_factory=dict, metadata=told(keys=("broker", "client", "producer"))

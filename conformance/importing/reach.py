@@ -15,7 +15,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 from specs.clauses.catalogue import all_clauses
-from specs.clauses.certainty import recorded
+from specs.clauses.certainty import told_of
 from specs.clauses.clause import Clause
 from specs.clauses.transcript import Expected
 from specs.history.columns import COLUMNS, NAMES
@@ -93,7 +93,7 @@ def _reach(clause: Clause, info: RunInfo, shapes: Mapping[Kind, Shape]) -> Reach
         if untold:
             why = f"the map's config does not tell {', '.join(untold)}"
         return Reach(clause.id, clause.title, Decided.NOT_JUDGED, why, settings=untold)
-    known = recorded(info) or frozenset()
+    known = told_of(info) or frozenset()
     if missing := clause.missing(known):
         kinds = tuple(sorted(kind.value for kind in missing))
         return Reach(
@@ -109,7 +109,7 @@ def _reach(clause: Clause, info: RunInfo, shapes: Mapping[Kind, Shape]) -> Reach
     if best is Decided.POSSIBLE:
         unseen = tuple(sorted(kind.value for kind in clause.excuses - known))
         why = "a call whose end the log does not tell may have ended"
-        if unseen or clause.absence or info.begins_late:
+        if unseen or clause.absence or info.begins_late or clause.gaps(info):
             why = why_possible(clause, info)
         return Reach(clause.id, clause.title, Decided.POSSIBLE, why, kinds=unseen)
     lacks = _would_do(clause, info, shapes, examples)
@@ -157,6 +157,7 @@ def _under(theirs: RunInfo, ours: RunInfo) -> RunInfo:
         begins_late=ours.begins_late,
         records=ours.records,
         levels=ours.levels,
+        gaps=ours.gaps,
     )
 
 

@@ -26,7 +26,6 @@ def report_text(report: Report, mapping: Map) -> str:
 def _lines(report: Report, mapping: Map) -> list[str]:
     """What did not become rows, and what is odd: each with its number."""
     told = report.told
-    first = report.told.first_without_begin
     counted = [
         (report.bad, "bad lines passed over"),
         (
@@ -34,17 +33,40 @@ def _lines(report: Report, mapping: Map) -> list[str]:
             f"lines that no event of the map speaks of, first line {report.first_unspoken}",
         ),
         (report.noise, "lines not in the form that the map says (a stack trace, a banner)"),
+        (
+            report.long_texts,
+            f"lines with a quoted text of more than ten lines, first line {report.first_long_text}: is a quote open?",
+        ),
+        (
+            told.twice,
+            "lines the same as another, byte for byte, left out: "
+            + _some(told.twice, [f"{line} as {other}" for line, other in told.twice_shown]),
+        ),
         *(
             (count, f"{kind} begun and never ended")
             for kind, count in sorted(told.never_ended.items())
         ),
         *(
-            (count, f"{kind} ended that no line began (the log begins late), first line {first}")
+            (count, f"{kind} ended that no line began {_why_unbegun(report, kind, count)}")
             for kind, count in sorted(told.without_begin.items())
         ),
         (told.ties, "events of one time: nothing is concluded from their order"),
     ]
-    found = [f"{count:>9,}  {what}" for count, what in counted if count]
+    found = [
+        f"{count:>9,}  {what if count > 1 else what.replace('lines', 'line', 1)}"
+        for count, what in counted
+        if count
+    ]
+    if told.gaps:
+        found.append(
+            f"           what rests on {', '.join(sorted(told.gaps))} is at most possible, since such lines are not in "
+            "the history"
+        )
+    if told.twice and not report.sure_of_duplicates:
+        found.append(
+            '           if a line may come twice on its way: duplicates = "drop"; if each is an event: '
+            'duplicates = "keep"'
+        )
     if not mapping.timed:
         found.append("           the lines do not tell when: nothing that takes time is judged")
     elif told.reckoned_us:
@@ -60,6 +82,20 @@ def _lines(report: Report, mapping: Map) -> list[str]:
     if told.newest_first:
         found.append("           the newest line comes first; the order of times was taken")
     return found
+
+
+def _why_unbegun(report: Report, kind: str, count: int) -> str:
+    told = report.told
+    midst = told.in_the_midst.get(kind, 0)
+    lines = _some(count, list(map(str, told.ends_shown[kind])))
+    if not midst:
+        return f"(the log begins late), {lines}"
+    return f"({midst:,} after that client had begun others there: does a begin's line say the same?), {lines}"
+
+
+def _some(count: int, shown: Sequence[str]) -> str:
+    """The first line numbers, as many as are known of so many."""
+    return f"line {', '.join(shown)}{', ...' if count > len(shown) else ''}"
 
 
 def _kinds(report: Report, mapping: Map) -> list[str]:

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import csv
 import gzip
+import io
 import json
 import re
 import sys
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -32,12 +34,16 @@ Fields = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One line. wrong: why it can't be read; then it has no fields. noise: text that is not in the form of a line."""
+    """One line, or several that a quoted text spans (`lines`). wrong: why it can't be read; then it has no fields.
+    noise: text that is not in the form of a line. same: equal for lines of the same bytes.
+    """
 
     number: int
     fields: Fields
     wrong: str | None = None
     noise: bool = False
+    lines: int = 1
+    same: int = 0
 
 
 _NOTHING: Fields = {}
@@ -46,40 +52,51 @@ _NOTHING: Fields = {}
 def records(
     paths: Sequence[str], form: str, mapping: Map
 ) -> Iterator[tuple[str, Iterator[Record]]]:
-    """For each log its name and its records. Raises UsageError for a log that can't be opened."""
+    """For each log its name and its records.
+
+    Raises UsageError for a log that can't be opened, or that is damaged so that nobody knows what came after.
+    """
     reads = {CSV: _csv, JSONL: _jsonl}.get(form, _text)
     for path in paths:
         with _opened(path) as file:
-            yield ("standard input" if path == STDIN else path), reads(file, mapping, path)
+            name = "standard input" if path == STDIN else path
+            yield name, reads(file, mapping, name)
 
 
 @contextmanager
 def _opened(path: str) -> Iterator[BinaryIO]:
-    """The log's bytes. Standard input stays open."""
+    """The log's bytes, unpacked. Standard input stays open."""
     if path == STDIN:
-        yield sys.stdin.buffer
+        stdin = io.BufferedReader(cast(Any, sys.stdin.buffer))
+        try:
+            yield _unpacked(stdin)
+        finally:
+            stdin.detach()
         return
     try:
         file = Path(path).open("rb")  # noqa: SIM115
     except OSError as error:
         raise UsageError(f"the log {path} can't be read: {error.strerror or error}") from error
     with file:
-        if file.peek(2)[:2] != _GZIP:
-            yield file
-            return
-        with gzip.GzipFile(fileobj=file) as unpacked:
-            yield cast(BinaryIO, unpacked)
+        yield _unpacked(file)
 
 
-def _lines(file: BinaryIO, mapping: Map) -> Iterator[tuple[int, str | None, str]]:
-    """Number, text without its end, and why there is none."""
+def _unpacked(file: io.BufferedReader[Any]) -> BinaryIO:
+    is_packed = file.peek(2)[:2] == _GZIP
+    return cast(BinaryIO, gzip.GzipFile(fileobj=file)) if is_packed else file
+
+
+def _lines(file: BinaryIO, mapping: Map, name: str) -> Iterator[tuple[int, str | None, str]]:
+    """Number, text without its end, and why there is none. Raises UsageError where the rest can't be read."""
     number = 0
     while True:
         try:
             data = file.readline(LONGEST + 1)
-        except (OSError, EOFError) as error:
-            yield number + 1, None, f"can't be read: {error}"
-            return
+        except (OSError, EOFError, zlib.error) as error:
+            raise UsageError(
+                f"{name} can't be read on after line {number}: {error}; what came after it is lost, so take the log "
+                "from where it is whole, or cut it there on purpose"
+            ) from error
         if not data:
             return
         number += 1
@@ -104,9 +121,10 @@ def _lines(file: BinaryIO, mapping: Map) -> Iterator[tuple[int, str | None, str]
 class _Feeder:
     """Gives csv its lines and remembers which was the last one, and what could not be read on the way."""
 
-    def __init__(self, file: BinaryIO, mapping: Map) -> None:
-        self._lines = _lines(file, mapping)
+    def __init__(self, file: BinaryIO, mapping: Map, name: str) -> None:
+        self._lines = _lines(file, mapping, name)
         self.number = 0
+        self.ended = False
         self.wrong: list[tuple[int, str]] = []
 
     def __iter__(self) -> Iterator[str]:
@@ -116,11 +134,12 @@ class _Feeder:
                 self.wrong.append((number, wrong))
             else:
                 yield text + "\n"
+        self.ended = True
 
 
 def _csv(file: BinaryIO, mapping: Map, name: str) -> Iterator[Record]:
     csv.field_size_limit(LONGEST)
-    feeder = _Feeder(file, mapping)
+    feeder = _Feeder(file, mapping, name)
     reader = csv.reader(feeder, delimiter=mapping.delimiter, quotechar=mapping.quote, strict=True)
     header: Sequence[str] = mapping.fields
     width = len(header)
@@ -134,10 +153,16 @@ def _csv(file: BinaryIO, mapping: Map, name: str) -> Iterator[Record]:
             yield from _told(feeder)
             return
         except csv.Error as error:
+            if feeder.ended:
+                raise UsageError(
+                    f"{name}, line {first}: nothing closes a quote that is opened here, so that all up to the last "
+                    f"line, {feeder.number}, would be one text; mend that line, or name another `quote` in the map"
+                ) from error
             yield from _told(feeder)
-            yield Record(first, _NOTHING, f"is no CSV: {error}")
+            yield Record(first, _NOTHING, f"is no CSV: {error}", lines=feeder.number - first + 1)
             continue
         yield from _told(feeder)
+        lines = max(1, feeder.number - first + 1)
         if not row:
             continue
         if not header:
@@ -146,9 +171,10 @@ def _csv(file: BinaryIO, mapping: Map, name: str) -> Iterator[Record]:
             _check_header(header, mapping, name)
             continue
         if len(row) != width:
-            yield Record(first, _NOTHING, f"has {len(row)} fields, and the header names {width}")
+            why = f"has {len(row)} {'field' if len(row) == 1 else 'fields'}, and the header names {width}"
+            yield Record(first, _NOTHING, why, lines=lines)
             continue
-        yield Record(first, dict(zip(header, row, strict=True)))
+        yield Record(first, dict(zip(header, row, strict=True)), lines=lines, same=hash(tuple(row)))
 
 
 def _told(feeder: _Feeder) -> Iterator[Record]:
@@ -210,23 +236,47 @@ def _made(mapping: Map) -> frozenset[str]:
 
 
 def _jsonl(file: BinaryIO, mapping: Map, name: str) -> Iterator[Record]:
+    keys = _Keys(mapping)
     # Numbers stay as they are written: a time of 1609057188.357 must not be rounded on its way.
-    decode = json.JSONDecoder(parse_float=str, parse_int=str, parse_constant=str).decode
-    for number, text, wrong in _lines(file, mapping):
+    decode = json.JSONDecoder(
+        object_pairs_hook=keys.object, parse_float=str, parse_int=str, parse_constant=str
+    ).decode
+    for number, text, wrong in _lines(file, mapping, name):
         if text is None:
             yield Record(number, _NOTHING, wrong)
             continue
         if not text.strip():
             continue
+        keys.twice = None
         try:
             data = decode(text.strip())
         except (ValueError, RecursionError) as error:
             yield Record(number, _NOTHING, f"is no JSON: {_first_line(error)}")
             continue
-        if isinstance(data, dict):
-            yield Record(number, data)
+        if keys.twice is not None:
+            yield Record(number, _NOTHING, f"tells {keys.twice!r} twice, and not the same")
+        elif isinstance(data, dict):
+            yield Record(number, data, same=hash(text))
         else:
             yield Record(number, _NOTHING, "is no JSON object")
+
+
+class _Keys:
+    """Makes JSON objects, and remembers a key that the map reads and that an object has twice: nobody knows which of
+    its two values is meant. twice: that key, of the last line."""
+
+    def __init__(self, mapping: Map) -> None:
+        asked = [field for field, _where in asked_for(mapping)]
+        self._read = {part for field in asked for part in (field, *field.split("."))}
+        self.twice: str | None = None
+
+    def object(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        if len(found) < len(pairs):
+            for name, value in pairs:
+                if name in self._read and value != found[name]:
+                    self.twice = name
+        return found
 
 
 def _first_line(error: BaseException) -> str:
@@ -238,13 +288,13 @@ def _first_line(error: BaseException) -> str:
 
 def _text(file: BinaryIO, mapping: Map, name: str) -> Iterator[Record]:
     patterns = [re.compile(each) for each in mapping.line]
-    for number, text, wrong in _lines(file, mapping):
+    for number, text, wrong in _lines(file, mapping, name):
         if text is None:
             yield Record(number, _NOTHING, wrong)
             continue
         for pattern in patterns:
             if found := pattern.match(text):
-                yield Record(number, found.groupdict())
+                yield Record(number, found.groupdict(), same=hash(text))
                 break
         else:
             yield Record(number, _NOTHING, noise=True)
@@ -263,6 +313,12 @@ def field_of(fields: Fields, name: str) -> Any:
         else:
             return None
     return found
+
+
+def trimmed(fields: Fields, name: str) -> str | None:
+    """A field's text without the blanks around it, by which a table is padded; None as for `text_of`."""
+    text = text_of(field_of(fields, name))
+    return None if text is None else text.strip()
 
 
 def text_of(value: Any) -> str | None:

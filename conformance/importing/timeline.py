@@ -20,10 +20,12 @@ from operator import itemgetter
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from conformance.importing.events import PLACE, BadRow, Mark, Role
-from conformance.importing.mapping import LANE, Map
+from conformance.importing.mapping import KEEP, LANE, Map
 from specs.vocabulary import Kind, Outcome
 
 T = TypeVar("T")
+MOST_SHOWN = 10
+"""So many lines of a kind are told by their numbers."""
 PIECE = 50_000
 _BLOCK = 2_000
 _CLOCKS = 1 << 16
@@ -114,19 +116,28 @@ class Sorter(Generic[T]):
 @dataclass(slots=True)
 class Told:
     """What was found out about the log's order and times. resolution_us: every time is a multiple of it.
-    reckoned_us: how finely lengths are told, where begins or ends were reckoned from them."""
+    reckoned_us: how finely lengths are told, where begins or ends were reckoned from them.
+
+    without_begin: ends that no line began, and of these in_the_midst: of a lane of which the log had told before.
+    twice: lines of the same bytes as another one, the first few as (line, the other). gaps: kinds of which rows are
+    missing.
+    """
 
     ties: int = 0
     never_ended: dict[str, int] = field(default_factory=dict)
     without_begin: dict[str, int] = field(default_factory=dict)
-    first_without_begin: int | None = None
+    in_the_midst: dict[str, int] = field(default_factory=dict)
+    ends_shown: dict[str, list[int]] = field(default_factory=dict)
+    twice: int = 0
+    twice_shown: list[tuple[int, int]] = field(default_factory=list)
+    gaps: set[str] = field(default_factory=set)
     newest_first: bool = False
     resolution_us: int = 0
     reckoned_us: int = 0
 
 
-Refuse = Callable[[int, BadRow], None]
-"""Told of a line that can't be a row; it raises where that is not allowed."""
+Refuse = Callable[[int, BadRow, frozenset[str]], None]
+"""Told of a line that can't be a row, and of which kinds it spoke; it raises where that is not allowed."""
 
 
 def by_lines(marks: Iterable[Mark], refuse: Refuse) -> Iterator[list[Mark]]:
@@ -142,7 +153,7 @@ def by_lines(marks: Iterable[Mark], refuse: Refuse) -> Iterator[list[Mark]]:
                 f"is {back_ms:g} ms earlier than line {last_line}, though the map says that the lines are in order: "
                 'order = "times"'
             )
-            refuse(mark.line, BadRow(why))
+            refuse(mark.line, BadRow(why), frozenset({mark.columns[_KIND]}))
             continue
         last_us, last_line = mark.at_us, mark.line
         yield [mark]
@@ -168,6 +179,52 @@ def by_times(marks: Iterable[Mark], told: Told, piece: int = PIECE) -> Iterator[
         yield found
 
 
+class Once:
+    """Takes lines of the same bytes, so of the same time, for one. What that does to certainty the map says.
+
+    Memory: the lines of one time.
+    """
+
+    def __init__(self, mapping: Map, told: Told, refuse: Callable[[int, int], None]) -> None:
+        """refuse: told of a line and of the one that it repeats."""
+        self._said, self._told, self._refuse = mapping.duplicates, told, refuse
+        self._keeps = self._said == KEEP or not mapping.timed
+        self._at_us: int | None = None
+        self._lines: dict[int, int] = {}
+        self._last: tuple[int, int] | None = None
+
+    def marks(self, groups: Iterable[list[Mark]]) -> Iterator[list[Mark]]:
+        if self._keeps:
+            yield from groups
+            return
+        for group in groups:
+            if group[0].at_us != self._at_us:
+                self._at_us = group[0].at_us
+                self._lines.clear()
+            left = [mark for mark in group if self._is_new(mark)]
+            if left:
+                yield left
+
+    def _is_new(self, mark: Mark) -> bool:
+        if mark.same not in self._lines:
+            self._lines[mark.same] = mark.line
+            return True
+        if mark.columns:  # an end that its own line tells goes with its begin
+            self._count(mark, (mark.line, self._lines[mark.same]))
+        return False
+
+    def _count(self, mark: Mark, lines: tuple[int, int]) -> None:
+        told = self._told
+        if self._last != lines:  # a line may tell several
+            self._last = lines
+            self._refuse(*lines)
+            told.twice += 1
+            if len(told.twice_shown) < MOST_SHOWN:
+                told.twice_shown.append(lines)
+        if self._said is None:
+            told.gaps.add(mark.columns[_KIND])
+
+
 def _latest_line_first(marks: list[Mark]) -> list[Mark]:
     """The lines turned round; the marks of one line stay as they are."""
     lines = [list(group) for _line, group in groupby(marks, key=itemgetter(2))]
@@ -175,6 +232,43 @@ def _latest_line_first(marks: list[Mark]) -> list[Mark]:
 
 
 # ---------------------------------------------------------------- rows
+
+
+class Waiting(Generic[T]):
+    """What waits for its other half, found by what both halves say; a further name that one of them lacks is not
+    compared."""
+
+    def __init__(self) -> None:
+        self._by_pair: dict[Any, list[tuple[tuple[Any, ...], T]]] = {}
+
+    def put(self, mark: Mark, item: T) -> T | None:
+        """What it takes the place of, if anything."""
+        before = self.take(mark)
+        self._by_pair.setdefault(mark.pair, []).append((mark.names, item))
+        return before
+
+    def take(self, mark: Mark) -> T | None:
+        """The one that it can be; None where there is none, or where it can be one of several."""
+        waits = self._by_pair.get(mark.pair)
+        if waits is None:
+            return None
+        fits = [each for each in waits if _agree(each[0], mark.names)]
+        if len(fits) != 1:
+            return None
+        waits.remove(fits[0])
+        if not waits:
+            del self._by_pair[mark.pair]
+        return fits[0][1]
+
+    def __iter__(self) -> Iterator[T]:
+        return (item for waits in self._by_pair.values() for _names, item in waits)
+
+
+def _agree(one: tuple[Any, ...], other: tuple[Any, ...]) -> bool:
+    return one == other or all(
+        mine is None or theirs is None or mine == theirs
+        for mine, theirs in zip(one, other, strict=True)
+    )
 
 
 class Timeline:
@@ -189,7 +283,10 @@ class Timeline:
         self._first = 0 if Kind.ADD.value in declared else None
         self._seq = 0
         self._clock = 0
-        self._open: dict[Any, list[Any]] = {}
+        self._open: Waiting[list[Any]] = Waiting()
+        # Of what the log has told a begin, by kind, client and lane; and of what is of the same time, in no order.
+        self._begun_in: set[tuple[Any, ...]] = set()
+        self._begun_now: list[tuple[Any, ...]] = []
         self._waits: list[list[Any]] = []
         self._incarnation: dict[Any, int] = {}
 
@@ -198,23 +295,26 @@ class Timeline:
         for group in groups:
             one_line = ordered or all(mark.line == group[0].line for mark in group)
             clocks = None if one_line else self._clocks_of(group)
-            early: dict[Any, Mark] = {}
+            early: Waiting[Mark] = Waiting()
             for index, mark in enumerate(group):
                 clock = mark.clock if clocks is None else clocks[index]
                 yield from self._take(mark, clock, early, clocks is not None)
-            for mark in early.values():
+            for mark in early:
                 self._without_begin(mark)
+            self._begun_in.update(self._begun_now)
+            self._begun_now.clear()
         yield from self._never_ended()
 
     def _take(
-        self, mark: Mark, clock: str, early: dict[Any, Mark], tied: bool
+        self, mark: Mark, clock: str, early: Waiting[Mark], tied: bool
     ) -> Iterator[list[Any]]:
         if mark.role is Role.ENDS:
-            row = self._open.pop(mark.pair, None)
+            row = self._open.take(mark)
             if row is not None:
                 yield self._ended(row, mark, clock if tied else None)
             elif tied:
-                early[mark.pair] = mark
+                if (other := early.put(mark, mark)) is not None:
+                    self._without_begin(other)
             else:
                 self._without_begin(mark)
             return
@@ -224,13 +324,13 @@ class Timeline:
             yield row
         elif mark.role is Role.OPEN:
             yield row
-        elif (end := early.pop(mark.pair, None)) is not None:
+        elif (end := early.take(mark)) is not None:
             yield self._ended(row, end, None)
         else:
-            before = self._open.get(mark.pair)
+            self._begun_now.append(_of_whom(mark))
+            before = self._open.put(mark, row)
             if before is not None:  # begun again before it ended: nobody knows when that was
                 self._waits.append(before)
-            self._open[mark.pair] = row
 
     def _begun(self, mark: Mark, clock: str) -> list[Any]:
         self._seq += 1
@@ -278,17 +378,32 @@ class Timeline:
         return found
 
     def _without_begin(self, mark: Mark) -> None:
-        kind = mark.columns[_KIND] if mark.columns else "row"
-        self._told.without_begin[kind] = self._told.without_begin.get(kind, 0) + 1
-        if self._told.first_without_begin is None:
-            self._told.first_without_begin = mark.line
+        """It may have begun before the log did; but not where the log told of such work by the same client there."""
+        if not mark.columns:
+            return
+        told, kind = self._told, mark.columns[_KIND]
+        told.without_begin[kind] = told.without_begin.get(kind, 0) + 1
+        whom = _of_whom(mark)
+        if whom in self._begun_in or (
+            None in whom and any(_agree(whom, each) for each in self._begun_in)
+        ):
+            told.in_the_midst[kind] = told.in_the_midst.get(kind, 0) + 1
+            told.gaps.add(kind)
+        shown = told.ends_shown.setdefault(kind, [])
+        if len(shown) < MOST_SHOWN:
+            shown.append(mark.line)
 
     def _never_ended(self) -> Iterator[list[Any]]:
-        for row in (*self._waits, *self._open.values()):
+        for row in (*self._waits, *self._open):
             kind = row[_KIND]
             self._told.never_ended[kind] = self._told.never_ended.get(kind, 0) + 1
             row[_OUTCOME] = Outcome.UNKNOWN.value
             yield row
+
+
+def _of_whom(mark: Mark) -> tuple[Any, ...]:
+    """Of which client's work on which lane, as far as the line tells."""
+    return (mark.columns[_KIND], *_LANE_OF_CLIENT(mark.columns))
 
 
 _OF_THE_BEGIN = frozenset(

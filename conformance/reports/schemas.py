@@ -402,6 +402,7 @@ def import_schema() -> dict[str, Any]:
     by_kind = {"type": "object", "additionalProperties": _COUNT}
     told = {**_COUNT, "description": "Rows in which the column has a value."}
     kind = {"rows": _COUNT, "values": {"type": "object", "additionalProperties": told}}
+    repeated = {"line": _COUNT, "same_as_line": _COUNT}
     bad = {"line": _COUNT, "why": {**_TEXT, "description": "Left out where words were hashed."}}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -422,6 +423,17 @@ def import_schema() -> dict[str, Any]:
                 "bad_lines": {"type": "array", "items": {**_object(bad), "required": ["line"]}},
                 "never_ended": by_kind,
                 "ends_without_begin": by_kind,
+                "ends_without_begin_in_the_midst": {
+                    **by_kind,
+                    "description": "Of these, where the log had told before of what that client began there.",
+                },
+                "twice": {**_COUNT, "description": "Lines that repeat another, byte for byte."},
+                "twice_lines": {"type": "array", "items": _object(repeated)},
+                "gaps": {
+                    **_TEXTS,
+                    "description": "Kinds of which rows are missing, as of lines that were passed over.",
+                },
+                "texts_of_many_lines": _COUNT,
                 "rows_of_one_time": _COUNT,
                 "newest_first": {"type": "boolean"},
                 "hashed": {"type": "boolean"},

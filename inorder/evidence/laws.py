@@ -107,6 +107,16 @@ def without_a_kind(history: History) -> Iterator[History]:
         yield opened(info, EVERYTHING - {kind}), [row for row in rows if row.kind is not kind]
 
 
+def without_some_rows(history: History) -> Iterator[History]:
+    """Without every third row of one kind, each in turn: as a log of which some lines could not be read."""
+    info, rows = history
+    for kind in sorted({row.kind for row in rows}):
+        of_it = (place for place, row in enumerate(rows) if row.kind is kind)
+        lost = {place for number, place in enumerate(of_it) if number % 3 == 0}
+        left = [row for place, row in enumerate(rows) if place not in lost]
+        yield replace(opened(info), gaps=(kind.value,)), left
+
+
 def without_the_begin(history: History) -> Iterator[History]:
     """What began after some moment."""
     info, rows = history
@@ -293,6 +303,7 @@ def without_what_it_needs(history: History, clause: Clause) -> Iterator[History]
 TAKEN_AWAY: Mapping[str, Callable[[History], Iterator[History]]] = {
     "a party missing": without_a_party,
     "a kind missing": without_a_kind,
+    "some rows missing": without_some_rows,
     "the begin missing": without_the_begin,
     "the end missing": without_the_end,
     "answers unknown": unanswered,

@@ -14,6 +14,10 @@ value) is certain only where everybody is recorded. In an open world its finding
 a shutdown, a pause, a fault. A clause that one of these could excuse is at most possible there, and so is one that
 looks back: that concludes from what did not happen before.
 
+*Gaps.* Where the recorder knows that rows of some kind are missing (a line of a log that nobody could read), what the
+others show is judged, and nothing is concluded from there being no more of them: such a kind is not recorded as an
+excuse, and what a clause that goes by it finds is at most possible.
+
 *Ends.* In an open world an operation of which the end is not in the history may have ended, and nobody saw when, or
 how it was answered. What rests on a listener's call that runs still is at most possible; and so is what a clause about
 clients finds of one that has begun such an operation before, in that lane or queue: it knew more than the history.
@@ -70,11 +74,22 @@ Mark = tuple[int, str | None]
 
 def recorded(info: RunInfo) -> frozenset[Kind] | None:
     """The kinds that the history records, of whatever happened of them; None where nobody says."""
+    known = told_of(info)
+    return known if known is None else known - gaps(info)
+
+
+def told_of(info: RunInfo) -> frozenset[Kind] | None:
+    """The kinds of rows that the history holds, be it with gaps; None where nobody says."""
     if info.records is not None:
         return frozenset(Kind(kind) for kinds in info.records.values() for kind in kinds)
     if set(info.levels) == {Level.TAP.value}:
         return SEEN_BY_A_TAP
     return EVERYTHING if info.closed_world else None
+
+
+def gaps(info: RunInfo) -> frozenset[Kind]:
+    """The kinds of which rows are known to be missing."""
+    return frozenset(map(Kind, info.gaps))
 
 
 def marks_of(row: Row) -> tuple[Mark, ...]:

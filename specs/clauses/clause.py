@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from specs.clauses.certainty import THAT_LAST, recorded
+from specs.clauses.certainty import THAT_LAST, gaps, recorded
 from specs.clauses.context import Context
 from specs.clauses.judging import Judge
 from specs.clauses.premises import Premise
@@ -128,6 +128,10 @@ class Clause(Promise):
             return Premise(known, "what the system was told is known (run.json, config)")
         return Promise.unmet(self, info)
 
+    def gaps(self, info: RunInfo) -> frozenset[Kind]:
+        """The kinds that it goes by and of which rows are known to be missing."""
+        return gaps(info) & (self.needs | self.excuses) if info.gaps else frozenset()
+
     def missing(self, known: frozenset[Kind]) -> frozenset[Kind]:
         """What it needs and does not have, of the kinds that are recorded."""
         return self.needs - known
@@ -146,6 +150,8 @@ class Clause(Promise):
         if not info.closed_world and (self.absence or not ended):
             return False
         if info.begins_late and (self.looks_back or self.excuses & THAT_LAST):
+            return False
+        if self.gaps(info):
             return False
         known = recorded(info)
         if known is None:

@@ -33,7 +33,8 @@ class RunInfo:
     last; a `run.json` that does not say so is of an open world. begins_late: rows of what went on before its first one
     are missing, as in a log that was rotated. records: by level, the kinds of rows that the recorder writes down
     whenever they happen, or that can't have happened (nobody could make them but the harness, which writes them); None
-    where it does not say (see `specs.clauses.certainty`). parties: who
+    where it does not say (see `specs.clauses.certainty`). gaps: kinds of which rows are known to be missing, whatever
+    `records` says: of a log, a line that nobody could read. parties: who
     implements broker, client and producer. levels: at which levels it was recorded. settles: before it drains, the
     harness heals every fault, starts again what died, and waits until nothing happens any more.
     plan: what was to be done; queues and brokers that came later need not stand in its topology.
@@ -70,6 +71,10 @@ class RunInfo:
             choices=_KINDS,
         ),
     )
+    gaps: tuple[str, ...] = field(
+        default=(),
+        metadata=told("Kinds of rows of which some are known to be missing.", choices=_KINDS),
+    )
     config: Config = field(
         default_factory=Config,
         metadata=told(
@@ -104,6 +109,7 @@ class RunInfo:
             "records": None
             if self.records is None
             else {k: sorted(v) for k, v in sorted(self.records.items())},
+            **({"gaps": sorted(self.gaps)} if self.gaps else {}),
             "config": {"system": self.config.system, **self.config.to_json()},
             "plan": None if self.plan is None else dict(self.plan),
             "replay": self.replay,

@@ -28,7 +28,8 @@ from specs.vocabulary import Kind, Level, Outcome
 
 @dataclass(frozen=True)
 class History:
-    """An opened history. cut: a recorder died before it closed its journal; `why_cut` names the journals.
+    """An opened history. cut: a recorder died before it closed its journal, or lines of a log are not in it; `why_cut`
+    names the journals, and counts the lines.
 
     notes: what was assumed about it because nothing says so, a sentence each, for whoever asked. is_a_file: it is a
     file of rows (or a pipe), and no run's folder: what else lies in `folder` may be anybody's. uri: where it lies, if
@@ -305,6 +306,12 @@ def _cut_marks(folder: Path) -> tuple[str, ...]:
     return tuple(path.read_text(encoding="utf-8").splitlines()) if path.is_file() else ()
 
 
+def write_cut(folder: Path, why: Sequence[str]) -> None:
+    """Say in a history's folder what it lacks, a sentence each; nothing where there is none."""
+    if why:
+        (folder / "history" / "cut.txt").write_text("\n".join(why) + "\n", encoding="utf-8")
+
+
 def rows_to_table(rows: Iterable[Row]) -> pa.Table:
     """Rows as an Arrow table in the schema of a history."""
     schema = arrow_schema()
@@ -340,8 +347,7 @@ def write_history(
         temporary = path.with_suffix(".part")
         pq.write_table(rows_to_table(rows), temporary, compression="zstd")
         temporary.replace(path)
-    if why_cut:
-        (folder / "history" / "cut.txt").write_text("\n".join(why_cut) + "\n", encoding="utf-8")
+    write_cut(folder, why_cut)
     write_runinfo(folder, info)
     return open_history(folder)
 

@@ -12,8 +12,8 @@ offset, id, origin, key, rt (reconsume_times), call (messages of one call share 
 number, `-` for none), mode (below), suspend, gen (generation), lease (lease_id), body, props (props_hash), wall (ms),
 until (a time: lease_until_us). A `config` line has words of a plan's configuration, and some of the run's:
 `closed_world=no`, `begins_late=yes`, `profile=NAME`, `system=NAME` (the words are then what that system was told),
-`records=` with kinds apart by commas, and `clock_bound_us=500`, with which everybody who is named has a clock of their
-own. `#` starts a comment. The order of lines breaks ties of time.
+`records=` and `gaps=` with kinds apart by commas, and `clock_bound_us=500`, with which everybody who is named has a
+clock of their own. `#` starts a comment. The order of lines breaks ties of time.
 
 A call that ended was in auto mode unless `mode=manual` says otherwise, or `mode=-` that nobody knows. Where a call
 ended in a rollback or a commit, which mean another thing in either mode, and does not say its mode, nobody knows the
@@ -299,11 +299,15 @@ def _configure(info: RunInfo, words: Iterable[str], number: int) -> RunInfo:
             info = replace(info, closed_world=value in _TRUE)
         elif name == "begins_late":
             info = replace(info, begins_late=value in _TRUE)
-        elif name == "records":
-            unknown = sorted(set(value.split(",")) - set(Kind))
+        elif name in ("records", "gaps"):
+            kinds = tuple(value.split(","))
+            unknown = sorted(set(kinds) - set(Kind))
             if unknown:
-                raise HistoryError(f"line {number}: records names no kind of row: {unknown[0]!r}")
-            info = replace(info, records={Level.CLIENT.value: tuple(value.split(","))})
+                raise HistoryError(f"line {number}: {name} names no kind of row: {unknown[0]!r}")
+            declared: dict[str, Any] = {"gaps": kinds}
+            if name == "records":
+                declared = {"records": {Level.CLIENT.value: kinds}}
+            info = replace(info, **declared)
         elif name == "clock_bound_us":
             info = replace(info, clock_bounds_us={"other": _whole(value, name, f"line {number}")})
         elif name == "profile":

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from specs.clauses.catalogue import all_clauses
-from specs.clauses.certainty import EVERYTHING, OF_THE_RUN, Mark, is_quiet, marks_of, recorded
+from specs.clauses.certainty import EVERYTHING, OF_THE_RUN, Mark, is_quiet, marks_of, told_of
 from specs.clauses.clause import Clause
 from specs.clauses.context import CONTEXT_KINDS, LOOKS, Context
 from specs.clauses.judging import Finding, Judge
@@ -254,7 +254,7 @@ class Examiner:
         self.info = info
         self.context = Context(info)
         chosen = all_clauses() if clauses is None else clauses
-        known = EVERYTHING if alone else recorded(info)
+        known = EVERYTHING if alone else told_of(info)
         self._seen: dict[str | None, set[Kind]] | None = {None: set()} if known is None else None
         met = [clause for clause in chosen if clause.unmet(info) is None]
         missing = {

@@ -394,6 +394,8 @@ def _kinds(kinds: Sequence[str]) -> str:
 
 def why_possible(clause: Clause, info: RunInfo) -> str:
     """What leaves a violation of the clause open."""
+    if lost := clause.gaps(info):
+        return f"rows that are missing from the history may explain it: {_kinds(sorted(lost))}"
     if clause.absence and not info.closed_world:
         return "somebody who is not recorded may have done what explains it"
     if info.begins_late and (clause.looks_back or clause.excuses & THAT_LAST):

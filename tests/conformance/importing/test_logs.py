@@ -180,9 +180,7 @@ def test_an_end_without_its_begin_is_counted_and_not_imported(
     log = write("app.jsonl", application(handled(4), ASSIGNED, received(5)))
     map_file = write("map.toml", APPLICATION)
     result = run("import", "jsonl", "--map", map_file, log, "--out", tmp_path / "history")
-    assert (
-        "1  deliver ended that no line began (the log begins late), first line 1" in result.stdout
-    )
+    assert "1  deliver ended that no line began (the log begins late), line 1" in result.stdout
     assert "1  deliver begun and never ended" in result.stdout
     assert open_history(tmp_path / "history").info.begins_late
 
