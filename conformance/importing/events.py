@@ -20,13 +20,16 @@ from conformance.importing.mapping import (
     END,
     INSTANTS,
     LISTENER_RESULTS,
+    LOOK_UPS,
     NEEDED,
     NUMBERS,
+    PLACES,
     WORDS,
     Event,
     Map,
     MapError,
     Source,
+    may_be_negative,
 )
 from conformance.importing.sources import Fields, field_of, text_of, trimmed
 from conformance.importing.values import BadValue, fitting, length_us, reads_times, step_us, whole
@@ -42,20 +45,6 @@ _PAIR_BY = ("client_id", "group", "topic", "broker", "queue_id", "queue_offset")
 _NAMES = ("process", "message_id")
 """By what an end finds its begin, where the map names nothing else, as far as both events tell it: who, where and which
 offset. Where they say that, a further name counts only if both lines have it."""
-_COUNTED = tuple(
-    (PLACE[name], name)
-    for name in (
-        "queue_id",
-        "queue_offset",
-        "value",
-        "key_seq",
-        "reconsume_times",
-        "attempt",
-        "generation",
-    )
-)
-_MAY_BE_NEGATIVE = frozenset({Kind.CLOCK_STEP})
-LOOK_UPS = frozenset({Kind.FETCH_OFFSET, Kind.PROGRESS})
 NOTHING_STORED = -1
 """The value of a look-up that was refused."""
 _SHARED = frozenset({Kind.DELIVER, Kind.SEND})
@@ -130,6 +119,11 @@ class Compiled:
         self._takes = [
             (PLACE[name], name, source, self._taking(name, source))
             for name, source in event.columns.items()
+        ]
+        self._places = [
+            (PLACE[name], name)
+            for name in PLACES
+            if name in event.given and not may_be_negative(self.kind, name)
         ]
         self._base = self._constants()
         self._pair_places: tuple[int, ...] = ()
@@ -290,9 +284,9 @@ class Compiled:
 
     def _without_negatives(self, columns: list[Any], fields: Fields) -> None:
         """A client's word for "none" (-1, librdkafka's -1001) is no place in a queue, and no count."""
-        for place, name in _COUNTED:
+        for place, name in self._places:
             value = columns[place]
-            if value is None or value >= 0 or (name == "value" and self.kind in _MAY_BE_NEGATIVE):
+            if value is None or value >= 0:
                 continue
             if name == "value" and self.kind in LOOK_UPS and columns[_OUTCOME] == Outcome.REFUSED:
                 columns[place] = NOTHING_STORED

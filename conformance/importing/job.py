@@ -354,7 +354,8 @@ class Job:
         for kind in self._map.did_not_happen:
             if count := report.written.rows.get(kind):
                 raise UsageError(
-                    f"the map says that no {kind} happened (did_not_happen), and {self._log} tells of {count}"
+                    f"the map says that no {kind} happened (did_not_happen), and {self._log} tells of {count}: take it "
+                    "out there, and add it to `records` if the log tells each of them"
                 )
         bounds = {}
         if self._map.clock_bound_ms:

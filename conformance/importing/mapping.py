@@ -26,6 +26,7 @@ from conformance.importing.values import (
 )
 from specs.errors import UsageError
 from specs.history.columns import COLUMNS, LARGEST, NAMES, SMALLEST
+from specs.plan.config import Config
 from specs.reading import near, read, told
 from specs.vocabulary import CommitMode, Kind, Level, Outcome
 
@@ -38,6 +39,11 @@ MESSAGE = "message"
 ANY_OTHER = "*"
 """In a column's `values`: the word for whatever is not listed."""
 RECIPES = "recipes"
+SYSTEMS = ("kafka", "nats", "rabbitmq", "redis", "rocketmq", "rocketmq-grpc", "sqs")
+"""Systems by the names that the suite has for them; a map may name any other."""
+_OF_ROCKETMQ = frozenset(each.name for each in dataclasses.fields(Config))
+OWN_SETTINGS: Mapping[str, type] = {"generations": int, "in_flight": int}
+"""What a judge asks of a system that is not RocketMQ, besides the settings that have the same name there."""
 
 KINDS = tuple(kind.value for kind in Kind)
 _OURS = frozenset(
@@ -163,6 +169,8 @@ def _constants(value: Any, where: str) -> dict[str, Any]:
             raise MapError(f"{where}.{name} must be a whole number of 64 bits, not {each!r}")
         if name not in NUMBERS and not isinstance(each, str):
             raise MapError(f"{where}.{name} must be text, not {each!r}")
+        if name not in NUMBERS and not each.strip():
+            raise MapError(f"{where}.{name} must not be empty")
         if name in WORDS and each not in WORDS[name]:
             known = ", ".join(sorted(WORDS[name]))
             raise MapError(f"{where}.{name} must be one of {known}, not {each!r}")
@@ -439,6 +447,7 @@ def _ask_for_the_whole(found: Map, name: str) -> None:
             f"{name} does not say which system wrote the log, and what it was told: "
             'config = { system = "kafka", mode = "orderly", message_model = "clustering" }'
         )
+    _check_config(found.config, name)
     if found.order is None:
         raise MapError(
             f'{name} does not say in which order things happened: order = "lines" if the lines stand in the order in '
@@ -464,6 +473,28 @@ def _ask_for_the_whole(found: Map, name: str) -> None:
             f"{_listed(sorted({event.kind for event in found.event}))} if it tells each of them; what it does not tell "
             "may excuse what looks wrong"
         )
+
+
+def unread(config: Mapping[str, Any]) -> list[str]:
+    """What the map tells of the system and no clause asks for."""
+    return sorted(set(config) - {"system", *_OF_ROCKETMQ, *OWN_SETTINGS})
+
+
+def _check_config(config: Mapping[str, Any], name: str) -> None:
+    """A misspelt name would count as not told; a system's own names, as `bootstrap.servers`, are nobody's mistake."""
+    system = config["system"]
+    if system not in SYSTEMS and (hint := near(system, SYSTEMS)):
+        raise MapError(f"{name}: config.system is {system!r}{hint}")
+    for setting in unread(config):
+        if "." not in setting and (hint := near(setting, [*_OF_ROCKETMQ, *OWN_SETTINGS])):
+            raise MapError(f"{name}: config names {setting!r}, which no clause asks for{hint}")
+    for setting, kind in OWN_SETTINGS.items():
+        if not isinstance(config.get(setting, kind()), kind):
+            raise MapError(f"{name}: config.{setting} must be a whole number")
+    try:
+        Config.from_json({each: config[each] for each in config if each in _OF_ROCKETMQ})
+    except UsageError as error:
+        raise MapError(f"{name}: {error}") from error
 
 
 def _listed(words: Iterable[str]) -> str:
@@ -525,6 +556,7 @@ def _check_event(found: Map, event: Event, where: str, form: str) -> None:
     both = sorted(frozenset(event.columns) & frozenset(event.constants))
     if both:
         raise MapError(f"{where}: {both[0]} is both a column and a constant")
+    _check_places(event, where)
     _check_moment(found, event, where)
     _check_needs(found, event, where)
     if event.pair and (event.spans or not found.pairs(kind)):
@@ -535,6 +567,38 @@ def _check_event(found: Map, event: Event, where: str, form: str) -> None:
         raise MapError(
             f"{where}: a line of a call's begin can't tell how it ends; the outcome belongs to the event of the end"
         )
+
+
+PLACES = (
+    "queue_id",
+    "queue_offset",
+    "value",
+    "key_seq",
+    "reconsume_times",
+    "attempt",
+    "generation",
+)
+"""Columns in which a number below 0 is a client's word for none."""
+LOOK_UPS = frozenset({Kind.FETCH_OFFSET, Kind.PROGRESS})
+"""Kinds whose value is -1 where they were refused: nothing is stored."""
+
+
+def may_be_negative(kind: Kind, column: str) -> bool:
+    """May such a column say less than 0 in a row of that kind? A step of a clock may go back."""
+    return column not in PLACES or (column == "value" and kind is Kind.CLOCK_STEP)
+
+
+def _check_places(event: Event, where: str) -> None:
+    for name, value in event.constants.items():
+        stored = name == "value" and event.what in LOOK_UPS
+        if (
+            isinstance(value, int)
+            and value < 0
+            and not (stored or may_be_negative(event.what, name))
+        ):
+            raise MapError(
+                f"{where}: constants.{name} must not be below 0; leave it out where nobody knows it"
+            )
 
 
 def _check_moment(found: Map, event: Event, where: str) -> None:
@@ -598,6 +662,12 @@ def _words_of(event: Event) -> str:
 
 def _check_records(found: Map, name: str) -> None:
     kinds = {event.kind for event in found.event}
+    seen = sorted({Kind.DELIVER, Kind.READ, Kind.RECEIVE} & {Kind(kind) for kind in kinds})
+    if found.closed_world and seen and Kind.SEND in found.did_not_happen:
+        raise MapError(
+            f"{name}: closed_world says that the log holds every producer, did_not_happen that none of them sent, and "
+            f"the log tells {seen[0]} events, so of messages that nobody sent: leave one of the two out"
+        )
     for kind in found.records or ():
         if kind not in kinds:
             raise MapError(

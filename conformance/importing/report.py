@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from conformance.importing.job import Report
-from conformance.importing.mapping import Map
+from conformance.importing.mapping import Map, unread
 from conformance.importing.reach import Decided
+from specs.vocabulary import Kind
 
 
 def report_text(report: Report, mapping: Map) -> str:
@@ -79,6 +80,8 @@ def _lines(report: Report, mapping: Map) -> list[str]:
             f"           times only to {told.resolution_us / 1e6:g} s: nothing is measured against config's "
             f"{', '.join(report.dropped)}"
         )
+    if others := unread(mapping.config):
+        found.append(f"           no clause asks for config's {', '.join(others)}")
     if told.newest_first:
         found.append("           the newest line comes first; the order of times was taken")
     return found
@@ -154,7 +157,9 @@ def _wishes(report: Report) -> list[str]:
     for each in report.clauses:
         for kind in each.kinds:
             known = f' (or did_not_happen = ["{kind}"], where you know it)'
-            name = f"{kind} events{known if each.decided is Decided.POSSIBLE else ''}"
+            # What was delivered was sent.
+            may_not_have = each.decided is Decided.POSSIBLE and kind != Kind.SEND
+            name = f"{kind} events{known if may_not_have else ''}"
             wanted.setdefault(name, set()).add(each.id)
         for name in each.columns:
             wanted.setdefault(name, set()).add(each.id)

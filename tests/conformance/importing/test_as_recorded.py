@@ -109,6 +109,8 @@ def map_of(rows: Sequence[Row], names: Mapping[str, str], info: RunInfo) -> str:
     if info.records is not None:
         told = {kind for of_level in info.records.values() for kind in of_level}
     here = [kind.value for kind in kinds]
+    if info.closed_world:
+        told -= {Kind.SEND} - set(kinds)  # a map must not say that nobody sent what was delivered
     lines = [
         'profile = "reference"\nconfig = { system = "kafka" }\norder = "lines"\nclock_bound_ms = 0',
         'time = "at"\ntime_format = "epoch_us"\ndelimiter = ";"',

@@ -271,6 +271,31 @@ def test_the_log_of_kafkas_java_client(run: Run, write: Write, tmp_path: Path) -
             assert judged(run, history)["CMT-4"]["verdict"] == verdict
 
 
+MOVED = [
+    "Resetting offset for partition web-orders-0 to position FetchPosition{{offset={}, offsetEpoch=Optional.empty}}.",
+    "Resetting offset for partition web-orders-0 to offset {}.",
+    "Seeking to offset {} for partition web-orders-0",
+]
+
+
+def test_an_offset_that_the_client_itself_moved_excuses_a_commit_that_goes_back(
+    run: Run, write: Write, tmp_path: Path
+) -> None:
+    """In each wording; a map that says that there was none is refused."""
+    text = KAFKA_LOG.replace('["reset", "pull"]', '["pull"]')
+    text += 'records = ["add", "drop", "fetch_offset", "commit", "reset"]\n'
+    for number, said in enumerate(MOVED):
+        lines = consumer_log(LAYOUTS[0], 41, 44, 12)
+        moved = lines[-3].replace("Committed offset 12 for partition web-orders-0", said.format(10))
+        log = write(f"{number}.log", [*lines[:-3], moved, *lines[-3:]])
+        history = imported(run, tmp_path, log, text, form="text")
+        assert [row.value for row in open_history(history).rows() if row.kind is Kind.RESET] == [10]
+        assert judged(run, history)["CMT-4"]["verdict"] == "upheld"
+        map_file = write("map.toml", KAFKA_LOG)
+        result = run("import", "text", "--map", map_file, log, "--out", tmp_path / "other")
+        assert (result.exit_code, "says that no reset happened" in result.stderr) == (64, True)
+
+
 MQ = "MessageQueue [topic={topic}, brokerName=broker-a, queueId={queue}]"
 ROCKETMQ_SAID = [
     "message queue lock OK, billing " + MQ.format(topic="orders", queue=3),
