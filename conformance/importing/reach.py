@@ -4,7 +4,8 @@ Nothing about clauses is listed here. Beside each clause lie histories that brea
 have told them: without the kinds of rows that it does not tell, without the columns that it has no values for, with
 calls open or a mere moment where it tells no more, and under the same declarations. If one of them is still refuted, a
 violation in the log would be too; if it is only possible, it would be possible; if nothing is left to see, the clause
-can't be decided, and what would have to be given back so that it can is what is missing.
+is hardly at stake, and what would have to be given back so that it is, is what is missing. Which clauses are not
+recorded, or not judged, is asked of the rules by which they are judged.
 """
 
 from __future__ import annotations
@@ -51,6 +52,7 @@ class _Missing(NamedTuple):
 class Decided(StrEnum):
     YES = "decided"
     POSSIBLE = "at most possible"
+    HARDLY = "hardly at stake"
     NOT_RECORDED = "not recorded"
     NOT_JUDGED = "not judged"
 
@@ -119,9 +121,7 @@ def _reach(clause: Clause, info: RunInfo, shapes: Mapping[Kind, Shape]) -> Reach
         why = f"it is about {', '.join(never)}, of which none happened"
     columns = tuple(str(each) for each in lacks if each.column)
     kinds = tuple(each.kind.value for each in lacks if not each.column and each.kind not in known)
-    return Reach(
-        clause.id, clause.title, Decided.NOT_RECORDED, why, kinds, () if never else columns
-    )
+    return Reach(clause.id, clause.title, Decided.HARDLY, why, kinds, () if never else columns)
 
 
 def _words(words: Iterable[str]) -> str:
@@ -139,7 +139,7 @@ def _best(
         for example in clause.examples
         if example.expected in (Expected.BROKEN, Expected.POSSIBLE)
     ]
-    best = Decided.NOT_RECORDED
+    best = Decided.HARDLY
     for theirs, rows in examples:
         found = _judged(clause, _under(theirs, info), [_as_told(row, shapes) for row in rows])
         if found is Decided.YES:
@@ -182,7 +182,7 @@ def _judged(clause: Clause, info: RunInfo, rows: Sequence[Row | None]) -> Decide
     found = find_violations(clause, [row for row in rows if row is not None], info)
     if any(finding.certain for finding in found):
         return Decided.YES
-    return Decided.POSSIBLE if found else Decided.NOT_RECORDED
+    return Decided.POSSIBLE if found else Decided.HARDLY
 
 
 def _would_do(
@@ -207,7 +207,7 @@ def _least(
 
     def shows(given: Sequence[_Missing]) -> bool:
         told = [_as_told(row, _with(shapes, given)) for row in rows]
-        return _judged(clause, info, told) is not Decided.NOT_RECORDED
+        return _judged(clause, info, told) is not Decided.HARDLY
 
     if not shows(needed):
         return None

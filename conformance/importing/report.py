@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from conformance.importing.job import Report
 from conformance.importing.mapping import Map, unread
 from conformance.importing.reach import Decided
+from specs.clauses.clause import ORDER
 from specs.vocabulary import Kind
 
 
@@ -19,6 +20,7 @@ def report_text(report: Report, mapping: Map) -> str:
         _assumed(report),
         [f"What a judge can decide of what {report.profile} promises:"],
         _clauses(report),
+        _blind(report),
         _wishes(report),
     ]
     return "\n\n".join("\n".join(part) for part in parts if part)
@@ -114,8 +116,8 @@ def _kinds(report: Report, mapping: Map) -> list[str]:
             for name in mapped
         ]
         rows.append(f"{kind:<14}{count:>6,}  {', '.join(told)}".rstrip())
-    for name, seen in report.seen.items():
-        if not seen:
+    for event, (name, seen) in zip(mapping.event, report.seen.items(), strict=True):
+        if not seen and event.kind not in mapping.did_not_happen:
             rows.append(f"no line at all was event {name}: is its `when` or `match` right?")
     declared = sorted({event.kind for event in mapping.event} & set(mapping.records or ()))
     rows += [
@@ -148,6 +150,19 @@ def _clauses(report: Report) -> list[str]:
             for each in of_these:
                 by_reason.setdefault(each.why, []).append(each.id)
             found += [f"  {why}: {', '.join(ids)}" for why, ids in by_reason.items()]
+    return found
+
+
+def _blind(report: Report) -> list[str]:
+    """What a verdict that is upheld will not have looked at."""
+    shown = (Decided.YES, Decided.POSSIBLE)
+    found = []
+    if not any(each.decided in shown for each in report.clauses if each.id.startswith(ORDER)):
+        found.append("Of order nothing can be decided: a verdict of upheld says nothing about it.")
+    if Kind.DELIVER in report.written.rows and Kind.SEND not in report.written.rows:
+        found.append(
+            "Sends are not told: a message that was passed over, and that nobody was given, is not missed."
+        )
     return found
 
 

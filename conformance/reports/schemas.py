@@ -393,7 +393,9 @@ def import_schema() -> dict[str, Any]:
     clause = {
         "id": _TEXT,
         "title": _TEXT,
-        "can_be": {"enum": ["decided", "at most possible", "not recorded", "not judged"]},
+        "can_be": {
+            "enum": ["decided", "at most possible", "hardly at stake", "not recorded", "not judged"]
+        },
         "why": _TEXT,
         "missing_kinds": _TEXTS,
         "missing_columns": _TEXTS,

@@ -20,6 +20,7 @@ from conformance.reports.incident import incident_of
 from conformance.reports.timeline import drawing
 from conformance.reports.view import CheckView, ClauseView, ExposureView, VerdictView, families
 from specs.clauses.catalogue import by_id
+from specs.clauses.clause import ORDER
 from specs.history.row import Row
 from specs.history.text import render_rows
 from specs.links import clause_page, link
@@ -187,6 +188,24 @@ def known_lines(verdict: VerdictView) -> list[Text]:
     ]
 
 
+def order_lines(verdict: VerdictView) -> list[Text]:
+    """A warning where a run is upheld and no promise of order was: that is no answer to what is asked of it most."""
+    of_order = [
+        clause
+        for clause in verdict.clauses
+        if clause.id.startswith(ORDER) and clause.not_judged is not NotJudged.NOT_PROMISED
+    ]
+    kept = (ClauseVerdict.UPHELD, ClauseVerdict.ALLOWED)
+    if (
+        verdict.verdict is not RunVerdict.UPHELD
+        or not of_order
+        or any(clause.verdict in kept for clause in of_order)
+    ):
+        return []
+    named = ", ".join(clause.id for clause in of_order)
+    return [Text(f"of order nothing was judged: neither of {named}", style="bold yellow")]
+
+
 def coverage_lines(verdict: VerdictView) -> list[Text]:
     """How much of what a cluster can meet the search has seen, and whether more runs would see more."""
     coverage = verdict.coverage
@@ -287,6 +306,7 @@ def report(
     if whole:
         parts += [*coverage_lines(verdict), *search_lines(verdict)]
         parts += not_judged_lines(verdict, width)
+    parts += order_lines(verdict)
     parts.append(closing_line(verdict))
     return Group(*parts)
 

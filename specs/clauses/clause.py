@@ -16,6 +16,9 @@ from specs.history.runinfo import RunInfo
 from specs.plan.traits import Stake
 from specs.vocabulary import Key, Kind, Level, Party
 
+ORDER = "ORD"
+"""The family of the promises of order."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Promise:
@@ -63,7 +66,7 @@ class Promise:
         return None
 
     FAMILIES: ClassVar[Mapping[str, str]] = {
-        "ORD": "order",
+        ORDER: "order",
         "LSE": "lease",
         "RTY": "suspend and retry",
         "DLQ": "dead letters",

@@ -31,7 +31,8 @@ class History:
     """An opened history. cut: a recorder died before it closed its journal, or lines of a log are not in it; `why_cut`
     names the journals, and counts the lines.
 
-    notes: what was assumed about it because nothing says so, a sentence each, for whoever asked. is_a_file: it is a
+    notes: what was assumed about it because nothing says so, and what can't be seen in it, a sentence each, for whoever
+    asked. is_a_file: it is a
     file of rows (or a pipe), and no run's folder: what else lies in `folder` may be anybody's. uri: where it lies, if
     that is another file system: `folder` then holds a copy, or nothing but the description, and `events` says how many
     rows there are.
@@ -225,7 +226,7 @@ def open_history(folder: Path | str) -> History:
     why_cut = _cut_marks(folder)
     if parts is not None and parts[0].suffix == ".parquet":
         rows = sum([check_parquet(path) for path in parts])
-        notes: tuple[str, ...] = ()
+        notes = () if info is None else blind_spots(info)
         if info is None:
             info, notes = undescribed(first_run(parts) if rows else "", str(folder))
         return History(folder, info, tuple(parts), (), why_cut, verdict, notes)
@@ -273,6 +274,17 @@ def undescribed(run: str, name: str) -> tuple[RunInfo, tuple[str, ...]]:
         f"is taken to be the usual one"
     )
     return RunInfo(run=run, closed_world=False), (note,)
+
+
+def blind_spots(info: RunInfo) -> tuple[str, ...]:
+    """What no verdict on a history can show, as its recorder does not tell it, a sentence each."""
+    told = {kind for kinds in (info.records or {}).values() for kind in kinds}
+    if Kind.DELIVER not in told or Kind.SEND in told:
+        return ()
+    return (
+        "sends are not told, so that a message which nobody was given is not missed: nobody knows what lay between a "
+        "stored offset and the first delivery behind it",
+    )
 
 
 def first_run(paths: Sequence[Path]) -> str:

@@ -323,6 +323,57 @@ def test_lines_that_a_quote_swallows_count_each(run: Run, write: Write, tmp_path
     assert run(*asked, "18").exit_code == 0
 
 
+def test_the_report_and_the_verdict_say_alike_what_is_not_recorded(
+    run: Run, write: Write, tmp_path: Path
+) -> None:
+    """ORD-4 is judged from commits alone, and no clause is said to be not recorded that is."""
+    taken: dict[str, object] = {"event": "assigned", "partitions": ASSIGNED["partitions"]}
+    lines = application(
+        ASSIGNED,
+        received(5),
+        handled(5),
+        {"msg": "committed orders/0 at 5"},
+        received(6),
+        handled(6, ok=False),
+        REVOKED,
+        taken,
+        received(7),
+        handled(7),
+    )
+    text = APPLICATION.replace('"fetch_offset", ', "").replace(
+        "max_reconsume_times = -1", "max_reconsume_times = -1\nconfig.consume_from = 'first'"
+    )
+    history = imported(run, tmp_path, write("a.jsonl", lines), text, form="jsonl")
+    report = json.loads((history / "import.json").read_text(encoding="utf-8"))
+    said = {each["id"]: each["can_be"] for each in report["clauses"]}
+    found = judged(run, history)
+    assert said["ORD-4"] == "at most possible"
+    assert found["ORD-4"]["verdict"] == "possible"
+    for name, can_be in said.items():
+        assert (can_be == "not recorded") is (found[name]["verdict"] == "not_recorded"), name
+
+
+def test_what_was_not_looked_at_is_said_beside_upheld(
+    run: Run, write: Write, tmp_path: Path
+) -> None:
+    """No clause of order without incarnations, and no message that nobody was given without sends."""
+    commits: list[dict[str, object]] = [{"msg": f"committed orders/0 at {at}"} for at in (5, 6, 7)]
+    log = write("app.jsonl", application(received(5), handled(5), *commits))
+    text = APPLICATION.replace(', "add", "drop"]', "]").replace(
+        'broker = "kafka" }', 'broker = "kafka" }\nduplicates = "drop"'
+    )
+    text = text.replace(
+        'constants = { outcome = "ok" }', 'constants = { outcome = "ok", incarnation = "1" }'
+    )
+    map_file = write("map.toml", text)
+    out = tmp_path / "h"
+    told = " ".join(run("import", "jsonl", "--map", map_file, log, "--out", out).stdout.split())
+    assert "Sends are not told: a message that was passed over" in told
+    result = run("check", out)
+    assert (result.exit_code, "sends are not told, so that a message" in result.stderr) == (0, True)
+    assert "of order nothing was judged: neither of ORD-2, ORD-3" in result.stdout
+
+
 def test_revoked_and_passed_over(run: Run, write: Write, tmp_path: Path) -> None:
     """An assignment that nobody could read leaves open whether a redelivery was one by the same incarnation."""
     again: dict[str, object] = {"event": "assigned", "partitions": 7}
