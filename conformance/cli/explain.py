@@ -113,7 +113,7 @@ def _print_events(run: Path, wanted: Selection, most: int, form: str) -> int:
     if form == JSON:
         print_json({"schema": LIST_SCHEMA, "items": [_event(row) for row in rows]})
     elif form == HUMAN:
-        click.echo(text.since(rows) + text.events(rows))
+        click.echo(text.visible(text.since(rows) + text.events(rows)))
     else:
         raise UsageError(f"events are printed as {HUMAN} or {JSON}: {form} draws failures")
     if count > len(rows):

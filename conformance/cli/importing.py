@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import click
+from rich.text import Text
 
 from conformance.cli import completion
 from conformance.cli.options import JSON, format_option, print_human, print_json
@@ -109,7 +110,7 @@ def command(
         check(data, IMPORT_SCHEMA)
         print_json(data)
     else:
-        print_human(report_text(report, mapping))
+        print_human(Text(report_text(report, mapping)))
     tell(f"written to {out}; judge it with `inorder check {out}`")
     if hash_keys and hash_secret_file is None:
         tell(f"the secret of its hashes is in {kept}: it must not leave the house")

@@ -270,7 +270,7 @@ def carried(markup: str) -> str:
 
 def print_human(what: RenderableType) -> None:
     """A table or text on stdout, in the width of the terminal; what must not be wrapped (a command) is not."""
-    console().print(Group(what), crop=False)
+    console().print(text.Visible(Group(what)), crop=False)
 
 
 def folder_name(target: str, seed: int) -> Path:

@@ -264,8 +264,11 @@ class Job:
                     kinds = frozenset(event.kind.value for event, _fields in spoken)
                     self._refuse(record.number, bad, kinds, record.lines)
                     continue
+                told = report.told
                 for mark in found:
-                    report.told.resolution_us = gcd(report.told.resolution_us, mark.at_us)
+                    told.resolution_us = gcd(told.resolution_us, mark.at_us)
+                    if told.earliest_us is None or mark.at_us < told.earliest_us:
+                        told.earliest_us = mark.at_us
                 yield from found
 
     def _of_a_line(

@@ -338,8 +338,14 @@ def read_map(path: Path, form: str) -> Map:
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise MapError(f"the map {path} can't be read: {error}") from error
+        raise MapError(f"the map {path} can't be read: {_why_unread(error)}") from error
     return parse_map(text, form, str(path))
+
+
+def _why_unread(error: OSError | UnicodeDecodeError) -> str:
+    if isinstance(error, UnicodeDecodeError):
+        return f"it is not in UTF-8, at byte {error.start}"
+    return error.strerror or str(error)
 
 
 def parse_map(text: str, form: str, name: str = "the map") -> Map:
@@ -374,7 +380,7 @@ def _with_parents(text: str, form: str, children: tuple[str, ...]) -> dict[str, 
         except (OSError, UnicodeDecodeError) as error:
             known = ", ".join(recipes())
             raise MapError(
-                f"{name} extends {parent!r}, which is no recipe ({known}) and no file: {error}"
+                f"{name} extends {parent!r}, which is no recipe ({known}) and no file: {_why_unread(error)}"
             ) from error
     base = _with_parents(inherited, form, (*children, parent))
     if form != TEXT:

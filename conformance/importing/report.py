@@ -82,6 +82,8 @@ def _lines(report: Report, mapping: Map) -> list[str]:
             f"           times only to {told.resolution_us / 1e6:g} s: nothing is measured against config's "
             f"{', '.join(report.dropped)}"
         )
+    if mapping.timed and (told.earliest_us or 0) < _A_YEAR_US:
+        found.append("           times of 1970: is the unit that of time_format?")
     if others := unread(mapping.config):
         found.append(f"           no clause asks for config's {', '.join(others)}")
     if told.newest_first:
@@ -187,6 +189,7 @@ def _wishes(report: Report) -> list[str]:
 
 
 _BEST = 8
+_A_YEAR_US = 365 * 86_400 * 1_000_000
 
 
 def _ids(ids: Iterable[str]) -> str:

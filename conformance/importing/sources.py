@@ -251,14 +251,14 @@ def _jsonl(file: BinaryIO, mapping: Map, name: str) -> Iterator[Record]:
         try:
             data = decode(text.strip())
         except (ValueError, RecursionError) as error:
-            yield Record(number, _NOTHING, f"is no JSON: {_first_line(error)}")
+            yield Record(number, _NOTHING, f"is no JSON: {_first_line(error)}{_list_hint(text)}")
             continue
         if keys.twice is not None:
             yield Record(number, _NOTHING, f"tells {keys.twice!r} twice, and not the same")
         elif isinstance(data, dict):
             yield Record(number, data, same=hash(text))
         else:
-            yield Record(number, _NOTHING, "is no JSON object")
+            yield Record(number, _NOTHING, f"is no JSON object{_list_hint(text)}")
 
 
 class _Keys:
@@ -277,6 +277,11 @@ class _Keys:
                 if name in self._read and value != found[name]:
                     self.twice = name
         return found
+
+
+def _list_hint(text: str) -> str:
+    lines = "; of a file that is one list `jq -c '.[]'` makes a line for each"
+    return lines if text.lstrip().startswith("[") else ""
 
 
 def _first_line(error: BaseException) -> str:

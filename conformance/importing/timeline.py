@@ -133,6 +133,7 @@ class Told:
     gaps: set[str] = field(default_factory=set)
     newest_first: bool = False
     resolution_us: int = 0
+    earliest_us: int | None = None
     reckoned_us: int = 0
 
 
@@ -148,9 +149,9 @@ def by_lines(marks: Iterable[Mark], refuse: Refuse) -> Iterator[list[Mark]]:
             if mark.line == refused:
                 continue  # the line was refused as a whole
             refused = mark.line
-            back_ms = (last_us - mark.at_us) / 1000
+            back_ms = f"{(last_us - mark.at_us) / 1000:.3f}".rstrip("0").rstrip(".")
             why = (
-                f"is {back_ms:g} ms earlier than line {last_line}, though the map says that the lines are in order: "
+                f"is {back_ms} ms earlier than line {last_line}, though the map says that the lines are in order: "
                 'order = "times"'
             )
             refuse(mark.line, BadRow(why), frozenset({mark.columns[_KIND]}))

@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rich import box
-from rich.console import Console, Group, RenderableType
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
@@ -416,6 +417,27 @@ EXPOSED = (
 """What an exposure is, where one is told."""
 
 
+_SPELT = {
+    code: f"\\x{code:02x}" for code in (*range(0x20), *range(0x7F, 0xA0)) if chr(code) not in "\n\t"
+}
+
+
+def visible(words: str) -> str:
+    """The text with its control characters spelt out: an id from somebody's log must not command a terminal."""
+    return words.translate(_SPELT)
+
+
+class Visible:
+    """A renderable whose text has its control characters spelt out; colours stay."""
+
+    def __init__(self, what: RenderableType) -> None:
+        self._what = what
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        for part in console.render(self._what, options):
+            yield part if part.control else Segment(visible(part.text), part.style)
+
+
 def render(renderable: RenderableType, *, width: int = 100) -> str:
     """A renderable as plain text, for files."""
     console = Console(
@@ -427,7 +449,7 @@ def render(renderable: RenderableType, *, width: int = 100) -> str:
         highlight=False,
     )
     with console.capture() as capture:
-        console.print(renderable, crop=False)
+        console.print(Visible(renderable), crop=False)
     return "\n".join(line.rstrip() for line in capture.get().splitlines()) + "\n"
 
 

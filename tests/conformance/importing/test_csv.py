@@ -124,6 +124,17 @@ def test_times_mean_the_same_however_they_are_written(
     ]
 
 
+def test_times_of_1970_are_told(run: Run, write: Write, tmp_path: Path) -> None:
+    """Seconds that a map takes for milliseconds; and a log on stdin may be packed."""
+    log = "\n".join(["ts,who,part,off", "1772442840,c1,0,1", "1772442841,c1,0,2", ""])
+    for form, warned in (("epoch_ms", True), ("epoch_s", False)):
+        text = KAFKA.replace('time = "ts"', f'time = "ts"\ntime_format = "{form}"')
+        asked = ("import", "csv", "--map", write("m.toml", text), "-", "--out", tmp_path / form)
+        result = run(*asked, input=gzip.compress(log.encode()))
+        assert result.exit_code == 0, result.stderr
+        assert ("times of 1970: is the unit that of time_format?" in result.stdout) is warned
+
+
 def test_lines_in_any_order_are_put_in_that_of_their_times(
     run: Run, write: Write, tmp_path: Path
 ) -> None:

@@ -323,6 +323,21 @@ def test_lines_that_a_quote_swallows_count_each(run: Run, write: Write, tmp_path
     assert run(*asked, "18").exit_code == 0
 
 
+def test_an_id_commands_no_terminal(run: Run, write: Write, tmp_path: Path) -> None:
+    """Control characters of a log are spelt out wherever people read them."""
+    lines = [line.replace(",c1,", ",c\x1b[31m\x9b1,") for line in deliveries([1, 3, 2])]
+    history = imported(run, tmp_path, write("log.csv", lines), KAFKA)
+    shown = [
+        run("check", history, "--out", tmp_path / "kept"),
+        run("explain", history, "--lane", "billing/orders/kafka/0"),
+    ]
+    for result in shown:
+        assert "c\\x1b[31m\\x9b1" in result.stdout
+        assert "\x1b" not in result.stdout
+        assert "\x9b" not in result.stdout
+    assert "\x1b" not in (tmp_path / "kept" / "report.txt").read_text(encoding="utf-8")
+
+
 def test_the_report_and_the_verdict_say_alike_what_is_not_recorded(
     run: Run, write: Write, tmp_path: Path
 ) -> None:

@@ -100,6 +100,8 @@ BAD: list[tuple[str, str]] = [
     ("2026-03-02T09:00:01Z,c1,0,7.5", "is no whole number (queue_offset): '7.5'"),
     ("2026-03-02T09:00:01Z,c1,0,99999999999999999999", "is too large (queue_offset)"),
     ("2026-03-02T09:00:01Z,c1,,7", "line 3: the field 'part' gives no queue_id"),
+    ("2026-03-02T08:00:01Z,c1,0,7", "the line is 3599000 ms earlier than line 2"),
+    ("2026-03-02T09:00:01Z", "line 3: the line has 1 field, and"),
     ("2026-03-02T09:00:01Z,c1,0", "line 3: the line has 3 fields, and the header names 4"),
     ("2026-03-02T08:59:59.5Z,c1,0,7", "line 3: the line is 500 ms earlier than line 2"),
     ('2026-03-02T09:00:01Z,"c1"x,0,7', "line 3: the line is no CSV"),
@@ -144,7 +146,8 @@ def test_an_hour_that_clocks_show_twice_is_not_guessed(
 USES: list[tuple[tuple[str, ...], str]] = [
     (("csv", "LOG", "--out", "OUT"), "an import needs the log's form, a map, the log and a folder"),
     (("xml", "--map", "MAP", "LOG", "--out", "OUT"), "is not one of"),
-    (("csv", "--map", "nowhere.toml", "LOG", "--out", "OUT"), "nowhere.toml can't be read"),
+    (("csv", "--map", "nowhere.toml", "LOG", "--out", "OUT"), "can't be read: No such file"),
+    (("jsonl", "--map", "MAP", "LIST", "--out", "OUT"), "no JSON object; of a file that is one"),
     (("csv", "--map", "MAP", "nowhere.csv", "--out", "OUT"), "the log nowhere.csv can't be read"),
     (("csv", "--map", "MAP", "LOG", "--out", "FULL"), "exists and is not empty"),
     (
@@ -170,6 +173,7 @@ def test_a_wrong_use_is_one_sentence(
     names = {
         "LOG": write("log.csv", ["ts,who,part,off", "2026-03-02T09:00:00Z,c1,0,6"]),
         "EMPTY": write("empty.csv", ""),
+        "LIST": write("list.json", "[{}]"),
         "MAP": write("map.toml", KAFKA),
         "MISNAMED": write("misnamed.toml", KAFKA.replace('"part"', '"parts"')),
         "OUT": tmp_path / "history",
