@@ -63,23 +63,34 @@ class Role(IntEnum):
     ENDS = 3
 
 
+class Line(NamedTuple):
+    """A line of a log. place: its own among all lines of all logs; same: equal for lines of the same bytes."""
+
+    number: int
+    place: int
+    same: int
+
+
 class Mark(NamedTuple):
     """When something began, ended, or both. order: its place among the log's lines, which breaks ties of time.
 
+    place, line, same: those of its line.
+
     clock: whose time it is. pair: by which an end finds its begin; names: what they need not both say, and not say
-    differently. op: rows of one line that share it are one operation. same: equal for marks of lines of the same bytes.
+    differently. op: rows of one line that share it are one operation.
     """
 
     at_us: int
     order: int
-    line: int
+    place: int
     role: Role
     clock: str
     pair: tuple[Any, ...] | None
     op: int
     columns: Columns
-    names: tuple[Any, ...] = ()
-    same: int = 0
+    names: tuple[Any, ...]
+    line: int
+    same: int
 
 
 class BadRow(ValueError):
@@ -206,7 +217,7 @@ class Compiled:
         found = None if text is None else self._match.search(text)
         return None if found is None else {**fields, **found.groupdict()}
 
-    def marks(self, fields: Fields, line: int, order: int) -> list[Mark]:
+    def marks(self, fields: Fields, line: Line, order: int) -> list[Mark]:
         """What the line tells, given the fields of one that is such an event. Raises BadRow."""
         self.seen += 1
         if self.event.each is None:
@@ -233,7 +244,7 @@ class Compiled:
             raise BadRow("holds nothing that `each` finds", name, text)
         return elements
 
-    def _of_one(self, fields: Fields, line: int, order: int, op: int) -> list[Mark]:
+    def _of_one(self, fields: Fields, line: Line, order: int, op: int) -> list[Mark]:
         columns = self._columns(fields)
         at_us = self._moment(fields, self._time) if self._timed else order
         clock = "log"
@@ -246,16 +257,18 @@ class Compiled:
         if not self.event.spans:
             pair = self._pair(columns, fields) if self._paired else None
             names = tuple(columns[place] for place in self._name_places) if self._paired else ()
-            return [Mark(at_us, order, line, self.role, clock, pair, op, tuple(columns), names)]
+            mine = (self.role, clock, pair, op, tuple(columns), names)
+            return [Mark(at_us, order, line.place, *mine, line.number, line.same)]
         begin_us, end_us = self._span(fields, at_us)
+        whole, rest = tuple(columns), ((), line.number, line.same)
         if begin_us == end_us:
-            return [Mark(begin_us, order, line, Role.MOMENT, clock, None, op, tuple(columns))]
+            return [Mark(begin_us, order, line.place, Role.MOMENT, clock, None, op, whole, *rest)]
         own = ("line", order)
         if self.event.took is not None:
             clock = f"{clock}~{order % _CLOCKS}"  # one of the two was reckoned: see `Job`
         return [
-            Mark(begin_us, order, line, Role.BEGINS, clock, own, op, tuple(columns)),
-            Mark(end_us, order, line, Role.ENDS, clock, own, op, ()),
+            Mark(begin_us, order, line.place, Role.BEGINS, clock, own, op, whole, *rest),
+            Mark(end_us, order, line.place, Role.ENDS, clock, own, op, (), *rest),
         ]
 
     def _columns(self, fields: Fields) -> list[Any]:

@@ -12,7 +12,7 @@ from math import gcd
 from pathlib import Path
 from typing import Any
 
-from conformance.importing.events import BadRow, Compiled, Mark, Role, compiled
+from conformance.importing.events import BadRow, Compiled, Line, Mark, Role, compiled
 from conformance.importing.hashing import Hasher, told_settings
 from conformance.importing.mapping import AT_THE_STORE, LINES, REFUSE, Map
 from conformance.importing.reach import Decided, Reach, Shape, reach
@@ -233,6 +233,7 @@ class Job:
 
     def _marks(self, events: Sequence[Compiled]) -> Iterator[Mark]:
         report = self.report
+        told = report.told
         all_kinds = frozenset(event.kind.value for event in events)
         for log, coming in records(self._wanted.logs, self._wanted.form, self._map):
             self._log = log
@@ -249,11 +250,11 @@ class Job:
                 if record.lines > _FEW_LINES:
                     report.long_texts += 1
                     report.first_long_text = report.first_long_text or record.number
-                spoken = [
-                    (event, fields)
-                    for event in events
-                    if (fields := event.speaks_of(record.fields)) is not None
-                ]
+                spoken = []
+                for event in events:
+                    fields = event.speaks_of(record.fields)
+                    if fields is not None:
+                        spoken.append((event, fields))
                 if not spoken:
                     report.unspoken += 1
                     report.first_unspoken = report.first_unspoken or record.number
@@ -264,11 +265,9 @@ class Job:
                     kinds = frozenset(event.kind.value for event, _fields in spoken)
                     self._refuse(record.number, bad, kinds, record.lines)
                     continue
-                told = report.told
                 for mark in found:
                     told.resolution_us = gcd(told.resolution_us, mark.at_us)
-                    if told.earliest_us is None or mark.at_us < told.earliest_us:
-                        told.earliest_us = mark.at_us
+                    told.earliest_us = min(told.earliest_us, mark.at_us)
                 yield from found
 
     def _of_a_line(
@@ -276,10 +275,11 @@ class Job:
     ) -> list[Mark]:
         """All marks of a line that these events speak of, or none of them."""
         found: list[Mark] = []
+        line = Line(record.number, self.report.lines, record.same)
         for event, fields in spoken:
-            found.extend(event.marks(fields, record.number, self._order + 1))
+            found.extend(event.marks(fields, line, self._order + 1))
             self._order = max((self._order + 1, *(mark.order for mark in found)))
-        return [mark._replace(same=hash((record.same, index))) for index, mark in enumerate(found)]
+        return found
 
     def _told_twice(self, line: int, other: int) -> None:
         if self._map.duplicates == REFUSE:

@@ -82,7 +82,7 @@ def _lines(report: Report, mapping: Map) -> list[str]:
             f"           times only to {told.resolution_us / 1e6:g} s: nothing is measured against config's "
             f"{', '.join(report.dropped)}"
         )
-    if mapping.timed and (told.earliest_us or 0) < _A_YEAR_US:
+    if mapping.timed and told.earliest_us < _A_YEAR_US:
         found.append("           times of 1970: is the unit that of time_format?")
     if others := unread(mapping.config):
         found.append(f"           no clause asks for config's {', '.join(others)}")

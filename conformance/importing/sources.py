@@ -322,6 +322,9 @@ def field_of(fields: Fields, name: str) -> Any:
 
 def trimmed(fields: Fields, name: str) -> str | None:
     """A field's text without the blanks around it, by which a table is padded; None as for `text_of`."""
+    value = fields.get(name)
+    if type(value) is str:
+        return value.strip()  # nearly always
     text = text_of(field_of(fields, name))
     return None if text is None else text.strip()
 

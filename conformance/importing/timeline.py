@@ -133,7 +133,7 @@ class Told:
     gaps: set[str] = field(default_factory=set)
     newest_first: bool = False
     resolution_us: int = 0
-    earliest_us: int | None = None
+    earliest_us: int = 1 << 62
     reckoned_us: int = 0
 
 
@@ -146,9 +146,9 @@ def by_lines(marks: Iterable[Mark], refuse: Refuse) -> Iterator[list[Mark]]:
     last_us, last_line, refused = -1, 0, 0
     for mark in marks:
         if mark.at_us < last_us:
-            if mark.line == refused:
+            if mark.place == refused:
                 continue  # the line was refused as a whole
-            refused = mark.line
+            refused = mark.place
             back_ms = f"{(last_us - mark.at_us) / 1000:.3f}".rstrip("0").rstrip(".")
             why = (
                 f"is {back_ms} ms earlier than line {last_line}, though the map says that the lines are in order: "
@@ -191,8 +191,8 @@ class Once:
         self._said, self._told, self._refuse = mapping.duplicates, told, refuse
         self._keeps = self._said == KEEP or not mapping.timed
         self._at_us: int | None = None
-        self._lines: dict[int, int] = {}
-        self._last: tuple[int, int] | None = None
+        self._first: dict[int, Mark] = {}
+        self._last = 0
 
     def marks(self, groups: Iterable[list[Mark]]) -> Iterator[list[Mark]]:
         if self._keeps:
@@ -201,27 +201,27 @@ class Once:
         for group in groups:
             if group[0].at_us != self._at_us:
                 self._at_us = group[0].at_us
-                self._lines.clear()
+                self._first.clear()
             left = [mark for mark in group if self._is_new(mark)]
             if left:
                 yield left
 
     def _is_new(self, mark: Mark) -> bool:
-        if mark.same not in self._lines:
-            self._lines[mark.same] = mark.line
+        first = self._first.setdefault(mark.same, mark)
+        if first.place == mark.place:
             return True
         if mark.columns:  # an end that its own line tells goes with its begin
-            self._count(mark, (mark.line, self._lines[mark.same]))
+            self._count(mark, first)
         return False
 
-    def _count(self, mark: Mark, lines: tuple[int, int]) -> None:
+    def _count(self, mark: Mark, first: Mark) -> None:
         told = self._told
-        if self._last != lines:  # a line may tell several
-            self._last = lines
-            self._refuse(*lines)
+        if self._last != mark.place:  # a line may tell several
+            self._last = mark.place
+            self._refuse(mark.line, first.line)
             told.twice += 1
             if len(told.twice_shown) < MOST_SHOWN:
-                told.twice_shown.append(lines)
+                told.twice_shown.append((mark.line, first.line))
         if self._said is None:
             told.gaps.add(mark.columns[_KIND])
 
@@ -293,17 +293,20 @@ class Timeline:
 
     def rows(self, groups: Iterable[list[Mark]], *, ordered: bool) -> Iterator[list[Any]]:
         """Rows in the history's columns. ordered: marks of one group are in the order in which they stand."""
+        nothing: Waiting[Mark] = Waiting()
         for group in groups:
-            one_line = ordered or all(mark.line == group[0].line for mark in group)
+            one_line = ordered or all(mark.place == group[0].place for mark in group)
             clocks = None if one_line else self._clocks_of(group)
-            early: Waiting[Mark] = Waiting()
+            early = nothing if clocks is None else Waiting[Mark]()
             for index, mark in enumerate(group):
                 clock = mark.clock if clocks is None else clocks[index]
                 yield from self._take(mark, clock, early, clocks is not None)
-            for mark in early:
-                self._without_begin(mark)
-            self._begun_in.update(self._begun_now)
-            self._begun_now.clear()
+            if clocks is not None:
+                for mark in early:
+                    self._without_begin(mark)
+            if self._begun_now:
+                self._begun_in.update(self._begun_now)
+                self._begun_now.clear()
         yield from self._never_ended()
 
     def _take(
