@@ -221,7 +221,7 @@ class Job:
         timeline = Timeline(mapping, run, self.report.told)
         ordered = mapping.order == LINES
         if ordered:
-            groups = by_lines(self._marks(events), self._refuse)
+            groups = by_lines(self._marks(events), self.report.told, self._refuse)
         else:
             groups = by_times(self._marks(events), self.report.told)
         groups = Once(mapping, self.report.told, self._told_twice).marks(groups)
@@ -288,7 +288,9 @@ class Job:
                 'duplicates = "refuse"; "drop" takes it once, "keep" takes each line for an event'
             )
 
-    def _refuse(self, line: int, bad: BadRow, kinds: frozenset[str], lines: int = 1) -> None:
+    def _refuse(
+        self, line: int, bad: BadRow, kinds: frozenset[str] = frozenset(), lines: int = 1
+    ) -> None:
         """kinds: those that it spoke of, as far as anybody knows; lines: as many as it spans."""
         subject = "the line" if bad.field is None else f"the field {bad.field!r}"
         value = ""

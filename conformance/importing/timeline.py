@@ -137,15 +137,16 @@ class Told:
     reckoned_us: int = 0
 
 
-Refuse = Callable[[int, BadRow, frozenset[str]], None]
-"""Told of a line that can't be a row, and of which kinds it spoke; it raises where that is not allowed."""
+Refuse = Callable[[int, BadRow], None]
+"""Told of a line that can't be a row; it raises where that is not allowed."""
 
 
-def by_lines(marks: Iterable[Mark], refuse: Refuse) -> Iterator[list[Mark]]:
+def by_lines(marks: Iterable[Mark], told: Told, refuse: Refuse) -> Iterator[list[Mark]]:
     """Each mark by itself, in the order of the lines; one whose time goes back is refused."""
     last_us, last_line, refused = -1, 0, 0
     for mark in marks:
         if mark.at_us < last_us:
+            told.gaps.add(mark.columns[_KIND])
             if mark.place == refused:
                 continue  # the line was refused as a whole
             refused = mark.place
@@ -154,7 +155,7 @@ def by_lines(marks: Iterable[Mark], refuse: Refuse) -> Iterator[list[Mark]]:
                 f"is {back_ms} ms earlier than line {last_line}, though the map says that the lines are in order: "
                 'order = "times"'
             )
-            refuse(mark.line, BadRow(why), frozenset({mark.columns[_KIND]}))
+            refuse(mark.line, BadRow(why))
             continue
         last_us, last_line = mark.at_us, mark.line
         yield [mark]
