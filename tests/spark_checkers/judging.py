@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from spark_checkers.facts import OF_CONTEXT
 from spark_checkers.keyed import judge_in_memory
@@ -76,18 +77,44 @@ def context_of(rows: Sequence[Row], info: RunInfo) -> RunContext:
     )
 
 
+def together_by_twins(
+    histories: Sequence[tuple[RunInfo, Sequence[Row]]], twins: Sequence[Twin]
+) -> list[dict[str, Found]]:
+    """What the twins find in each of some histories, each as a run of its own, all of them judged at once."""
+    named = {str(number): history for number, history in enumerate(histories)}
+    infos = {name: replace(info, run=name) for name, (info, _) in named.items()}
+    of_run = {name: [row._replace(run=name) for row in rows] for name, (_, rows) in named.items()}
+    contexts = {name: context_of(of_run[name], info) for name, info in infos.items()}
+    found: dict[str, dict[str, Found]] = {
+        name: {twin.id: (0, []) for twin in twins} for name in named
+    }
+    for twin in twins:
+        runs = [name for name, info in infos.items() if _applies(twin, info)]
+        rows = [row for name in runs for row in of_run[name]]
+        times = dict.fromkeys(runs, 0)
+        for each in judge_in_memory(rows_to_table(rows), [twin], contexts) if rows else ():
+            for run, seqs, certain, name in each.violations:
+                found[run][twin.id][1].append((seqs, certain, name))
+            for run, count in each.opportunities.items():
+                times[run] += count
+        for run, count in times.items():
+            found[run][twin.id] = (count, sorted(found[run][twin.id][1]))
+    return [found[name] for name in named]
+
+
+def _applies(twin: Twin, info: RunInfo) -> bool:
+    known = recorded(info)
+    return twin.clause.unmet(info) is None and not (
+        known is not None and twin.clause.missing(known)
+    )
+
+
 def by_twins(
     rows: Sequence[Row], info: RunInfo, twins: Sequence[Twin], least: int = 1 << 19
 ) -> dict[str, Found]:
     """What the twins find, in this process. least: of how many rows, at least, whole keys are judged together."""
     found: dict[str, Found] = {twin.id: (0, []) for twin in twins}
-    known = recorded(info)
-    chosen = [
-        twin
-        for twin in twins
-        if twin.clause.unmet(info) is None
-        and not (known is not None and twin.clause.missing(known))
-    ]
+    chosen = [twin for twin in twins if _applies(twin, info)]
     for each in judge_in_memory(
         rows_to_table(rows), chosen, {info.run: context_of(rows, info)}, least
     ):

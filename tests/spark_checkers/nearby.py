@@ -86,7 +86,7 @@ def nearby(
         if changed:
             before = list(changed)
             draw.choice(_CHANGES)(changed, draw)
-            if not _is_possible(changed):
+            if not is_possible(changed):
                 changed = before
     if draw.random() < 0.1:
         info = replace(info, closed_world=not info.closed_world)
@@ -95,7 +95,7 @@ def nearby(
     return info, put_in_order(changed)
 
 
-def _is_possible(rows: Rows) -> bool:
+def is_possible(rows: Rows) -> bool:
     """No operation has two messages at one place, and none is sent twice as the same attempt: a run with that can't be
     trusted, and nothing is promised of what is said of it.
     """

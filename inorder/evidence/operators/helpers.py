@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import runpy
+import sys
 from typing import Any
 
 from inorder.evidence.operators.pools import source_of
@@ -12,5 +13,7 @@ TESTS = "tests/spark_checkers"
 
 def helper(name: str) -> dict[str, Any]:
     """The names of a helper's file, run anew: what it imports is what is loaded by then."""
-    root = source_of("spark_checkers").parents[1]
-    return runpy.run_path(str(root / TESTS / f"{name}.py"))
+    folder = str(source_of("spark_checkers").parents[1] / TESTS)
+    if folder not in sys.path:  # one helper imports another
+        sys.path.append(folder)
+    return runpy.run_path(f"{folder}/{name}.py")

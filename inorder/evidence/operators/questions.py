@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import cache
+from functools import cache, lru_cache
+from itertools import chain, islice
 from random import Random
 
 from inorder.evidence import laws
@@ -24,8 +25,12 @@ from specs.history.text import parse_history
 FEW = 6
 """So many clauses are held to the laws in as many histories each, more of them in one each."""
 AS_IT_IS = "as it is"
-NEAR, NEAR_SHARED = 40, 4
-"""So many histories near each of a transcript's; and where many clauses are asked."""
+NEAR = 40
+"""So many drawn histories near each of a transcript's, besides all that are a step away."""
+NEAR_STEP = 8
+"""Of all these every so manieth is asked where many clauses are."""
+KEPT = 8
+"""The histories near the transcripts of so many clauses are kept at a time."""
 SHARED_STEP = 4
 """And of many clauses every so manieth drawn history is asked."""
 PLANTED_STEP = 4
@@ -102,7 +107,7 @@ def _compared(clauses: tuple[str, ...], known: Prepared) -> Iterator[Comparison]
         yield Comparison(each, (each.clause or "",))
     is_shared = len(clauses) > FEW
     for clause in clauses:
-        for each in near(clause)[:: NEAR // NEAR_SHARED if is_shared else 1]:
+        for each in near_few(clause) if is_shared else near(clause):
             yield Comparison(each, (clause,))
     others = [each for each in known.planted if each.clause not in (None, *clauses)]
     whole = [each for each in known.planted if each.clause is None]
@@ -124,17 +129,30 @@ def examples_of(clause: str) -> tuple[Example, ...]:
     )
 
 
-@cache
+@lru_cache(KEPT)
 def near(clause: str) -> tuple[History, ...]:
-    """Histories near those of a clause's transcript."""
-    changed = helper("nearby")["nearby"]
-    found: list[History] = []
+    """Histories near those of a clause's transcript, each of them once."""
+    return tuple(_near(clause))
+
+
+@cache
+def near_few(clause: str) -> tuple[History, ...]:
+    """Some of them."""
+    return tuple(islice(_near(clause), 0, None, NEAR_STEP))
+
+
+def _near(clause: str) -> Iterator[History]:
+    changed, beside = helper("nearby")["nearby"], helper("neighbours")["neighbours"]
+    known: set[tuple[str, tuple[Row, ...]]] = set()
     for each in examples_of(clause):
-        for turn in range(NEAR):
-            draw = Random(f"{clause} {each.number} {turn}")
-            info, rows = changed(each.info, each.rows, draw, get(clause).settings)
-            found.append(History(f"near {clause} {each.number}", info, rows, clause))
-    return tuple(found)
+        draws = (Random(f"{clause} {each.number} {turn}") for turn in range(NEAR))
+        drawn = (changed(each.info, each.rows, draw, get(clause).settings) for draw in draws)
+        words = f"{clause} {each.number}"
+        for info, rows in chain(drawn, beside(each.info, each.rows, get(clause), words)):
+            name = (repr(info), tuple(rows))
+            if name not in known:
+                known.add(name)
+                yield History(f"near {words}", info, rows, clause)
 
 
 def _laws(clauses: tuple[str, ...], known: Prepared) -> Iterator[LawQuestion]:

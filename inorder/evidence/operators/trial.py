@@ -11,14 +11,16 @@ import multiprocessing
 import os
 import resource
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from multiprocessing.connection import Connection
 from typing import Any
 
 from inorder.evidence import grid
+from inorder.evidence.operators.histories import History, Rows
 from inorder.evidence.operators.loading import load_anew
 from inorder.evidence.operators.pools import Side
-from inorder.evidence.operators.questions import Answer, Questions
+from inorder.evidence.operators.questions import Answer, Comparison, Questions
+from specs.history.runinfo import RunInfo
 
 CPU_S = 400
 """A change that takes longer than this has stopped something from ending."""
@@ -26,6 +28,8 @@ TRANSCRIPTS, COMPARISON, LAWS = WAYS = ("transcripts", "comparison", "laws")
 """In this order; the laws, which take longest, are asked about what the two others did not notice."""
 CUT_EACH, FEW_ROWS = 4, 50
 """Of so many histories one comes to the kernels in parts of whole keys, of so many rows at least."""
+SHORT, TOGETHER = 100, 64
+"""So many histories of so few rows come to the kernels as one table."""
 ENDLESS = "it does not end"
 OVER = "over"
 
@@ -98,6 +102,7 @@ class _Engines:
         judging = helper("judging")
         self.examine = examine
         self._by_python, self._by_twins = judging["by_python"], judging["by_twins"]
+        self._together = judging["together_by_twins"]
         self.clauses = {each.id: each for each in all_clauses() if each.id in clauses}
         self.twins = {each.id: each for each in all_twins() if each.id in clauses}
 
@@ -111,6 +116,15 @@ class _Engines:
         else:
             parts = () if least is None else (least,)
             found = self._by_twins(rows, info, [self.twins[each] for each in asked], *parts)
+        return found
+
+    def ask_together(
+        self, asked: Sequence[str], histories: Sequence[tuple[RunInfo, Rows]]
+    ) -> Sequence[Mapping[str, Found]]:
+        """What the kernels find in each of these, of which they make one table."""
+        found: Sequence[Mapping[str, Found]] = self._together(
+            histories, [self.twins[each] for each in asked]
+        )
         return found
 
 
@@ -156,12 +170,40 @@ def _by_laws(engines: _Engines, questions: Questions) -> Iterator[str]:
 
 
 def _by_comparison(engines: _Engines, questions: Questions) -> Iterator[str]:
-    for number, each in enumerate(questions.compared, start=1):
-        history = each.history
-        least = None if number % CUT_EACH else FEW_ROWS
-        judged, found = (
-            engines.ask(side, each.clauses, history.info, history.rows, least) for side in Side
-        )
-        if judged != found:
-            apart = next(clause for clause in each.clauses if judged[clause] != found[clause])
-            yield f"{apart} of {history.name} ({number})"
+    number = 0
+    for chosen in _together(questions.compared):
+        clauses, histories = chosen[0].clauses, [each.history for each in chosen]
+        found: Sequence[Mapping[str, Found]]
+        if len(chosen) == 1:
+            least = None if (number + 1) % CUT_EACH else FEW_ROWS
+            found = [engines.ask(Side.KERNELS, clauses, *_parts(histories[0]), least)]
+        else:
+            found = engines.ask_together(clauses, [_parts(each) for each in histories])
+        for history, by_kernels in zip(histories, found, strict=True):
+            number += 1
+            judged = engines.ask(Side.JUDGES, clauses, *_parts(history))
+            if judged != by_kernels:
+                apart = next(each for each in clauses if judged[each] != by_kernels[each])
+                yield f"{apart} of {history.name} ({number})"
+
+
+def _parts(history: History) -> tuple[RunInfo, Rows]:
+    return history.info, history.rows
+
+
+def _together(compared: Iterable[Comparison]) -> Iterator[list[Comparison]]:
+    """Short histories come to the kernels together, as runs of one table: most of what they take is by the table."""
+    waiting: list[Comparison] = []
+    for each in compared:
+        is_short = len(each.history.rows) <= SHORT
+        if waiting and not (
+            is_short and each.clauses == waiting[0].clauses and len(waiting) < TOGETHER
+        ):
+            yield waiting
+            waiting = []
+        if is_short:
+            waiting.append(each)
+        else:
+            yield [each]
+    if waiting:
+        yield waiting

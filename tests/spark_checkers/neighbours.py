@@ -1,0 +1,332 @@
+"""Histories beside one: not drawn, but one after the other whatever is a step away.
+
+Where its answer turns (`turning`); with each other answer of each of its rows; with one more row of each kind at each
+moment; counted from 0; and with a second one of what it has one of.
+
+An offset, a value or a moment of 0 is a number like others, and is easily taken for one that is not told.
+A judge that keeps what it knows by lane, by client or by incarnation goes wrong only where there are two of them, and
+where one does something in the midst of what the other does. So the same is done again, or a part of it, by another
+client on the same lanes, by the same one on another queue, in another of its lives, in another group or another run of
+its producer's key, so that one row of it comes right before or right behind one of what was there.
+
+Not a test file; the tests of this folder import it by path (`conftest.py` puts it on the path).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
+from random import Random
+from typing import Any
+
+from nearby import is_possible
+from turning import turning
+
+from inorder.evidence.laws import put_in_order
+from specs.clauses.clause import Clause
+from specs.history.row import Row
+from specs.history.runinfo import RunInfo
+from specs.vocabulary import Kind, Outcome, dead_letter_topic, retry_topic
+
+Rows = list[Row]
+_RESULTS = (
+    Outcome.SUCCESS,
+    Outcome.COMMIT,
+    Outcome.SUSPEND,
+    Outcome.ROLLBACK,
+    Outcome.THREW,
+    Outcome.CUT,
+    Outcome.UNKNOWN,
+)
+_ANSWERS = (Outcome.OK, Outcome.REFUSED, Outcome.UNKNOWN, Outcome.SENT)
+_BESIDE = 20
+"""So many histories with a second one of something."""
+_MODES = ("auto", "manual", None)
+_OFFSETS = frozenset(
+    {
+        Kind.ADD,
+        Kind.COMMIT,
+        Kind.FETCH_OFFSET,
+        Kind.PERSIST,
+        Kind.PROGRESS,
+        Kind.RESET,
+        Kind.TRIM,
+    }
+)
+"""Kinds of rows of which the value is an offset."""
+_ABOUT = (
+    "queue_offset",
+    "message_id",
+    "origin_id",
+    "sharding_key",
+    "key_seq",
+    "reconsume_times",
+    "attempt",
+    "lease_id",
+    "generation",
+)
+_WHERE = ("group", "topic", "broker", "queue_id")
+
+
+def neighbours(
+    info: RunInfo, rows: Sequence[Row], clause: Clause, words: str
+) -> Iterator[tuple[RunInfo, Rows]]:
+    """All of these of a history, with respect to a clause. words: decide what is drawn."""
+    yield from turning(info, rows, clause)
+    draw = Random(words)
+    found = (
+        *from_zero(rows),
+        *answered_otherwise(rows),
+        *in_the_midst(rows, clause.kinds | clause.excused_by, draw),
+        *(beside_itself(rows, draw) for _ in range(_BESIDE)),
+    )
+    yield from ((info, each) for each in found if is_possible(each))
+
+
+def beside_itself(rows: Sequence[Row], draw: Random) -> Rows:
+    """The history, and the same again or a part of it, of something else, at about the same time."""
+    if not rows:
+        return []
+    first = draw.randrange(len(rows))
+    parts = (rows, rows, rows[: first + 1], rows[first:], rows[first : first + 1])
+    names = {row.op_id for row in draw.choice(parts)}
+    chosen = [row for row in rows if row.op_id in names]
+    other = draw.choice(_OTHERS)(rows)
+    by_us = _mark(draw.choice(rows), draw) - _mark(draw.choice(chosen), draw)
+    by_us += draw.choice((-1, 0, 0, 1))
+    by_us = draw.choice((by_us, 0, 0)) if len(chosen) == len(rows) else by_us
+    by_us = max(by_us, -min(row.started_us for row in chosen))
+    last, op = max(row.seq_end or row.seq_begin for row in rows), max(row.op_id for row in rows)
+    is_before = draw.random() < 0.5  # where both are at one moment
+    copies = []
+    for row in chosen:
+        seq = row.seq_begin - (last + 1) if is_before else row.seq_begin + last + 1
+        copies.append(
+            other(row)._replace(
+                op_id=op + row.op_id,
+                seq_begin=seq,
+                seq_end=None if row.seq_end is None else seq + (row.seq_end - row.seq_begin),
+                started_us=row.started_us + by_us,
+                ended_us=None if row.ended_us is None else row.ended_us + by_us,
+                wall_us=None if row.wall_us is None else row.wall_us + by_us,
+            )
+        )
+    return put_in_order([*rows, *copies])
+
+
+def answered_otherwise(rows: Sequence[Row]) -> Iterator[Rows]:
+    """The history with each other answer of each of its rows in turn, and each other mode of a call."""
+    for at, row in enumerate(rows):
+        if row.seq_end is None:
+            continue
+        for outcome in _RESULTS if row.kind is Kind.DELIVER else _ANSWERS:
+            for mode in _MODES if row.kind is Kind.DELIVER else (row.commit_mode,):
+                changed = row._replace(outcome=outcome, commit_mode=mode)
+                if changed != row:
+                    yield [*rows[:at], changed, *rows[at + 1 :]]
+
+
+def _mark(row: Row, draw: Random) -> int:
+    return draw.choice((row.started_us, row.started_us if row.ended_us is None else row.ended_us))
+
+
+def in_the_midst(rows: Sequence[Row], kinds: Collection[Kind], draw: Random) -> Iterator[Rows]:
+    """The history with one more row: of each of these kinds, at each moment at which something begins or ends.
+
+    It is like a row of its kind that is there, or of somebody who is there about something that is there.
+    """
+    marks = sorted({mark for row in rows for mark in (row.started_us, row.ended_us or 0)})
+    for kind in sorted(kinds):
+        for mark_us in marks if rows else ():
+            yield put_in_order([*rows, _one_more(rows, kind, mark_us, draw)])
+
+
+def _one_more(rows: Sequence[Row], kind: Kind, at_us: int, draw: Random) -> Row:
+    same = [row for row in rows if row.kind is kind]
+    like = draw.choice(same if same and draw.random() < 0.6 else rows)
+    about = draw.choice([row for row in rows if row.message_id is not None] or [like])
+    at_us = max(0, at_us + draw.choice((-1, 0, 0, 1)))
+    lasts_us = draw.choice((0, 1, 1000, 1_000_000))
+    last, before = max(row.seq_end or row.seq_begin for row in rows), draw.random() < 0.5
+    seq = -2 if before else last + 1
+    answers = _RESULTS if kind is Kind.DELIVER else _ANSWERS
+    columns: dict[str, Any] = {
+        "op_id": max(row.op_id for row in rows) + 1,
+        "kind": kind,
+        "seq_begin": seq,
+        "seq_end": seq + (lasts_us > 0),
+        "started_us": at_us,
+        "ended_us": at_us + lasts_us,
+        "outcome": draw.choice((draw.choice(answers), answers[0])),
+    }
+    if like.kind is not kind:
+        known = [row.incarnation for row in rows if row.incarnation is not None]
+        columns |= {name: getattr(about, name) for name in _ABOUT}
+        columns |= {"value": None, "commit_mode": None, "suspend_ms": None}
+        if kind in _OFFSETS:
+            columns |= {
+                "value": draw.choice((0, about.queue_offset, (about.queue_offset or 0) + 1))
+            }
+        if like.queue_id is None:
+            columns |= {name: getattr(about, name) for name in _WHERE}
+        if like.incarnation is None and known:
+            columns |= {"incarnation": draw.choice(known)}
+        if kind is Kind.DELIVER:
+            columns |= {"commit_mode": "auto"}
+    if columns["outcome"] is Outcome.UNKNOWN and draw.random() < 0.5:
+        columns |= {"seq_end": None, "ended_us": None}
+    return like._replace(**columns)
+
+
+def from_zero(rows: Sequence[Row]) -> Iterator[Rows]:
+    """With each queue's first offset 0; and with each of its moments as moment 0, before which nothing took time."""
+    least: dict[Hashable, int] = {}
+    for row in rows:
+        for offset in _offsets(row):
+            least[row.queue] = min(offset, least.get(row.queue, offset))
+    if any(least.values()):
+        yield [_counted_from(row, least.get(row.queue, 0)) for row in rows]
+    marks = {mark for row in rows for mark in (row.started_us, row.ended_us) if mark}
+    for mark in sorted(marks):
+        yield put_in_order([_since(row, mark) for row in rows])
+
+
+def _offsets(row: Row) -> list[int]:
+    value = row.value if row.kind in _OFFSETS else None
+    return [each for each in (row.queue_offset, value) if each is not None and each >= 0]
+
+
+def _counted_from(row: Row, first: int) -> Row:
+    if row.queue_offset is not None:
+        row = row._replace(queue_offset=max(0, row.queue_offset - first))
+    if row.kind in _OFFSETS and row.value is not None and row.value >= 0:
+        row = row._replace(value=max(0, row.value - first))
+    return row
+
+
+def _since(row: Row, mark_us: int) -> Row:
+    return row._replace(
+        started_us=max(0, row.started_us - mark_us),
+        ended_us=None if row.ended_us is None else max(0, row.ended_us - mark_us),
+    )
+
+
+# ------------------------------------------------------------------------------------------ of what else
+
+
+def _of_another_client(rows: Sequence[Row]) -> Callable[[Row], Row]:
+    clients = {row.client_id for row in rows} - {row.broker for row in rows} - {None}
+    names = {client: f"{client}-too" for client in clients}
+
+    def other(row: Row) -> Row:
+        return row._replace(
+            client_id=names.get(row.client_id or "", row.client_id),
+            process=names.get(row.process or "", row.process),
+            incarnation=None if row.incarnation is None else f"{row.incarnation}-too",
+            lease_id=None if row.lease_id is None else f"{row.lease_id}-too",
+        )
+
+    return other
+
+
+def _of_another_client_and_message(rows: Sequence[Row]) -> Callable[[Row], Row]:
+    client, message = _of_another_client(rows), _of_another_message(rows)
+    return lambda row: message(client(row))
+
+
+def _of_another_message(rows: Sequence[Row]) -> Callable[[Row], Row]:
+    """On the same queues, behind all that is there."""
+    known = [row.queue_offset for row in rows if row.queue_offset is not None]
+    by = max(known) - min(known) + 1 if known else 0
+
+    def other(row: Row) -> Row:
+        return _renamed(row)._replace(
+            queue_offset=None if row.queue_offset is None else row.queue_offset + by
+        )
+
+    return other
+
+
+def _of_another_queue(rows: Sequence[Row]) -> Callable[[Row], Row]:
+    by = max((row.queue_id for row in rows if row.queue_id is not None), default=0) + 1
+
+    def other(row: Row) -> Row:
+        return _renamed(row)._replace(
+            queue_id=None if row.queue_id is None else row.queue_id + by,
+            incarnation=None if row.incarnation is None else f"{row.incarnation}-too",
+        )
+
+    return other
+
+
+def _renamed(row: Row) -> Row:
+    return row._replace(
+        message_id=None if row.message_id is None else f"{row.message_id}-too",
+        origin_id=None if row.origin_id is None else f"{row.origin_id}-too",
+        lease_id=None if row.lease_id is None else f"{row.lease_id}-too",
+    )
+
+
+def _of_another_broker(rows: Sequence[Row]) -> Callable[[Row], Row]:
+    brokers = {row.broker for row in rows} - {None}
+
+    def other(row: Row) -> Row:
+        names = {name: f"{name}-too" for name in brokers}
+        return _renamed(row)._replace(
+            broker=names.get(row.broker or "", row.broker),
+            process=names.get(row.process or "", row.process),
+            client_id=names.get(row.client_id or "", row.client_id),
+            incarnation=None if row.incarnation is None else f"{row.incarnation}-too",
+        )
+
+    return other
+
+
+def _of_another_life(rows: Sequence[Row]) -> Callable[[Row], Row]:
+    def other(row: Row) -> Row:
+        return row._replace(
+            incarnation=None if row.incarnation is None else f"{row.incarnation}-too"
+        )
+
+    return other
+
+
+def _of_another_key(rows: Sequence[Row]) -> Callable[[Row], Row]:
+    message = _of_another_message(rows)
+
+    def other(row: Row) -> Row:
+        key = row.sharding_key
+        return message(row)._replace(sharding_key=None if key is None else f"{key}-too")
+
+    return other
+
+
+def _of_another_group(rows: Sequence[Row]) -> Callable[[Row], Row]:
+    client = _of_another_client(rows)
+    groups = {row.group for row in rows if row.group is not None}
+    topics = {
+        name(group): name(f"{group}-too")
+        for group in groups
+        for name in (retry_topic, dead_letter_topic)
+    }
+
+    def other(row: Row) -> Row:
+        if row.group is None and row.topic not in topics:
+            return client(row)
+        return client(row)._replace(
+            group=None if row.group is None else f"{row.group}-too",
+            topic=topics.get(row.topic or "", row.topic),
+        )
+
+    return other
+
+
+_OTHERS: Sequence[Callable[[Sequence[Row]], Callable[[Row], Row]]] = (
+    _of_another_client,
+    _of_another_client_and_message,
+    _of_another_message,
+    _of_another_queue,
+    _of_another_broker,
+    _of_another_life,
+    _of_another_key,
+    _of_another_group,
+)
