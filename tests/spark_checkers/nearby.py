@@ -29,7 +29,7 @@ _RESULTS = (
     Outcome.THREW,
     Outcome.CUT,
 )
-_NUMBERS = (
+NUMBERS = (
     "queue_offset",
     "value",
     "reconsume_times",
@@ -40,8 +40,8 @@ _NUMBERS = (
     "broker_epoch",
     "generation",
 )
-_LOST = (
-    *_NUMBERS,
+LOST = (
+    *NUMBERS,
     "message_id",
     "origin_id",
     "incarnation",
@@ -146,7 +146,7 @@ def _once_more(rows: Rows, draw: Random, row: Row | None = None) -> None:
 
 def _by_one(rows: Rows, draw: Random) -> None:
     at = draw.randrange(len(rows))
-    told = [name for name in _NUMBERS if getattr(rows[at], name) is not None]
+    told = [name for name in NUMBERS if getattr(rows[at], name) is not None]
     if told:
         name = draw.choice(told)
         number = getattr(rows[at], name) + draw.choice((-1, 1))
@@ -155,7 +155,7 @@ def _by_one(rows: Rows, draw: Random) -> None:
 
 def _not_told(rows: Rows, draw: Random) -> None:
     at = draw.randrange(len(rows))
-    told = [name for name in _LOST if getattr(rows[at], name) is not None]
+    told = [name for name in LOST if getattr(rows[at], name) is not None]
     if told:
         rows[at] = rows[at]._replace(**{draw.choice(told): None})
 
@@ -373,13 +373,16 @@ def _at_once(rows: Rows, draw: Random) -> None:
 
 def _something_happens(rows: Rows, draw: Random) -> None:
     """To who is in the history, some time before, in or after one of its rows; now and then twice, or two things."""
-    row, happening = draw.choice(rows), draw.choice(_HAPPENINGS)
-    _happens(rows, row, happening, draw)
+    row, happening = draw.choice(rows), draw.choice(HAPPENINGS)
+    happens(rows, row, happening, draw)
     if draw.random() < 0.3:
-        _happens(rows, row, draw.choice((happening, draw.choice(_HAPPENINGS))), draw)
+        happens(rows, row, draw.choice((happening, draw.choice(HAPPENINGS))), draw)
 
 
-def _happens(rows: Rows, row: Row, happening: tuple[Kind, bool], draw: Random) -> None:
+def happens(
+    rows: Rows, row: Row, happening: tuple[Kind, bool], draw: Random, mark_us: int | None = None
+) -> None:
+    """mark_us: when, or a hair before; else some time before the row."""
     kind, to_broker = happening
     name = row.broker if to_broker else row.client_id
     if draw.random() < 0.5:  # to anybody, however few rows are of it
@@ -388,7 +391,8 @@ def _happens(rows: Rows, row: Row, happening: tuple[Kind, bool], draw: Random) -
     if name is None:
         return
     last = _last(rows)
-    at_us = max(0, draw.choice((row.started_us, row.ended_us or 0)) - draw.choice(_TIMES_US))
+    at_us = draw.choice((row.started_us, row.ended_us or 0)) - draw.choice(_TIMES_US)
+    at_us = max(0, at_us if mark_us is None else mark_us - draw.choice((0, 0, 1)))
     lasts_us = draw.choice(_TIMES_US) if kind in (Kind.PAUSE, Kind.FAULT) else 0
     is_over = not lasts_us or draw.random() < 0.8
     columns: dict[str, Any] = {
@@ -501,7 +505,7 @@ _TOLD: Mapping[Kind, Sequence[str]] = {
     Kind.ADD: ("value",),
 }
 _TIMES_US = (1, MS, 100 * MS, 1000 * MS, 60_000 * MS)
-_HAPPENINGS = (
+HAPPENINGS = (
     (Kind.CRASH, True),
     (Kind.CRASH, False),
     (Kind.PAUSE, True),

@@ -1,7 +1,8 @@
 """Histories beside one: not drawn, but one after the other whatever is a step away.
 
-Where its answer turns (`turning`); with each other answer of each of its rows; with one more row of each kind at each
-moment; counted from 0; and with a second one of what it has one of.
+Where its answer turns (`turning`), by one clock and by several; without each of its rows; with each other answer and
+each other number of each row; with one more row of each kind at each moment; counted from 0; and with a second one of
+what it has one of, which does the same or what another history says.
 
 An offset, a value or a moment of 0 is a number like others, and is easily taken for one that is not told.
 A judge that keeps what it knows by lane, by client or by incarnation goes wrong only where there are two of them, and
@@ -14,14 +15,15 @@ Not a test file; the tests of this folder import it by path (`conftest.py` puts 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import replace
 from random import Random
 from typing import Any
 
-from nearby import is_possible
+from nearby import HAPPENINGS, LOST, NUMBERS, happens, is_possible
 from turning import turning
 
-from inorder.evidence.laws import put_in_order
+from inorder.evidence.laws import cut_open, put_in_order
 from specs.clauses.clause import Clause
 from specs.history.row import Row
 from specs.history.runinfo import RunInfo
@@ -39,7 +41,9 @@ _RESULTS = (
 )
 _ANSWERS = (Outcome.OK, Outcome.REFUSED, Outcome.UNKNOWN, Outcome.SENT)
 _BESIDE = 20
-"""So many histories with a second one of something."""
+"""So many histories with a second one of something that does the same, and so many where it does something else."""
+_CLOCKS_US = 1000
+"""How far clocks are apart where everybody has one."""
 _MODES = ("auto", "manual", None)
 _OFFSETS = frozenset(
     {
@@ -53,6 +57,23 @@ _OFFSETS = frozenset(
     }
 )
 """Kinds of rows of which the value is an offset."""
+_OF_A_MESSAGE = frozenset(
+    {
+        Kind.ACK,
+        Kind.APPEND,
+        Kind.CHECK,
+        Kind.DEAD_LETTER,
+        Kind.DELIVER,
+        Kind.END_TRANSACTION,
+        Kind.PULL,
+        Kind.READ,
+        Kind.RECEIVE,
+        Kind.RELEASE,
+        Kind.RENEW,
+        Kind.SEND,
+        Kind.SEND_BACK,
+    }
+)
 _ABOUT = (
     "queue_offset",
     "message_id",
@@ -68,49 +89,87 @@ _WHERE = ("group", "topic", "broker", "queue_id")
 
 
 def neighbours(
-    info: RunInfo, rows: Sequence[Row], clause: Clause, words: str
+    info: RunInfo, rows: Sequence[Row], clause: Clause, others: Sequence[Sequence[Row]], words: str
 ) -> Iterator[tuple[RunInfo, Rows]]:
-    """All of these of a history, with respect to a clause. words: decide what is drawn."""
+    """All of these of a history, with respect to a clause. others: histories, to be put beside it.
+
+    words: decide what is drawn.
+    """
+    draw, kinds = Random(words), clause.kinds | clause.excuses
     yield from turning(info, rows, clause)
-    draw = Random(words)
+    apart = by_their_own_clocks(info, rows)
+    yield apart
+    yield from turning(*apart, clause)
     found = (
         *from_zero(rows),
+        *without_something(rows),
+        *told_otherwise(rows),
         *answered_otherwise(rows),
-        *in_the_midst(rows, clause.kinds | clause.excused_by, draw),
-        *(beside_itself(rows, draw) for _ in range(_BESIDE)),
+        *in_the_midst(rows, kinds, draw),
+        *something_happens(rows, kinds, draw),
+        *(beside(rows, rows, draw) for _ in range(_BESIDE)),
+        *(beside(rows, draw.choice(others), draw) for _ in range(_BESIDE)),
     )
     yield from ((info, each) for each in found if is_possible(each))
+    yield from ((apart[0], each) for each in something_happens(apart[1], kinds, draw))
 
 
-def beside_itself(rows: Sequence[Row], draw: Random) -> Rows:
-    """The history, and the same again or a part of it, of something else, at about the same time."""
-    if not rows:
-        return []
-    first = draw.randrange(len(rows))
-    parts = (rows, rows, rows[: first + 1], rows[first:], rows[first : first + 1])
+def by_their_own_clocks(info: RunInfo, rows: Sequence[Row]) -> tuple[RunInfo, Rows]:
+    """Whoever wrote rows has a clock of their own, and no two are far apart."""
+    clocks = {row.process or "" for row in rows}
+    info = replace(info, clock_bounds_us=dict.fromkeys(sorted(clocks), _CLOCKS_US))
+    return info, [row._replace(clock=row.process or "") for row in rows]
+
+
+def beside(rows: Sequence[Row], besides: Sequence[Row], draw: Random) -> Rows:
+    """The history, and another one or a part of it, of something else, at about the same time."""
+    if not rows or not besides:
+        return [*rows]
+    first = draw.randrange(len(besides))
+    parts = (besides, besides, besides[: first + 1], besides[first:], besides[first : first + 1])
     names = {row.op_id for row in draw.choice(parts)}
-    chosen = [row for row in rows if row.op_id in names]
-    other = draw.choice(_OTHERS)(rows)
+    chosen = [row for row in besides if row.op_id in names]
+    other = draw.choice(_OTHERS)([*rows, *besides])
     by_us = _mark(draw.choice(rows), draw) - _mark(draw.choice(chosen), draw)
     by_us += draw.choice((-1, 0, 0, 1))
-    by_us = draw.choice((by_us, 0, 0)) if len(chosen) == len(rows) else by_us
+    by_us = draw.choice((by_us, 0, 0)) if len(chosen) == len(besides) else by_us
     by_us = max(by_us, -min(row.started_us for row in chosen))
-    last, op = max(row.seq_end or row.seq_begin for row in rows), max(row.op_id for row in rows)
+    last = max(row.seq_end or row.seq_begin for row in (*rows, *besides))
+    op = max(row.op_id for row in rows)
     is_before = draw.random() < 0.5  # where both are at one moment
     copies = []
     for row in chosen:
         seq = row.seq_begin - (last + 1) if is_before else row.seq_begin + last + 1
         copies.append(
-            other(row)._replace(
+            _later(other(row), by_us)._replace(
+                run=rows[0].run,
                 op_id=op + row.op_id,
                 seq_begin=seq,
                 seq_end=None if row.seq_end is None else seq + (row.seq_end - row.seq_begin),
-                started_us=row.started_us + by_us,
-                ended_us=None if row.ended_us is None else row.ended_us + by_us,
-                wall_us=None if row.wall_us is None else row.wall_us + by_us,
             )
         )
     return put_in_order([*rows, *copies])
+
+
+def without_something(rows: Sequence[Row]) -> Iterator[Rows]:
+    """The history without each of its rows in turn, and without the end of each."""
+    for at, row in enumerate(rows):
+        yield [*rows[:at], *rows[at + 1 :]]
+        if row.kind is not Kind.READ or row.queue_offset is None:
+            yield [*rows[:at], cut_open(row), *rows[at + 1 :]]
+
+
+def told_otherwise(rows: Sequence[Row]) -> Iterator[Rows]:
+    """The history with each number of each of its rows by one, and with whatever a row tells not told."""
+    for at, row in enumerate(rows):
+        for name in NUMBERS:
+            number = getattr(row, name)
+            for other in () if number is None else (number - 1, number + 1):
+                if other >= 0:
+                    yield [*rows[:at], row._replace(**{name: other}), *rows[at + 1 :]]
+        for name in LOST:
+            if getattr(row, name) is not None:
+                yield [*rows[:at], row._replace(**{name: None}), *rows[at + 1 :]]
 
 
 def answered_otherwise(rows: Sequence[Row]) -> Iterator[Rows]:
@@ -125,19 +184,40 @@ def answered_otherwise(rows: Sequence[Row]) -> Iterator[Rows]:
                     yield [*rows[:at], changed, *rows[at + 1 :]]
 
 
+def _later(row: Row, by_us: int) -> Row:
+    return row._replace(
+        started_us=row.started_us + by_us,
+        ended_us=None if row.ended_us is None else row.ended_us + by_us,
+        wall_us=None if row.wall_us is None else row.wall_us + by_us,
+    )
+
+
 def _mark(row: Row, draw: Random) -> int:
     return draw.choice((row.started_us, row.started_us if row.ended_us is None else row.ended_us))
 
 
-def in_the_midst(rows: Sequence[Row], kinds: Collection[Kind], draw: Random) -> Iterator[Rows]:
+def in_the_midst(rows: Sequence[Row], kinds: frozenset[Kind], draw: Random) -> Iterator[Rows]:
     """The history with one more row: of each of these kinds, at each moment at which something begins or ends.
 
     It is like a row of its kind that is there, or of somebody who is there about something that is there.
     """
-    marks = sorted({mark for row in rows for mark in (row.started_us, row.ended_us or 0)})
-    for kind in sorted(kinds):
-        for mark_us in marks if rows else ():
+    for mark_us in _marks(rows):
+        for kind in sorted(kinds.difference(kind for kind, _ in HAPPENINGS)):
             yield put_in_order([*rows, _one_more(rows, kind, mark_us, draw)])
+
+
+def something_happens(rows: Sequence[Row], kinds: frozenset[Kind], draw: Random) -> Iterator[Rows]:
+    """Likewise, where it is something that happens to a client, to a broker or to what lies between them."""
+    for mark_us in _marks(rows):
+        for happening in HAPPENINGS:
+            if happening[0] in kinds:
+                more = [*rows]
+                happens(more, draw.choice(rows), happening, draw, mark_us)
+                yield put_in_order(more)
+
+
+def _marks(rows: Sequence[Row]) -> list[int]:
+    return sorted({mark for row in rows for mark in (row.started_us, row.ended_us or 0)})
 
 
 def _one_more(rows: Sequence[Row], kind: Kind, at_us: int, draw: Random) -> Row:
@@ -160,7 +240,8 @@ def _one_more(rows: Sequence[Row], kind: Kind, at_us: int, draw: Random) -> Row:
     }
     if like.kind is not kind:
         known = [row.incarnation for row in rows if row.incarnation is not None]
-        columns |= {name: getattr(about, name) for name in _ABOUT}
+        of_message = kind in _OF_A_MESSAGE
+        columns |= {name: getattr(about, name) if of_message else None for name in _ABOUT}
         columns |= {"value": None, "commit_mode": None, "suspend_ms": None}
         if kind in _OFFSETS:
             columns |= {

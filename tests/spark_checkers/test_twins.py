@@ -11,8 +11,9 @@ from random import Random
 import pytest
 from drawn import histories
 from hypothesis import HealthCheck, given, settings
-from judging import by_python, by_twins
+from judging import by_python, by_twins, together_by_twins
 from nearby import nearby
+from neighbours import neighbours
 from recorded import recorded
 
 import spark_checkers
@@ -52,6 +53,24 @@ def test_both_judges_agree_on_the_two_examples_of_a_clause(clause: Clause) -> No
         expected = by_python(rows, info, all_clauses())
         assert by_twins(rows, info, all_twins()) == expected
         assert bool(expected[clause.id][1]) == broken
+
+
+@pytest.mark.parametrize(
+    "every", [90, pytest.param(5, marks=pytest.mark.long)], ids=["few", "many"]
+)
+@pytest.mark.parametrize("clause", all_clauses(), ids=lambda clause: clause.id)
+def test_both_judges_agree_a_step_from_the_transcript_of_a_clause(
+    clause: Clause, every: int
+) -> None:
+    """Where its answer turns, and with whatever comes in its midst or beside it. every: so manieth of these."""
+    twins = [twin for twin in all_twins() if twin.id == clause.id]
+    examples = [parse_history(example.text) for example in clause.examples]
+    others = [rows for _, rows in examples]
+    for number, (info, rows) in enumerate(examples[:: every // 10 or 1], start=1):
+        found = [*neighbours(info, rows, clause, others, f"{clause.id} {number}")][::every]
+        for history, told in zip(found, together_by_twins(found, twins), strict=True):
+            expected = by_python(history[1], history[0], (clause,))
+            assert told == expected, render_rows(history[1])
 
 
 @pytest.mark.parametrize("near", [2, pytest.param(60, marks=pytest.mark.long)], ids=["few", "many"])

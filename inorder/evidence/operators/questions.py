@@ -144,11 +144,12 @@ def near_few(clause: str) -> tuple[History, ...]:
 def _near(clause: str) -> Iterator[History]:
     changed, beside = helper("nearby")["nearby"], helper("neighbours")["neighbours"]
     known: set[tuple[str, tuple[Row, ...]]] = set()
+    others = [each.rows for each in examples_of(clause)]
     for each in examples_of(clause):
         draws = (Random(f"{clause} {each.number} {turn}") for turn in range(NEAR))
         drawn = (changed(each.info, each.rows, draw, get(clause).settings) for draw in draws)
         words = f"{clause} {each.number}"
-        for info, rows in chain(drawn, beside(each.info, each.rows, get(clause), words)):
+        for info, rows in chain(drawn, beside(each.info, each.rows, get(clause), others, words)):
             name = (repr(info), tuple(rows))
             if name not in known:
                 known.add(name)

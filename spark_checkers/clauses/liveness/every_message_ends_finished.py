@@ -39,11 +39,10 @@ class Lane(Settled):
         return first
 
     def owes(self, last: Incarnation, read: int, marker: int) -> None:
-        if last.start_row is None:
-            return
-        is_of_last = int(self.lane.digest.rows.offset[read]) >= (last.start or 0)
-        shown = last if is_of_last else self._first(last)
-        self.findings.violation([*places(shown.add, shown.start_row), read, marker])
+        offset = int(self.lane.digest.rows.offset[read])
+        first = last if offset >= (last.start or 0) else self._first(last)
+        if first.start_row is not None and offset >= (first.start or 0):
+            self.findings.violation([*places(first.add, first.start_row), read, marker])
 
 
 TWIN = Twin("LIV-1", COLUMNS, settled_kernel(Lane))

@@ -82,14 +82,15 @@ class QueueJudge(SettledJudge):
         return min(known, key=lambda each: each.start or 0, default=None)
 
     def owes(self, group: str, last: Incarnation, read: Row, marker: Row) -> Iterable[Finding]:
-        if last.add is None or last.start_row is None:
+        if last.start_row is None:
             return
-        if (read.queue_offset or 0) >= (last.start or 0):
-            yield NeverFinished(last.add, last.start_row, read, marker)
-            return
-        first = self._first(self.progress.groups[group], last)
-        if first is not None and first.add is not None and first.start_row is not None:
-            yield NeverFinished(first.add, first.start_row, read, marker)
+        # A look-up that is answered while the queue is read may say that an incarnation begins behind the message.
+        for each in (last, self._first(self.progress.groups[group], last)):
+            if each is None or each.add is None or each.start_row is None:
+                continue
+            if (read.queue_offset or 0) >= (each.start or 0):
+                yield NeverFinished(each.add, each.start_row, read, marker)
+                return
 
 
 judge = QueueJudge
