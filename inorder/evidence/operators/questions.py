@@ -25,7 +25,7 @@ from specs.history.text import parse_history
 FEW = 6
 """So many clauses are held to the laws in as many histories each, more of them in one each."""
 AS_IT_IS = "as it is"
-NEAR = 40
+NEAR = 100
 """So many drawn histories near each of a transcript's, besides all that are a step away."""
 NEAR_STEP = 8
 """Of all these every so manieth is asked where many clauses are."""

@@ -8,7 +8,7 @@ from spark_checkers import planting
 from spark_checkers.grants import EXPIRED, LeaseEndLane
 from spark_checkers.lanes import OP_COLUMNS, LaneItems, Op, ended_before, machine_kernel
 from spark_checkers.planting import ANOTHER, STRANGER, Changes, Mutant, Trace
-from spark_checkers.rows import MS, NEVER, Findings
+from spark_checkers.rows import MS, Findings
 from spark_checkers.twin import Twin
 from specs.vocabulary import Kind, Outcome
 
@@ -25,8 +25,7 @@ class Lane(LeaseEndLane):
         self.edge_us = (self.config.broker_lease_ms - EDGE_MS) * MS
 
     def owned(self, op: Op, lease: Op) -> None:
-        ended = lease.ended if lease.ended < NEVER else 0
-        if ended_before(lease, op) and op.started - ended >= self.edge_us:
+        if ended_before(lease, op) and op.started - lease.ended >= self.edge_us:
             self.at_stake(op, False, lease)
 
     def free(self, op: Op, grant: Op, why: str) -> None:

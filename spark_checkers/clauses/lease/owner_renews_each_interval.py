@@ -50,17 +50,12 @@ class Lane(Machine):
 
     def _hindered(self, op: Op, last: Op) -> bool:
         """Did client, broker or link not work as always since the last request?"""
-        if (
+        return (
             self.leaving(op.client)
             or self.is_of_an_old_life(op.client, last)
             or self.broker_died_since(last)
-        ):
-            return True
-        if self.paused_since(op.client, last.started):
-            return True
-        if self.context.broker_paused_since(self.broker, last.started, self.now):
-            return True
-        return self.context.is_disturbed(self.sending(last), op.started, self.now)
+            or self.context.is_disturbed(self.sending(last), op.started, self.now)
+        )
 
     def _works(self, op: Op) -> None:
         last, late = self.last.get(op.client), self._is_late(op, op.started)

@@ -110,16 +110,11 @@ class LaneJudge(Judge):
     def _is_hindered(self, client: str, last: Row, row: Row) -> bool:
         """May something have kept the client from asking since, or its requests from being seen?"""
         context = self.context
-        if context.is_leaving(client, row.group) or context.is_of_an_old_life(
-            client, row.group, last
-        ):
-            return True
-        if context.paused_since(client, last.started_us) or context.broker_paused_since(
-            row.broker, last.started_us
-        ):
-            return True
-        return context.broker_died_since(row.broker, last) or context.is_disturbed(
-            last, row.started_us
+        return (
+            context.is_leaving(client, row.group) is not None
+            or context.is_of_an_old_life(client, row.group, last)
+            or context.broker_died_since(row.broker, last)
+            or context.is_disturbed(last, row.started_us)  # a pause of either of them disturbs it
         )
 
 
