@@ -172,7 +172,7 @@ class LastGrant:
         """The last moment at which the broker may have acted on the request, in µs."""
         if op.outcome is Outcome.OK and op.ended < NEVER:
             return op.ended
-        until = max(op.ended if op.ended < NEVER else 0, op.started + self.bound_us)
+        until = max(op.over_us, op.started + self.bound_us)
         return self.machine.context.may_arrive_until(
             self.machine.sending(op), until, self.machine.now
         )
@@ -201,10 +201,8 @@ class LastGrant:
             return ""
         own = grant.client == op.client
         self.released = None if own else self._arrived(op)
-        ended = grant.ended if grant.ended < NEVER else 0
-        if not (
-            own or self.released is not None or op.started - ended - self.clocks_us >= self.limit_us
-        ):
+        over = op.started - grant.over_us - self.clocks_us >= self.limit_us
+        if not (own or self.released is not None or over):
             return ""
         owner_since = grant.started if self.released is None else self.released.started
         if not self._nobody_else(op, grant.started, grant.client, owner_since):
@@ -218,7 +216,7 @@ class LastGrant:
             return unlock
         if sent is None or not machine.context.info.closed_world:
             return None
-        until = max(sent.started, sent.ended if sent.ended < NEVER else 0) + self.bound_us
+        until = sent.over_us + self.bound_us
         if op.started - self.clocks_us <= until or machine.client_died_since(sent.client, sent):
             return None
         return (

@@ -69,6 +69,11 @@ class Op(NamedTuple):
     epoch: int
     correction: bool
 
+    @property
+    def over_us(self) -> int:
+        """When it was over; where nobody saw its end, when it began."""
+        return self.started if self.ended >= NEVER else self.ended
+
 
 _make_op = partial(tuple.__new__, Op)  # `Op._make` without its count of the fields
 Event = tuple[int, int, Op]

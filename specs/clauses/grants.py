@@ -21,7 +21,7 @@ from enum import Enum
 from specs.clauses.context import Context
 from specs.clauses.judging import NOTHING, Finding, Judge
 from specs.clauses.premises import Premise
-from specs.clauses.rows import ended_before
+from specs.clauses.rows import ended_before, over_us
 from specs.clauses.words import MS
 from specs.history.row import Row
 from specs.vocabulary import Kind, Outcome
@@ -55,7 +55,7 @@ class Unlocks:
         if row.outcome is Outcome.OK and row.ended_us is not None:
             self.answered[client] = max(row.ended_us, self.answered.get(client, 0))
             return
-        until_us = (row.ended_us or row.started_us) + self.delay_bound_us
+        until_us = over_us(row) + self.delay_bound_us
         first, before_us = self.unanswered.get(client, (row, until_us))
         if self.context.may_arrive_until(first, before_us) < row.started_us:
             first = row
@@ -109,7 +109,7 @@ class Grants:
 
     def _meet(self, grant: Row, lock: Row) -> bool:
         """Was the later of the two, whichever it is, certainly made in the lifetime of the earlier one?"""
-        latest_us = max(lock.ended_us or 0, grant.ended_us or 0)
+        latest_us = max(over_us(lock), over_us(grant))
         if latest_us - min(lock.started_us, grant.started_us) + self.bound_us > self.limit_us:
             return False  # it may have run out while the request was under way
         if ended_before(grant, lock):
@@ -179,7 +179,7 @@ class LastGrant:
         """The last moment, in µs, at which the broker may have acted on the request."""
         if row.outcome is Outcome.OK and row.ended_us is not None:
             return row.ended_us
-        until_us = max(row.ended_us or 0, row.started_us + self.delay_bound_us)
+        until_us = max(over_us(row), row.started_us + self.delay_bound_us)
         return self.context.may_arrive_until(row, until_us)
 
     def lock_begins(self, row: Row) -> None:
@@ -222,7 +222,7 @@ class LastGrant:
             why = Free.OWN
         elif unlock is not None:
             why, self.freed_by = Free.RELEASED, unlock
-        elif row.started_us - (grant.ended_us or 0) - self.bound_us >= self.limit_us:
+        elif row.started_us - over_us(grant) - self.bound_us >= self.limit_us:
             why = Free.EXPIRED
         else:
             return None
@@ -253,7 +253,7 @@ class LastGrant:
         sent, context = self.sent, self.context
         if sent is None or not context.info.closed_world:
             return None
-        until_us = max(sent.ended_us or 0, sent.started_us) + self.delay_bound_us
+        until_us = over_us(sent) + self.delay_bound_us
         if row.started_us - self.bound_us <= until_us or context.client_died_since(
             sent.client_id, sent
         ):

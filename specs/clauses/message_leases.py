@@ -17,7 +17,7 @@ from specs.clauses.context import Context
 from specs.clauses.judging import NOTHING, Finding, Judge
 from specs.clauses.links import FOR_EVER_US
 from specs.clauses.premises import Premise
-from specs.clauses.rows import ended_before
+from specs.clauses.rows import ended_before, over_us
 from specs.clauses.words import MS
 from specs.history.row import Row
 from specs.vocabulary import Kind, Outcome
@@ -97,8 +97,8 @@ class HandOuts:
 
     def lives(self, held: Held, row: Row) -> bool:
         """Did the lease certainly live at the end of `row`, which ends now?"""
-        ended_us = row.started_us if row.ended_us is None else row.ended_us
-        latest_us = max(ended_us, held.row.ended_us or 0)
+        ended_us = over_us(row)
+        latest_us = max(ended_us, over_us(held.row))
         if held.is_over or latest_us + self.bound_us + SPARE_US >= held.until_us:
             return False
         return not may_be_cut(self.context, held.row)
@@ -121,7 +121,7 @@ def applied_until(context: Context, row: Row) -> int:
     if row.outcome is Outcome.OK and row.ended_us is not None:
         return row.ended_us
     bound_us = context.config.delay_bound_ms * MS
-    return context.may_arrive_until(row, (row.ended_us or row.started_us) + bound_us)
+    return context.may_arrive_until(row, over_us(row) + bound_us)
 
 
 def may_be_cut(context: Context, row: Row) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Container
 
 from specs.clauses.context import Context
+from specs.clauses.rows import over_us
 from specs.clauses.stored import is_marker
 from specs.clauses.words import MS
 from specs.history.row import Row
@@ -85,7 +86,7 @@ class Readings:
         up = self.up
         if up is None or context.broker_died_since(sent.broker, up):
             return False
-        return (up.ended_us or 0) + slack_us <= reading.started_us
+        return over_us(up) + slack_us <= reading.started_us
 
 
 def slack_of(context: Context) -> int:

@@ -40,6 +40,11 @@ def ended_before(earlier: Row, later: Row) -> bool:
     return earlier.seq_end is not None and earlier.seq_end < later.seq_begin
 
 
+def over_us(row: Row) -> int:
+    """When its operation was over, in µs; where nobody saw its end, when it began."""
+    return row.started_us if row.ended_us is None else row.ended_us
+
+
 def is_manual(row: Row) -> bool:
     """Did the listener choose the manual mode for this call?"""
     return row.commit_mode == CommitMode.MANUAL

@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from specs.clauses.context import Context
 from specs.clauses.judging import NOTHING, Finding, Judge
 from specs.clauses.progress import PROGRESS_KINDS, GroupProgress, Incarnation, QueueProgress
-from specs.clauses.rows import is_copy_topic, is_manual
+from specs.clauses.rows import is_copy_topic, is_manual, over_us
 from specs.history.row import Row
 from specs.vocabulary import Kind, Outcome
 
@@ -87,7 +87,7 @@ class SettledJudge(Judge):
             if row.kind is Kind.DELIVER:
                 group = self.groups[row.group or ""]
                 group.running.discard(row.seq_begin)
-                group.worked_us = max(group.worked_us, row.ended_us or row.started_us)
+                group.worked_us = max(group.worked_us, over_us(row))
             return NOTHING
         if self.marker is None or row.seq_begin != self.marker.seq_begin:
             return NOTHING

@@ -10,7 +10,7 @@ from spark_checkers import planting
 from spark_checkers.clauses.commit.fetch_answers_the_last_commit import answered_offset
 from spark_checkers.lanes import OP_COLUMNS, LaneItems, Machine, Op, machine_kernel
 from spark_checkers.planting import Changes, Mutant, Planted, Trace
-from spark_checkers.rows import MS, NEVER, NONE, Findings
+from spark_checkers.rows import MS, NONE, Findings
 from spark_checkers.twin import Twin
 from specs.history.row import Row
 from specs.vocabulary import Kind, Outcome
@@ -97,7 +97,7 @@ class Lane(Machine):
             self._settle(op)
 
     def _until(self, commit: Op) -> int:
-        until = max(commit.ended if commit.ended < NEVER else 0, commit.started + self.bound_us)
+        until = max(commit.over_us, commit.started + self.bound_us)
         return self.may_arrive_until(commit, until)
 
     def _settle(self, now: Op) -> None:

@@ -100,7 +100,7 @@ class Lane(Machine):
                 self.later.popleft()
 
     def _until(self, commit: Op) -> int:
-        until = max(commit.ended if commit.ended < NEVER else 0, commit.started + self.bound_us)
+        until = max(commit.over_us, commit.started + self.bound_us)
         return self.may_arrive_until(commit, until)
 
     def _is_forgotten(self, known: Op, later: list[Op], answer: int) -> bool:

@@ -120,9 +120,7 @@ class Lane(Machine):
                 self.found(reset, pull, op, name="committed-the-old")
 
     def _until(self, op: Op, bound: int) -> int:
-        return self.may_arrive_until(
-            op, max(op.ended if op.ended < NEVER else 0, op.started + bound)
-        )
+        return self.may_arrive_until(op, max(op.over_us, op.started + bound))
 
     def _answered(self, op: Op) -> None:
         reset, answer = self.asked.pop(op.place, None), answered_offset(op)

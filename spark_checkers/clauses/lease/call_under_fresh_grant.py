@@ -6,7 +6,7 @@ from functools import partial
 
 from spark_checkers.lanes import OP_COLUMNS, LaneItems, Machine, Op, Stretch, machine_kernel
 from spark_checkers.planting import Changes, Mutant, Trace
-from spark_checkers.rows import MS, NEVER, NO_TEXT, NONE, Findings
+from spark_checkers.rows import MS, NO_TEXT, NONE, Findings
 from spark_checkers.twin import Twin
 from specs.vocabulary import Kind, Outcome
 
@@ -54,7 +54,7 @@ class Lane(Machine):
             or last.outcome is not Outcome.OK
         ):
             return False
-        since = last.started if last.ended >= NEVER else last.ended
+        since = last.over_us
         if stretch.latest_us - since >= self.limit_us:
             return False
         name, group = self.lane.name(stretch.first.client), self.lane.group
@@ -97,7 +97,7 @@ class Lane(Machine):
         elif last.kind is Kind.UNLOCK:
             since = last.started
         else:
-            since = last.started if last.ended >= NEVER else last.ended
+            since = last.over_us
             if last.outcome is Outcome.OK and op.started - since < self.limit_us:
                 return
         if self.paused_since(op.client, since):

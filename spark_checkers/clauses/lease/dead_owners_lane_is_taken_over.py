@@ -125,7 +125,7 @@ class Run:
         if op.kind in _DISTURBS:
             if op.end > op.begin:
                 self.lasting -= 1
-                self.calm_us = max(self.calm_us, op.ended if op.ended < NEVER else 0)
+                self.calm_us = max(self.calm_us, op.over_us)
         elif op.kind is Kind.LOCK and op.outcome is Outcome.OK:
             self._granted(op)
         elif op.kind is Kind.LOCK and not refuses(op):
@@ -136,7 +136,7 @@ class Run:
                 self._in_vain(op)
 
     def _in_vain(self, op: Op) -> None:
-        until_us = op.ended if op.ended < NEVER else op.started
+        until_us = op.over_us
         self.waited_us[op.client] = max(until_us, self.waited_us.get(op.client, 0))
         lane = self._lane(op) if op.kind is Kind.LOCK else None
         if lane is not None:

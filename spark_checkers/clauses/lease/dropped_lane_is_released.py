@@ -116,7 +116,7 @@ class Lane(Machine):
         if owner.work is not None:
             if not ended_before(owner.work, op):
                 return
-            since = max(since, owner.work.ended if owner.work.ended < NEVER else 0)
+            since = max(since, owner.work.over_us)
         late = op.started - since - self.slack_us
         if late - self.clocks_us < 0:
             return

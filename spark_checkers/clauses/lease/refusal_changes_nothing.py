@@ -8,7 +8,7 @@ from spark_checkers import planting
 from spark_checkers.grants import EXPIRED, LeaseEndLane, refuses
 from spark_checkers.lanes import OP_COLUMNS, LaneItems, Op, ended_before, machine_kernel
 from spark_checkers.planting import ANOTHER, MS, STRANGER, Changes, Mutant, Trace
-from spark_checkers.rows import NEVER, Findings
+from spark_checkers.rows import Findings
 from spark_checkers.twin import Twin
 from specs.vocabulary import Kind, Outcome
 
@@ -36,10 +36,10 @@ class Lane(LeaseEndLane):
 
     def free(self, op: Op, grant: Op, why: str) -> None:
         refusal = self._since(grant, op)
-        if why == EXPIRED and refusal is not None:
-            ended = refusal.ended if refusal.ended < NEVER else 0
-            if op.started - ended + self.last.clocks_us < self.last.limit_us:
-                self.at_stake(op, True, grant, refusal)
+        if refusal is None or why != EXPIRED:
+            return
+        if op.started - refusal.over_us + self.last.clocks_us < self.last.limit_us:
+            self.at_stake(op, True, grant, refusal)
 
     def asked(self, op: Op) -> None:
         super().asked(op)

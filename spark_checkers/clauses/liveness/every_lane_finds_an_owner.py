@@ -44,9 +44,7 @@ class Lane(Settled):
         elif op.outcome is not Outcome.REFUSED:
             joined = self.context.member_since(self.lane.group, self.lane.name(op.client), op.begin)
             if joined is None:
-                self.strangers_us = max(
-                    self.strangers_us, op.ended if op.ended < NEVER else op.started
-                )
+                self.strangers_us = max(self.strangers_us, op.over_us)
 
     def ends(self, op: Op) -> None:
         if op.kind is not Kind.LOCK:
@@ -63,8 +61,7 @@ class Lane(Settled):
     def _end_of(self, last: Incarnation) -> tuple[int, int, list[int]] | None:
         """Why the incarnation is over, if it is: its seq, when that was, and its place if it is a row of the lane."""
         if last.dropped is not None:
-            ended = last.dropped.ended if last.dropped.ended < NEVER else last.dropped.started
-            return last.dropped.begin, ended, [last.dropped.place]
+            return last.dropped.begin, last.dropped.over_us, [last.dropped.place]
         if last.add is None:
             return None
         client = self.lane.name(last.add.client)

@@ -25,7 +25,7 @@ from specs.clauses.intervals import Intervals
 from specs.clauses.judging import NOTHING, Finding, Judge
 from specs.clauses.premises import BROKER_LIVES, NO_FILTER, NO_RESET, NOT_PAUSED, ORDERLY
 from specs.clauses.progress import start_of
-from specs.clauses.rows import acknowledges, certainly_acknowledges, is_manual
+from specs.clauses.rows import acknowledges, certainly_acknowledges, is_manual, over_us
 from specs.clauses.words import MS, at, ms, who
 from specs.history.row import Row
 from specs.vocabulary import LISTENER_SUSPENDS, Key, Kind, Outcome, Party
@@ -221,7 +221,7 @@ class LaneJudge(Judge):
                 and row.outcome is Outcome.REFUSED
                 and not (mine.dropped or mine.late)
             ):
-                mine.owed.appendleft(waits._replace(since_us=row.ended_us or row.started_us))
+                mine.owed.appendleft(waits._replace(since_us=over_us(row)))
         elif row.kind is Kind.DEAD_LETTER:
             self._gave_up(mine, row)
         return NOTHING
@@ -241,7 +241,7 @@ class LaneJudge(Judge):
         if acknowledges(row) and not mine.dropped:
             mine.ends.add(offset + 1)
             if mine.add is not None and not mine.late and certainly_acknowledges(row):
-                mine.owed.append(_Owed(offset + 1, row, row.ended_us or row.started_us))
+                mine.owed.append(_Owed(offset + 1, row, over_us(row)))
         elif self.letters.may_take(row):
             mine.given_up.add(offset + 1)
 
@@ -268,7 +268,7 @@ def explain(found: OddValue | NotInTime) -> str:
             f"({start_of(start)}) nor the end of a batch that it had finished since {at(start)}"
         )
     finished, later = found.finished, found.later
-    waited = later.started_us - (finished.ended_us or finished.started_us)
+    waited = later.started_us - over_us(finished)
     return (
         f"{who(later)} finished offset {finished.queue_offset} of {later.lane} at {at(finished)} and was still at work "
         f"{ms(waited)} later, at {at(later)}, without having committed {(finished.queue_offset or 0) + 1}; "

@@ -31,6 +31,7 @@ from specs.clauses.commit.fetch_answers_the_last_commit import answered_offset
 from specs.clauses.context import Context
 from specs.clauses.judging import NOTHING, Finding, Judge
 from specs.clauses.premises import BROKER_NOT_PAUSED, NO_RESET
+from specs.clauses.rows import over_us
 from specs.clauses.words import MS, at, ms, who
 from specs.history.row import Row
 from specs.plan.traits import Stake, Trait
@@ -144,7 +145,7 @@ class LaneJudge(Judge):
 
     def _until_us(self, commit: Row) -> int:
         """Until when the commit may be applied."""
-        until_us = max(commit.ended_us or 0, commit.started_us + self.bound_us)
+        until_us = max(over_us(commit), commit.started_us + self.bound_us)
         return self.context.may_arrive_until(commit, until_us)
 
     def ends(self, row: Row) -> Iterable[Finding]:
@@ -172,11 +173,11 @@ class LaneJudge(Judge):
 
     def _settle(self, now: Row) -> None:
         """Keep one commit that is on disk for certain, all acknowledged ones after it, and what may follow it."""
-        answered, old_us = self.answered, (now.ended_us or 0) - self.longest_us
+        answered, old_us = self.answered, over_us(now) - self.longest_us
         spare = 0
         for index in range(1, len(answered)):
             commit = answered[index].commit
-            if (commit.ended_us or 0) > old_us:
+            if over_us(commit) > old_us:
                 break
             if not self._undone(commit, self.longest_us):
                 spare = index
@@ -188,7 +189,7 @@ class LaneJudge(Judge):
     def _undone(self, commit: Row, interval_us: int) -> bool:
         """Did the broker die before the commit was certainly on its disk?"""
         context, broker = self.context, commit.broker or ""
-        until_us = (commit.ended_us or 0) + interval_us
+        until_us = over_us(commit) + interval_us
         if any(
             death.seq_begin > commit.seq_begin for death in context.epoch_deaths.get(broker, ())
         ):
@@ -200,7 +201,7 @@ class LaneJudge(Judge):
 
     def _interval_us(self, each: _Answered) -> int:
         """How long after the commit it is on disk: one interval only, where the first write was certainly over."""
-        begun_us = (each.alive.ended_us or each.alive.started_us) + self.started_us
+        begun_us = over_us(each.alive) + self.started_us
         return self.interval_us if begun_us <= each.commit.started_us else self.longest_us
 
     def _asked(self, row: Row) -> Iterable[Finding]:
@@ -227,7 +228,7 @@ class LaneJudge(Judge):
         self.opportunities += 1
         if answer in values if self.context.info.closed_world else answer >= lowest:
             return NOTHING
-        longest = (commit.ended_us or 0) + self.longest_us <= crash.started_us
+        longest = over_us(commit) + self.longest_us <= crash.started_us
         first = (
             found.alive if not longest else None if self.context.info.closed_world else self.first
         )
@@ -235,7 +236,7 @@ class LaneJudge(Judge):
 
     def _is_written(self, each: _Answered, crash: Row) -> bool:
         commit, interval_us = each.commit, self._interval_us(each)
-        in_time = (commit.ended_us or 0) + interval_us <= crash.started_us
+        in_time = over_us(commit) + interval_us <= crash.started_us
         return (
             in_time and commit.seq_begin < crash.seq_begin and not self._undone(commit, interval_us)
         )
@@ -250,6 +251,6 @@ def explain(found: LostInCrash) -> str:
     did = "reset it to" if commit.kind is Kind.RESET else "committed"
     return (
         f"{who(answer)} asked at {at(answer)} for the offset stored for {answer.lane} and heard {told}; "
-        f"{who(commit)} had {did} {commit.value} {ms(crash.started_us - (commit.ended_us or 0))} before "
+        f"{who(commit)} had {did} {commit.value} {ms(crash.started_us - over_us(commit))} before "
         f"{crash.broker} crashed at {at(crash)}, and at most {found.interval_ms} ms may be lost"
     )

@@ -29,6 +29,7 @@ from dataclasses import dataclass
 from specs.clauses.context import Context
 from specs.clauses.judging import NOTHING, Finding, Judge
 from specs.clauses.premises import BROKER_LIVES, BROKER_NOT_PAUSED, NO_RESET
+from specs.clauses.rows import over_us
 from specs.clauses.words import MS, at, who
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
@@ -150,7 +151,7 @@ class LaneJudge(Judge):
 
     def _until_us(self, commit: Row) -> int:
         """Until when the commit may be applied."""
-        until_us = max(commit.ended_us or 0, commit.started_us + self.bound_us)
+        until_us = max(over_us(commit), commit.started_us + self.bound_us)
         return self.context.may_arrive_until(commit, until_us)
 
     def _answered(self, row: Row) -> Iterable[Finding]:

@@ -19,7 +19,7 @@ from specs.clauses.context import Context
 from specs.clauses.incarnations import may_be_leaving
 from specs.clauses.judging import NOTHING, Finding, Judge
 from specs.clauses.premises import BROKER_LIVES, NO_WALL_CLOCK_STEP
-from specs.clauses.rows import ended_before
+from specs.clauses.rows import ended_before, over_us
 from specs.clauses.words import MS, at, ms
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
@@ -116,7 +116,7 @@ class LaneJudge(Judge):
                 or client.others_lock is not None
             ):
                 continue
-            in_time = (row.ended_us or row.started_us) <= lock.started_us + self.limit_us
+            in_time = over_us(row) <= lock.started_us + self.limit_us
             if in_time and ended_before(lock, row) and not self._is_over(lock):
                 client.others_lock = row
                 self.opportunities += 1  # from here on it must not commit

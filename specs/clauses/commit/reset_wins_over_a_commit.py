@@ -31,6 +31,7 @@ from specs.clauses.context import Context
 from specs.clauses.incarnations import OFFSET_MOVED
 from specs.clauses.judging import NOTHING, Finding, Judge
 from specs.clauses.premises import BROKER_LIVES, BROKER_NOT_PAUSED, CLOSED_WORLD, Premise
+from specs.clauses.rows import over_us
 from specs.clauses.words import MS, at, who
 from specs.history.row import Row
 from specs.plan.traits import Stake, Trait
@@ -117,7 +118,7 @@ class LaneJudge(Judge):
                 self.moved.clear()
                 self.reached.clear()
             case Kind.PULL:
-                until_us = max(row.ended_us or 0, row.started_us + self.parked_us)
+                until_us = max(over_us(row), row.started_us + self.parked_us)
                 until_us = self.context.may_arrive_until(row, until_us)
                 self.pulled_until_us = max(self.pulled_until_us, until_us)
             case Kind.FETCH_OFFSET if self.last is not None:
@@ -187,7 +188,7 @@ class LaneJudge(Judge):
 
     def _until_us(self, row: Row) -> int:
         """Until when the commit, or the reset, may be applied."""
-        until_us = max(row.ended_us or 0, row.started_us + self.bound_us)
+        until_us = max(over_us(row), row.started_us + self.bound_us)
         return self.context.may_arrive_until(row, until_us)
 
     def _answered(self, row: Row) -> Iterable[Finding]:

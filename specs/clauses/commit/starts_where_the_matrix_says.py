@@ -36,7 +36,7 @@ from specs.clauses.commit.fetch_answers_the_last_commit import answered_offset
 from specs.clauses.context import Context
 from specs.clauses.judging import NOTHING, Finding, Judge
 from specs.clauses.premises import NO_RESET, NO_WALL_CLOCK_STEP, NOT_REMOVED, Premise
-from specs.clauses.rows import ended_before
+from specs.clauses.rows import ended_before, over_us
 from specs.clauses.words import MS, at, who
 from specs.history.row import Row
 from specs.vocabulary import RETRY_PREFIX, Key, Kind, Outcome, Party
@@ -204,9 +204,9 @@ class QueueJudge(Judge):
             if row.queue_offset == 0 and self.first is None:
                 self.first = row
             if row.queue_offset is not None:
-                self._see(row.ended_us or 0)
+                self._see(over_us(row))
                 self.count += 1
-                heapq.heappush(self.recent, (row.ended_us or 0, self.count, row))
+                heapq.heappush(self.recent, (over_us(row), self.count, row))
         return NOTHING
 
     def _see(self, now_us: int) -> None:
@@ -264,11 +264,7 @@ class QueueJudge(Judge):
 
     def _looked_up(self, row: Row) -> Iterable[Finding]:
         first, told = self.first, answered_offset(row)
-        if (
-            first is None
-            or told not in (-1, 0)
-            or (first.ended_us or 0) + self.bound_us > row.started_us
-        ):
+        if first is None or told not in (-1, 0) or over_us(first) + self.bound_us > row.started_us:
             return NOTHING
         if self.context.was_removed(row, 0):
             return NOTHING

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from specs.clauses.context import Context
 from specs.clauses.judging import NOTHING, Finding, Judge
 from specs.clauses.premises import DRAINED, NOT_REMOVED, NOTHING_TAKEN_BACK, ORDERLY
-from specs.clauses.rows import ended_before, is_copy_topic, may_be_manual
+from specs.clauses.rows import ended_before, is_copy_topic, may_be_manual, over_us
 from specs.clauses.words import MS, at, ms, who
 from specs.history.row import Row
 from specs.vocabulary import (
@@ -206,10 +206,7 @@ class GroupJudge(Judge):
         due: dict[str, list[tuple[Row, Row | None]]] = {}
         for source, letters in self.sent.items():
             for row in letters.values():
-                if (
-                    ended_before(row, first)
-                    and first.started_us >= (row.ended_us or row.started_us) + bound_us
-                ):
+                if ended_before(row, first) and first.started_us >= over_us(row) + bound_us:
                     due.setdefault(source, []).append((row, None))
         earliest: dict[_Place, tuple[Row, Row]] = {}
         for (place, _), pair in self.passed.items():
@@ -252,7 +249,7 @@ def explain(found: NotFound | PassedBy) -> str:
     message = f"message {row.source_id} (offset {row.queue_offset} of {row.lane})"
     missing = f"its dead letter was not among the {drained.value} that were read at {at(drained)}"
     if isinstance(found, NotFound):
-        later = ms(drained.started_us - (row.ended_us or row.started_us))
+        later = ms(drained.started_us - over_us(row))
         return f"{who(row)} gave up {message} at {at(row)} and was told that it is stored; {later} later {missing}"
     return (
         f"{message} had its last delivery at {at(row)} (retry {row.reconsume_times}, {row.outcome}) and {who(row)} "

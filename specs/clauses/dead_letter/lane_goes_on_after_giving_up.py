@@ -25,7 +25,7 @@ from specs.clauses.premises import (
     ORDERLY,
     Premise,
 )
-from specs.clauses.rows import ended_before, is_copy_topic, may_be_manual
+from specs.clauses.rows import ended_before, is_copy_topic, may_be_manual, over_us
 from specs.clauses.words import MS, at, ms, who
 from specs.history.row import Row
 from specs.plan.traits import Stake, Trait
@@ -240,7 +240,7 @@ judge = LaneJudge
 
 def explain(found: StoodStill) -> str:
     letter, new = found.dead_letter, found.next
-    late = ms(new.started_us - (letter.ended_us or letter.started_us))
+    late = ms(new.started_us - over_us(letter))
     return (
         f"{who(new)} started offset {new.queue_offset} of {new.lane} at {at(new)}, {late} after the dead letter of "
         f"offset {letter.queue_offset} was acknowledged; it had the message since {at(found.pull)} and the lease since "

@@ -16,6 +16,7 @@ from specs.clauses.context import Context
 from specs.clauses.intervals import Intervals
 from specs.clauses.judging import NOTHING, Finding, Judge
 from specs.clauses.premises import BROKER_LIVES, BROKER_NOT_PAUSED
+from specs.clauses.rows import over_us
 from specs.clauses.words import MS, at, ms, who
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Level, Outcome, Party
@@ -70,7 +71,7 @@ class QueueJudge(Judge):
         elif row.outcome is Outcome.OK and row.queue_offset is not None:
             self.places.add(row.queue_offset)
             self.acknowledged.setdefault((row.group, row.queue_offset), row)
-            self.since.setdefault(row.group, _ended_us(row))
+            self.since.setdefault(row.group, over_us(row))
         return NOTHING
 
     def _sent(self, row: Row) -> None:
@@ -94,7 +95,7 @@ class QueueJudge(Judge):
         if first is None or (first != floor and self.unplaced):
             return NOTHING
         ack = self.acknowledged.get((reading.group, first))
-        if ack is None or _ended_us(ack) >= due_us or self._is_excused(ack):
+        if ack is None or over_us(ack) >= due_us or self._is_excused(ack):
             return NOTHING
         return (FloorIsLate(ack, reading),)
 
@@ -105,10 +106,6 @@ class QueueJudge(Judge):
         )
 
 
-def _ended_us(row: Row) -> int:
-    return row.started_us if row.ended_us is None else row.ended_us
-
-
 judge = QueueJudge
 
 
@@ -116,6 +113,6 @@ def explain(found: FloorIsLate) -> str:
     ack, reading = found.acknowledged, found.reading
     told = "nothing" if reading.outcome is Outcome.REFUSED else f"{reading.value}"
     return (
-        f"at {at(reading)} the store had {told} for {reading.lane}, {ms(reading.started_us - _ended_us(ack))} after "
+        f"at {at(reading)} the store had {told} for {reading.lane}, {ms(reading.started_us - over_us(ack))} after "
         f"{who(ack)} was told that offset {ack.queue_offset}, the first from there on, is acknowledged"
     )

@@ -20,6 +20,7 @@ from specs.clauses.context import Context
 from specs.clauses.judging import NOTHING, Finding, Judge
 from specs.clauses.message_leases import CONNECTED, OF_LEASES, HandOuts
 from specs.clauses.premises import BROKER_LIVES, NO_WALL_CLOCK_STEP, NOT_REMOVED
+from specs.clauses.rows import over_us
 from specs.clauses.words import at, ms, who
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
@@ -90,7 +91,7 @@ judge = LaneJudge
 
 def explain(found: TwoHoldersOfAKey) -> str:
     first, second = sorted((found.first, found.second), key=lambda row: row.seq_begin)
-    later = ms((second.ended_us or second.started_us) - first.started_us)
+    later = ms(over_us(second) - first.started_us)
     return (
         f"{who(second)} was handed offset {second.queue_offset} of {second.lane} (key {second.sharding_key}) at "
         f"{at(second)}, at most {later} after {who(first)} had been handed offset {first.queue_offset} of that key at "

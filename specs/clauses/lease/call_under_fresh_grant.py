@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from specs.clauses.context import Context
 from specs.clauses.judging import NOTHING, Finding, Judge
 from specs.clauses.premises import NO_WALL_CLOCK_STEP, NOT_PAUSED, ORDERLY
+from specs.clauses.rows import over_us
 from specs.clauses.words import MS, at, ms, who
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
@@ -127,7 +128,7 @@ class LaneJudge(Judge):
         elif last.kind is Kind.UNLOCK:
             since_us = last.started_us
         else:
-            since_us = last.started_us if last.ended_us is None else last.ended_us
+            since_us = over_us(last)
             if last.outcome is Outcome.OK and row.started_us - since_us < self.limit_us:
                 return NOTHING
         if self.context.paused_since(row.client_id, since_us):
@@ -171,7 +172,7 @@ def explain(found: NoLease) -> str:
         )
     if last.kind is Kind.UNLOCK:
         return f"{started}, {ms(call.started_us - last.started_us)} after it had begun to give the lease back"
-    age = ms(call.started_us - (last.ended_us or last.started_us))
+    age = ms(call.started_us - over_us(last))
     if last.outcome is Outcome.OK:
         return f"{started}, {age} after its last grant was answered"
     return f"{started}, {age} after it had been refused the lease"

@@ -21,6 +21,7 @@ from specs.clauses.context import Context
 from specs.clauses.grants import refuses
 from specs.clauses.judging import NOTHING, Finding, Judge
 from specs.clauses.premises import BROKER_LIVES, NO_WALL_CLOCK_STEP, ORDERLY, Premise
+from specs.clauses.rows import over_us
 from specs.clauses.words import MS, at, ms
 from specs.history.row import Row
 from specs.plan.traits import Stake, Trait
@@ -176,7 +177,7 @@ class RunJudge(Judge):
         if row.kind in DISTURBS:
             if row.seq_end is not None and row.seq_end > row.seq_begin:
                 self.lasting -= 1
-                self.calm_us = max(self.calm_us, row.ended_us or 0)
+                self.calm_us = max(self.calm_us, over_us(row))
         elif row.kind is Kind.LOCK:
             if row.outcome is Outcome.OK:
                 self._granted(row)
@@ -190,7 +191,7 @@ class RunJudge(Judge):
 
     def _unanswered(self, row: Row) -> None:
         """It holds up who asked; and somebody may have been granted what it asked for."""
-        us = row.started_us if row.ended_us is None else row.ended_us
+        us = over_us(row)
         asked: list[str | Lane] = [row.client_id or ""]
         if row.kind is Kind.LOCK and row.queue_id is not None:
             asked.append(row.lane)

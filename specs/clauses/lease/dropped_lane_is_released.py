@@ -22,7 +22,7 @@ from specs.clauses.context import Context
 from specs.clauses.grants import refuses
 from specs.clauses.judging import NOTHING, Finding, Judge
 from specs.clauses.premises import BROKER_LIVES, NO_WALL_CLOCK_STEP, NOT_PAUSED, ORDERLY
-from specs.clauses.rows import ended_before
+from specs.clauses.rows import ended_before, over_us
 from specs.clauses.words import MS, at, ms
 from specs.history.row import Row
 from specs.plan.traits import Stake, Trait
@@ -179,7 +179,7 @@ class LaneJudge(Judge):
         if owner.work is not None:
             if not ended_before(owner.work, row):
                 return None
-            since_us = max(since_us, owner.work.ended_us or 0)
+            since_us = max(since_us, over_us(owner.work))
         return since_us + self.slack_us
 
 

@@ -17,7 +17,7 @@ from specs.clauses.context import Context
 from specs.clauses.grants import UNHINDERED, Free, LeaseEndJudge
 from specs.clauses.judging import NOTHING, Finding
 from specs.clauses.premises import BROKER_LIVES, NO_FRAME_TWICE, NO_WALL_CLOCK_STEP
-from specs.clauses.rows import ended_before
+from specs.clauses.rows import ended_before, over_us
 from specs.clauses.words import MS, at, ms
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
@@ -59,7 +59,7 @@ class LaneJudge(LeaseEndJudge):
         self.edge_us = (self.config.broker_lease_ms - EDGE_MS) * MS
 
     def owned(self, row: Row, lease: Row) -> Iterable[Finding]:
-        if not ended_before(lease, row) or row.started_us - (lease.ended_us or 0) < self.edge_us:
+        if not ended_before(lease, row) or row.started_us - over_us(lease) < self.edge_us:
             return NOTHING
         self.opportunities += 1
         return (WrongEnd(lease, row),) if row.outcome is Outcome.OK else NOTHING
@@ -77,8 +77,8 @@ judge = LaneJudge
 def explain(found: WrongEnd) -> str:
     lease, asked = found.lease, found.asked
     granted = asked.outcome is Outcome.OK
-    begun = lease.started_us if granted else lease.ended_us or lease.started_us
-    until = (asked.ended_us or asked.started_us) if granted else asked.started_us
+    begun = lease.started_us if granted else over_us(lease)
+    until = over_us(asked) if granted else asked.started_us
     age = f"at {'most' if granted else 'least'} {ms(until - begun)} old"
     was = f"{asked.client_id} was {'granted' if granted else 'refused'} {asked.lane} at {at(asked)}"
     return f"{was}, when {lease.client_id}'s lease was {age}"

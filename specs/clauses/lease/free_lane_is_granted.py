@@ -20,6 +20,7 @@ from specs.clauses.context import Context
 from specs.clauses.grants import UNHINDERED, Free, LastGrantJudge, refuses
 from specs.clauses.judging import NOTHING, Finding
 from specs.clauses.premises import BROKER_LIVES, NO_FRAME_TWICE, NO_WALL_CLOCK_STEP
+from specs.clauses.rows import over_us
 from specs.clauses.words import at, ms
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
@@ -124,5 +125,5 @@ def explain(found: Refused | NeverGranted) -> str:
             f"{asked}, although {grant.client_id}, who was granted it at {at(grant)}, had given it back at "
             f"{at(unlock)} and nobody else had been granted it since"
         )
-    age = ms(refused.started_us - (grant.ended_us or grant.started_us))
+    age = ms(refused.started_us - over_us(grant))
     return f"{asked}, although the last grant ({grant.client_id}'s of {at(grant)}) was {age} old"

@@ -17,7 +17,7 @@ from specs.clauses.context import Context
 from specs.clauses.grants import UNHINDERED, Grants
 from specs.clauses.judging import NOTHING, Finding, Judge
 from specs.clauses.premises import BROKER_LIVES, NO_WALL_CLOCK_STEP
-from specs.clauses.rows import ended_before
+from specs.clauses.rows import ended_before, over_us
 from specs.clauses.words import at, ms
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
@@ -80,7 +80,7 @@ def explain(found: TwoOwners) -> str:
             f"{second.client_id} asked for {second.lane} at {at(second)}, {later} after "
             f"{first.client_id} had asked at {at(first)}; both were granted it, and neither had given it back"
         )
-    age = (second.ended_us or second.started_us) - first.started_us
+    age = over_us(second) - first.started_us
     return (
         f"{second.client_id} was granted {second.lane} at {at(second)}, {ms(age)} after {first.client_id} had been "
         f"granted it at {at(first)}; {first.client_id} had not given it back and its grant had not run out"

@@ -29,7 +29,7 @@ from specs.clauses.context import Context
 from specs.clauses.grants import Unlocks
 from specs.clauses.judging import NOTHING, Finding, Judge
 from specs.clauses.premises import BROKER_LIVES, NO_WALL_CLOCK_STEP, ORDERLY, Premise
-from specs.clauses.rows import ended_before
+from specs.clauses.rows import ended_before, over_us
 from specs.clauses.words import MS, at, ms
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
@@ -197,7 +197,7 @@ class LaneJudge(Judge):
 
     def _was_answered_late(self, granted: Row, row: Row) -> bool:
         """Is the grant fresh to the client when the call begins, though it may have expired at the broker?"""
-        fresh = row.started_us - (granted.ended_us or granted.started_us) <= self.fresh_us
+        fresh = row.started_us - over_us(granted) <= self.fresh_us
         return fresh and row.started_us - granted.started_us > self.limit_us
 
     def _holds(self, name: str, lock: Row, row: Row) -> bool:

@@ -15,7 +15,7 @@ from specs.clauses.context import Context
 from specs.clauses.grants import UNHINDERED, Free, LeaseEndJudge, refuses
 from specs.clauses.judging import NOTHING, Finding
 from specs.clauses.premises import BROKER_LIVES, NO_FRAME_TWICE, NO_WALL_CLOCK_STEP
-from specs.clauses.rows import ended_before
+from specs.clauses.rows import ended_before, over_us
 from specs.clauses.words import at, ms
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
@@ -70,7 +70,7 @@ class LaneJudge(LeaseEndJudge):
         refusal = self._refused_since(grant, row)
         if why is not Free.EXPIRED or refusal is None:
             return NOTHING
-        if row.started_us - (refusal.ended_us or 0) + self.last.bound_us >= self.last.limit_us:
+        if row.started_us - over_us(refusal) + self.last.bound_us >= self.last.limit_us:
             return NOTHING
         self.opportunities += 1
         return NOTHING if row.outcome is Outcome.OK else (Changed(grant, refusal, row),)
@@ -88,8 +88,8 @@ judge = LaneJudge
 def explain(found: Changed) -> str:
     lease, refusal, asked = found.lease, found.refusal, found.asked
     granted = asked.outcome is Outcome.OK
-    begun = lease.started_us if granted else lease.ended_us or lease.started_us
-    until = (asked.ended_us or asked.started_us) if granted else asked.started_us
+    begun = lease.started_us if granted else over_us(lease)
+    until = over_us(asked) if granted else asked.started_us
     age = ms(until - begun)
     return (
         f"{asked.client_id} was {'granted' if granted else 'refused'} {asked.lane} at {at(asked)}, when "

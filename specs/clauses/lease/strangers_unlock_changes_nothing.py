@@ -14,7 +14,7 @@ from specs.clauses.context import Context
 from specs.clauses.grants import UNHINDERED, Grants
 from specs.clauses.judging import NOTHING, Finding, Judge
 from specs.clauses.premises import BROKER_LIVES, NO_WALL_CLOCK_STEP
-from specs.clauses.rows import ended_before
+from specs.clauses.rows import ended_before, over_us
 from specs.clauses.words import at, ms
 from specs.history.row import Row
 from specs.plan.traits import Stake, Trait
@@ -82,7 +82,7 @@ judge = LaneJudge
 
 def explain(found: FreedByStranger) -> str:
     grant, unlock, second = found.grant, found.unlock, found.second
-    age = (second.ended_us or second.started_us) - grant.started_us
+    age = over_us(second) - grant.started_us
     return (
         f"{second.client_id} was granted {second.lane} at {at(second)}, {ms(age)} after {grant.client_id} had been "
         f"granted it at {at(grant)}: the unlock that {unlock.client_id}, a stranger, sent at {at(unlock)} had freed it"

@@ -36,6 +36,7 @@ from specs.clauses.context import Context
 from specs.clauses.judging import NOTHING, Finding
 from specs.clauses.premises import AUTO_MODE, DEALT, NO_FILTER, NO_RESET, ORDERLY, SETTLED, Premise
 from specs.clauses.progress import Incarnation
+from specs.clauses.rows import over_us
 from specs.clauses.settled import SETTLED_KINDS, SettledJudge, wants
 from specs.clauses.words import MS, at, ms, who
 from specs.history.row import Row
@@ -139,7 +140,7 @@ class QueueJudge(SettledJudge):
         if row.outcome is not Outcome.REFUSED and row.client_id not in self.context.members.get(
             group, {}
         ):
-            us = row.started_us if row.ended_us is None else row.ended_us
+            us = over_us(row)
             self.leased_us[group] = max(us, self.leased_us.get(group, us))
         return NOTHING
 
@@ -200,7 +201,7 @@ class QueueJudge(SettledJudge):
         if broker in context.epoch_deaths or end.seq_begin in self.calm:
             return NOTHING
         self.opportunities += 1
-        ended_us = end.started_us if end.ended_us is None else end.ended_us
+        ended_us = over_us(end)
         since_us = max(
             ended_us, worked_us, context.disturbed_us, self.leased_us.get(add.group or "", 0)
         )

@@ -27,6 +27,7 @@ from specs.clauses.premises import (
     ORDERLY,
     Premise,
 )
+from specs.clauses.rows import over_us
 from specs.clauses.words import MS, at, ms, who
 from specs.history.row import Row
 from specs.plan.traits import Stake, Trait
@@ -142,14 +143,14 @@ class GroupJudge(Judge):
     def _in_line(self, each: _Waiting, row: Row) -> bool:
         """Has the lane been in line all the time?"""
         pull, granted, context = each.pull, each.granted, self.context
-        since_us = row.started_us if pull is None else pull.ended_us or pull.started_us
+        since_us = row.started_us if pull is None else over_us(pull)
         if context.is_leaving(row.client_id, row.group) or context.client_died_since(
             row.client_id, each.add
         ):
             return False
         if context.paused_since(row.client_id, since_us):
             return False
-        return granted is None or row.started_us <= (granted.ended_us or 0) + self.lease_us
+        return granted is None or row.started_us <= over_us(granted) + self.lease_us
 
     def ends(self, row: Row) -> Iterable[Finding]:
         client = row.client_id or ""
@@ -187,10 +188,7 @@ class GroupJudge(Judge):
             self._out_of_line(client, row)
         elif row.outcome is Outcome.OK:
             before = self.granted.get((client, place))
-            if (
-                before is not None
-                and (row.ended_us or row.started_us) > (before.ended_us or 0) + self.lease_us
-            ):
+            if before is not None and over_us(row) > over_us(before) + self.lease_us:
                 self._out_of_line(client, row)
             self.granted[client, place] = row
             for each in self.waiting.get(client, {}).values():

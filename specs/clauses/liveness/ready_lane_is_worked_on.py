@@ -45,7 +45,7 @@ from specs.clauses.premises import (
 )
 from specs.clauses.retry import other_lanes_go_on
 from specs.clauses.retry.other_lanes_go_on import Lane, Place, _Lease
-from specs.clauses.rows import may_be_manual
+from specs.clauses.rows import may_be_manual, over_us
 from specs.clauses.words import MS, at, ms, who
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
@@ -292,9 +292,7 @@ class GroupJudge(other_lanes_go_on.GroupJudge):
             for other in others.values():
                 self._forget(other)
             if mine is row:
-                self.waited_us[row.seq_begin] = self._waited_by(
-                    client, row.ended_us or row.started_us
-                )
+                self.waited_us[row.seq_begin] = self._waited_by(client, over_us(row))
             self.unused[_place(row)] = {client: mine}
         elif row.kind is Kind.LOCK or (row.kind is Kind.FETCH_OFFSET and _failed(row)):
             self._forget(self._unused(row).pop(client, None))
@@ -310,7 +308,7 @@ class GroupJudge(other_lanes_go_on.GroupJudge):
             elif row.kind is Kind.PULL:
                 answered = is_of_life and row.outcome is Outcome.OK and row.value is not None
                 pulls.last, pulls.lease = (row, self._lease(lane)) if answered else (None, None)
-                pulls.waited_us = self._waited_by(client, row.ended_us or row.started_us)
+                pulls.waited_us = self._waited_by(client, over_us(row))
                 if answered and pulls.lowest is None:
                     pulls.lowest = row.queue_offset
         return found
@@ -319,7 +317,7 @@ class GroupJudge(other_lanes_go_on.GroupJudge):
         super()._renewed(lane, row)
         pulls = self.pulls.get(lane)
         lease = None if pulls is None or pulls.last is None else pulls.lease
-        if lease is not None and (row.ended_us or 0) <= lease.lock.started_us + self.lease_us:
+        if lease is not None and over_us(row) <= lease.lock.started_us + self.lease_us:
             lease.renewal = row
 
     def _unused(self, row: Row) -> dict[str, Row]:
@@ -340,7 +338,7 @@ class GroupJudge(other_lanes_go_on.GroupJudge):
             return NOTHING
         self.opportunities += 1
         waited_us = self._waited_by(client, add.started_us) - waited_us
-        idle_us = add.started_us - (grant.ended_us or grant.started_us) - waited_us
+        idle_us = add.started_us - over_us(grant) - waited_us
         if idle_us <= self.bound_us or self._waits_still(client, add.group):
             return NOTHING
         return (NotAdded(grant, add),)
@@ -384,7 +382,7 @@ judge = GroupJudge
 def explain(found: NotCalled | NotPulled | NotAdded) -> str:
     if isinstance(found, NotPulled):
         pull, again = found.pull, found.again
-        ended_us = pull.ended_us or pull.started_us
+        ended_us = over_us(pull)
         return (
             f"{who(pull)} had its pull of {pull.lane} at offset {pull.queue_offset} answered at "
             f"{ended_us / 1_000_000:.3f} s and the lease since {at(found.lock)}, but pulled again only at {at(again)}, "
@@ -394,7 +392,7 @@ def explain(found: NotCalled | NotPulled | NotAdded) -> str:
         lock, add = found.lock, found.add
         return (
             f"{who(add)} was granted {add.lane} at {at(lock)} and did not give it back, but added it only "
-            f"{ms(add.started_us - (lock.ended_us or lock.started_us))} later, at {at(add)}"
+            f"{ms(add.started_us - over_us(lock))} later, at {at(add)}"
         )
     late = found.late
     ready = f"{found.ready_us / 1_000_000:.3f} s"

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from specs.clauses.context import Context
 from specs.clauses.judging import NOTHING, Finding, Judge
 from specs.clauses.premises import BROKER_LIVES, BROKER_NOT_PAUSED, NO_FILTER, NOT_PAUSED, Premise
-from specs.clauses.rows import is_copy_topic
+from specs.clauses.rows import is_copy_topic, over_us
 from specs.clauses.stored import STORED_WEAKLY, lies_at_once
 from specs.clauses.words import MS, at, ms, who
 from specs.history.row import Row
@@ -133,7 +133,7 @@ judge = QueueJudge
 
 def explain(found: NotWoken) -> str:
     pull, sent = found.pull, found.sent
-    late = ms((pull.ended_us or pull.started_us) - (sent.ended_us or sent.started_us))
+    late = ms(over_us(pull) - over_us(sent))
     return (
         f"{who(pull)} of {pull.group} waited at offset {pull.queue_offset} of {pull.queue} from {at(pull)} on, and was "
         f"answered only {late} after message {sent.message_id} was acknowledged at offset {sent.queue_offset} "

@@ -29,6 +29,7 @@ from specs.clauses.premises import (
     NOT_REMOVED,
     Premise,
 )
+from specs.clauses.rows import over_us
 from specs.clauses.words import MS, at, ms, who
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Level, Outcome, Party
@@ -142,8 +143,7 @@ class LaneJudge(Judge):
         self.open.pop(row.seq_begin, None)
         offset = row.queue_offset if row.outcome is Outcome.OK else None
         if row.outcome not in (Outcome.OK, Outcome.REFUSED):
-            ended_us = row.started_us if row.ended_us is None else row.ended_us
-            self.lost_us = max(self.lost_us, self._lost_until(ended_us))
+            self.lost_us = max(self.lost_us, self._lost_until(over_us(row)))
         if row.outcome is Outcome.REFUSED:
             self._in_vain(row)
         found = self._resolved(row)
@@ -158,8 +158,7 @@ class LaneJudge(Judge):
         self.opportunities += before is not None and before.is_owed
         times = row.reconsume_times
         is_last = limit >= 0 and (times is None or times >= limit)
-        ended_us = row.started_us if row.ended_us is None else row.ended_us
-        free_us = max(ended_us + self.lease_us, self.put_off.get(offset, 0))
+        free_us = max(over_us(row) + self.lease_us, self.put_off.get(offset, 0))
         is_owed = row.lease_until_us is not None and not is_last and offset not in self.over
         self.lent[offset] = Lent(row, free_us, is_owed)
 

@@ -15,7 +15,7 @@ from specs.clauses.context import Context
 from specs.clauses.intervals import Intervals
 from specs.clauses.judging import NOTHING, Finding, Judge
 from specs.clauses.premises import BROKER_LIVES, NO_RESET, NOT_REMOVED
-from specs.clauses.rows import ended_before
+from specs.clauses.rows import ended_before, over_us
 from specs.clauses.words import MS, at, who
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Level, Outcome, Party
@@ -88,7 +88,7 @@ class LaneJudge(Judge):
             if passed is None:
                 if ended_before(handed, reading):
                     self.passed[offset] = reading
-            elif reading.started_us >= (passed.ended_us or passed.started_us) + self.bound_us:
+            elif reading.started_us >= over_us(passed) + self.bound_us:
                 self._is_over(offset)
                 if not self._is_excused(handed):
                     self.opportunities += 1

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from specs.clauses.judging import Finding
 from specs.clauses.message_leases import CONNECTED, OF_LEASES, HandOutsJudge
 from specs.clauses.premises import BROKER_LIVES, NO_WALL_CLOCK_STEP
+from specs.clauses.rows import over_us
 from specs.clauses.words import at, ms, who
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Party
@@ -50,7 +51,7 @@ judge = LaneJudge
 
 def explain(found: TwoHolders) -> str:
     first, second = sorted((found.first, found.second), key=lambda row: row.seq_begin)
-    later = ms((second.ended_us or second.started_us) - first.started_us)
+    later = ms(over_us(second) - first.started_us)
     return (
         f"{who(second)} was handed offset {second.queue_offset} of {second.lane} at {at(second)}, at most {later} "
         f"after {who(first)} had been handed it at {at(first)}, whose lease had not ended"

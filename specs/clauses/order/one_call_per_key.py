@@ -24,7 +24,7 @@ from specs.clauses.calls import may_be_given_up
 from specs.clauses.context import Context
 from specs.clauses.judging import NOTHING, Finding, Judge
 from specs.clauses.premises import KEY_ORDERED, NO_RESET
-from specs.clauses.rows import asks_again, ended_before
+from specs.clauses.rows import asks_again, ended_before, over_us
 from specs.clauses.words import MS, at, ms, who
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
@@ -207,5 +207,5 @@ def explain(found: OutOfTurn | HeldBack) -> str:
         return f"{what}, after offset {before.queue_offset} of that key, which it had started at {at(before)}"
     return (
         f"{what}, although offset {before.queue_offset} of that key had ended {before.outcome} at "
-        f"{(before.ended_us or 0) / 1_000_000:.3f} s and had to come again first"
+        f"{over_us(before) / 1_000_000:.3f} s and had to come again first"
     )

@@ -17,7 +17,7 @@ from specs.clauses.calls import may_be_given_up
 from specs.clauses.context import Context
 from specs.clauses.judging import NOTHING, Finding, Judge
 from specs.clauses.premises import NO_RESET, ORDERLY
-from specs.clauses.rows import asks_again, ended_before
+from specs.clauses.rows import asks_again, ended_before, over_us
 from specs.clauses.words import at, who
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
@@ -163,5 +163,5 @@ def explain(found: Overtaken) -> str:
         return f"{what}, while its call of offset {owed.queue_offset}, begun at {at(owed)}, was still running"
     return (
         f"{what}, although offset {owed.queue_offset} of the same incarnation had ended {owed.outcome} at "
-        f"{(owed.ended_us or 0) / 1_000_000:.3f} s and had to come again first"
+        f"{over_us(owed) / 1_000_000:.3f} s and had to come again first"
     )

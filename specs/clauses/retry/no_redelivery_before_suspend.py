@@ -16,7 +16,7 @@ from specs.clauses.calls import may_be_given_up
 from specs.clauses.context import Context
 from specs.clauses.judging import NOTHING, Finding, Judge
 from specs.clauses.premises import IN_PLACE
-from specs.clauses.rows import asks_again, may_put_back
+from specs.clauses.rows import asks_again, may_put_back, over_us
 from specs.clauses.words import MS, at, ms, who
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
@@ -108,7 +108,7 @@ judge = LaneJudge
 
 def explain(found: TooEarly) -> str:
     before, again = found.suspended, found.again
-    waited = again.started_us - (before.ended_us or before.started_us)
+    waited = again.started_us - over_us(before)
     return (
         f"{who(again)} delivered offset {again.queue_offset} of {again.lane} again at {at(again)}, {ms(waited)} after "
         f"it had ended {before.outcome}; it had to wait {found.promised_ms} ms"

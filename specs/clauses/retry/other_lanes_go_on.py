@@ -37,7 +37,7 @@ from specs.clauses.premises import (
     Premise,
 )
 from specs.clauses.retry.no_redelivery_before_suspend import suspend_ms
-from specs.clauses.rows import asks_again, ended_before
+from specs.clauses.rows import asks_again, ended_before, over_us
 from specs.clauses.words import MS, at, ms, who
 from specs.history.row import Row
 from specs.plan.traits import Stake, Trait
@@ -214,7 +214,7 @@ class GroupJudge(Judge):
         pull, lease = next((each for each in life.pulls if _holds(each[0], offset)), (None, None))
         if pull is None or offset <= life.highest:
             return NOTHING
-        ready_us = pull.ended_us or pull.started_us
+        ready_us = over_us(pull)
         if before is None:
             if not life.first or pull.queue_offset != offset:
                 return NOTHING
@@ -248,7 +248,7 @@ class GroupJudge(Judge):
             return NOTHING
         until_us = max(found.ready_us, busy.started_us) + self.slack_us
         if not context.has_threads(client):
-            from_us = max(found.ready_us, busy.ended_us or busy.started_us)
+            from_us = max(found.ready_us, over_us(busy))
             until_us = from_us + self.slack_us
             rests = busy.seq_end is not None and busy.seq_end < late.seq_begin and asks_again(busy)
             if (
@@ -311,7 +311,7 @@ class GroupJudge(Judge):
 
     def free_us(self, row: Row) -> int:
         """Until when an ended call keeps its lane, the suspend time included."""
-        ended_us = row.ended_us or row.started_us
+        ended_us = over_us(row)
         if not asks_again(row) or (
             row.outcome in LISTENER_SUSPENDS and may_be_given_up(row, self.config)
         ):
@@ -338,8 +338,7 @@ class GroupJudge(Judge):
             if life is not None and life.last is row:
                 lease = self._lease(lane)
                 is_fresh = (
-                    lease is not None
-                    and (row.ended_us or 0) <= lease.lock.started_us + self.lease_us
+                    lease is not None and over_us(row) <= lease.lock.started_us + self.lease_us
                 )
                 life.lease = lease if is_fresh else None
         elif life is not None and row.outcome is Outcome.OK:
@@ -357,10 +356,7 @@ class GroupJudge(Judge):
         life = self.lives.get(lane)
         if life is not None:
             for lease in (life.lease, *(each for _, each in life.pulls)):
-                if (
-                    lease is not None
-                    and (row.ended_us or 0) <= lease.lock.started_us + self.lease_us
-                ):
+                if lease is not None and over_us(row) <= lease.lock.started_us + self.lease_us:
                     lease.renewal = row
 
     def _worked(self, lane: Lane, row: Row) -> None:
@@ -368,7 +364,7 @@ class GroupJudge(Judge):
         self.at_work.get(client, {}).pop(row.seq_begin, None)
         work = self.worked.setdefault(client, {}).setdefault(place, _Work())
         work.op = row.op_id
-        work.ended_us = max(work.ended_us, row.ended_us or 0)
+        work.ended_us = max(work.ended_us, over_us(row))
         if row.outcome in LISTENER_SUSPENDS and may_be_given_up(row, self.config):
             work.unsure = row.op_id
 

@@ -28,7 +28,7 @@ from specs.clauses.retry.no_redelivery_before_suspend import (
     SUSPEND_MS_MIN,
     suspend_ms,
 )
-from specs.clauses.rows import acknowledges, asks_again, may_put_back
+from specs.clauses.rows import acknowledges, asks_again, may_put_back, over_us
 from specs.clauses.words import MS, at, ms, who
 from specs.history.row import Row
 from specs.plan.traits import Stake, Trait
@@ -264,9 +264,7 @@ class LaneJudge(Judge):
             return
         rest.row = rest.rows[min(rest.rows)]
         own_ms = self.config.suspend_ms
-        asked = (
-            (each.ended_us or 0) + suspend_ms(each, own_ms) * MS for each in rest.rows.values()
-        )
+        asked = (over_us(each) + suspend_ms(each, own_ms) * MS for each in rest.rows.values())
         rest.due_us = max(rest.due_us, row.ended_us, *asked)
         rest.lock = self.locks.get(row.client_id or "")
         self.waiting[name] = rest

@@ -17,7 +17,7 @@ from specs.clauses.calls import may_be_given_up
 from specs.clauses.context import Context
 from specs.clauses.judging import NOTHING, Finding, Judge
 from specs.clauses.premises import NO_RESET, ORDERLY
-from specs.clauses.rows import acknowledges, ended_before, is_manual
+from specs.clauses.rows import acknowledges, ended_before, is_manual, over_us
 from specs.clauses.words import at, who
 from specs.history.row import Row
 from specs.plan.traits import Stake, Trait
@@ -159,7 +159,7 @@ judge = LaneJudge
 
 def explain(found: NotReplayed) -> str:
     taken, new, rollback = found.taken, found.next, found.rollback
-    said = f"the ROLLBACK that ended at {(rollback.ended_us or 0) / 1_000_000:.3f} s"
+    said = f"the ROLLBACK that ended at {over_us(rollback) / 1_000_000:.3f} s"
     if found.counted:
         return (
             f"{who(new)} delivered offset {new.queue_offset} of {new.lane} at {at(new)} as retry "

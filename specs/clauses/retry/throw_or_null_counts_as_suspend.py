@@ -14,6 +14,7 @@ from specs.clauses.calls import CALL_KINDS, Calls, CallsJudge
 from specs.clauses.judging import NOTHING, Finding
 from specs.clauses.premises import NO_RESET, ORDERLY
 from specs.clauses.retry.no_redelivery_before_suspend import suspend_ms
+from specs.clauses.rows import over_us
 from specs.clauses.words import MS, at, who
 from specs.history.row import Row
 from specs.plan.traits import Stake, Trait
@@ -85,7 +86,7 @@ judge = LaneJudge
 def explain(found: NotSuspended) -> str:
     failed, new = found.failed, found.next
     how = "returned nothing" if failed.outcome is Outcome.NULL else "threw"
-    ended = f"at {(failed.ended_us or 0) / 1_000_000:.3f} s the listener {how} for offset {failed.queue_offset}"
+    ended = f"at {over_us(failed) / 1_000_000:.3f} s the listener {how} for offset {failed.queue_offset}"
     said = f"{ended} of {failed.lane}, which counts as SUSPEND"
     if found.early:
         return f"{said}, but {who(new)} delivered it again at {at(new)} already"

@@ -30,7 +30,7 @@ from specs.clauses.context import Context
 from specs.clauses.intervals import Intervals
 from specs.clauses.judging import NOTHING, Finding, Judge
 from specs.clauses.premises import DRAINED, NOT_REMOVED
-from specs.clauses.rows import ended_before, is_copy_topic
+from specs.clauses.rows import ended_before, is_copy_topic, over_us
 from specs.clauses.stored import STORED_WEAKLY, is_marker, lies_at_once
 from specs.clauses.words import MS, at, who
 from specs.history.row import Row
@@ -190,7 +190,7 @@ class QueueJudge(Judge):
     def _should_be_shown(self, sent: Row, offset: int, reading: Row) -> bool:
         """Beyond the end: was it shown before, or acknowledged longer ago than a broker may take to show it?"""
         was_shown = self.seen.get(offset, 0) > (sent.seq_end or 0)
-        return was_shown or (sent.ended_us or 0) + self.patience_us <= reading.started_us
+        return was_shown or over_us(sent) + self.patience_us <= reading.started_us
 
 
 judge = QueueJudge

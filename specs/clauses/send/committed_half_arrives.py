@@ -22,7 +22,7 @@ from specs.clauses.context import FLUSHED_LATER, Context
 from specs.clauses.judging import NOTHING, Finding, Judge
 from specs.clauses.premises import BROKER_NOT_PAUSED, CLOSED_WORLD, DRAINED, NOT_REMOVED, Premise
 from specs.clauses.readings import Readings
-from specs.clauses.rows import ended_before, is_copy_topic
+from specs.clauses.rows import ended_before, is_copy_topic, over_us
 from specs.clauses.stored import COMMIT, ROLLBACK, STORED_WEAKLY, is_half, is_refused
 from specs.clauses.words import MS, at, who
 from specs.history.row import Row
@@ -103,9 +103,7 @@ class QueueJudge(Judge):
             half = self.halves.get(message)
             if half is None or message in self.unclear or not ended_before(commit, reading):
                 continue
-            there_us = (
-                commit.started_us if commit.ended_us is None else commit.ended_us
-            ) + self._bound_us
+            there_us = over_us(commit) + self._bound_us
             if not self.readings.in_time(half, there_us, reading) or not self._arrived(
                 half, commit, there_us
             ):

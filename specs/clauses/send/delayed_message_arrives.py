@@ -27,7 +27,7 @@ from specs.clauses.context import Context
 from specs.clauses.judging import NOTHING, Finding, Judge
 from specs.clauses.premises import DRAINED, NO_WALL_CLOCK_STEP, NOT_REMOVED
 from specs.clauses.readings import Readings
-from specs.clauses.rows import ended_before, is_copy_topic
+from specs.clauses.rows import ended_before, is_copy_topic, over_us
 from specs.clauses.stored import STORED_WEAKLY, is_delayed, is_refused, level_of, wait_us
 from specs.clauses.words import at, ms, who
 from specs.history.row import Row
@@ -139,7 +139,7 @@ class QueueJudge(Judge):
         found: list[Finding] = []
         for message, sent in list(self.acknowledged.items()):
             waits_us = wait_us(sent, self.config)
-            due_us = (sent.ended_us or 0) + waits_us
+            due_us = over_us(sent) + waits_us
             if not ended_before(sent, reading) or not self.readings.in_time(sent, due_us, reading):
                 continue
             if context.may_be_unflushed(sent):

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from specs.clauses.context import Context
 from specs.clauses.judging import NOTHING, Finding, Judge
 from specs.clauses.premises import NO_WALL_CLOCK_STEP
-from specs.clauses.rows import is_copy_topic
+from specs.clauses.rows import is_copy_topic, over_us
 from specs.clauses.stored import wait_us
 from specs.clauses.words import MS, at, ms, who
 from specs.history.row import Row
@@ -76,7 +76,7 @@ class MessageJudge(Judge):
     def ends(self, row: Row) -> Iterable[Finding]:
         if row.kind is not Kind.READ or row.outcome is not Outcome.OK:
             return NOTHING
-        return self._seen(row, row.started_us if row.ended_us is None else row.ended_us)
+        return self._seen(row, over_us(row))
 
     def _seen(self, row: Row, seen_us: int) -> Iterable[Finding]:
         sent, waits_us = self.first.get(row.topic, (None, 0))

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from specs.clauses.context import Context
 from specs.clauses.judging import NOTHING, Finding, Judge
 from specs.clauses.premises import CLOSED_WORLD, NOTHING_TAKEN_BACK
-from specs.clauses.rows import is_copy_topic
+from specs.clauses.rows import is_copy_topic, over_us
 from specs.clauses.stored import COMMIT, is_half, is_refused
 from specs.clauses.words import at, who
 from specs.history.row import Row
@@ -94,7 +94,7 @@ class MessageJudge(Judge):
     def ends(self, row: Row) -> Iterable[Finding]:
         if row.kind is not Kind.READ or row.outcome is not Outcome.OK:
             return NOTHING
-        return self._seen(row, row.started_us if row.ended_us is None else row.ended_us)
+        return self._seen(row, over_us(row))
 
     def finish(self) -> Iterable[Finding]:
         return [found for found, _us in self.early]

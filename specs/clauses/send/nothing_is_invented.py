@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 from specs.clauses.context import FLUSHED_LATER, Context
 from specs.clauses.judging import NOTHING, Finding, Judge
 from specs.clauses.premises import CLOSED_WORLD, NO_FRAME_TWICE
-from specs.clauses.rows import is_copy_topic
+from specs.clauses.rows import is_copy_topic, over_us
 from specs.clauses.stored import is_delayed, is_half, is_refused, lies_at_once
 from specs.clauses.words import at, who
 from specs.history.row import Row
@@ -114,7 +114,7 @@ class MessageJudge(Judge):
     def ends(self, row: Row) -> Iterable[Finding]:
         if row.kind is not Kind.READ or row.outcome is not Outcome.OK:
             return NOTHING
-        return self._seen(row, row.started_us if row.ended_us is None else row.ended_us)
+        return self._seen(row, over_us(row))
 
     def _sent(self, row: Row) -> None:
         self.sent = True
