@@ -34,11 +34,14 @@ def by_python(rows: Sequence[Row], info: RunInfo, clauses: Sequence[Clause]) -> 
     tallies = examiner.result().tallies
     found: dict[str, Found] = {clause.id: (0, []) for clause in clauses}
     for bench in examiner.benches:
+        tally, kept = tallies[bench.clause.id], bench.kept
+        certain = sum(each.certain for each in kept)
+        assert (tally.violations, tally.possible) == (certain, len(kept) - certain), "miscounted"
         found[bench.clause.id] = (
-            tallies[bench.clause.id].opportunities,
+            tally.opportunities,
             sorted(
                 (tuple(row.seq_begin for row in each.rows), each.certain, each.name)
-                for each in bench.kept or ()
+                for each in kept
             ),
         )
     return found

@@ -111,6 +111,12 @@ def neighbours(
         *(beside(rows, draw.choice(others), draw) for _ in range(_BESIDE)),
     )
     yield from ((info, each) for each in found if is_possible(each))
+    # Of whom nothing is declared: what a group's rows lack of what the clause needs was not recorded of it.
+    opened = replace(info, closed_world=False, begins_late=draw.random() < 0.5)
+    for _ in range(_BESIDE):
+        changed = beside(rows, draw.choice((rows, draw.choice(others))), draw)
+        if is_possible(changed):
+            yield opened, changed
     yield from ((apart[0], each) for each in something_happens(apart[1], kinds, draw))
 
 
