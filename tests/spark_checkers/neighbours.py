@@ -42,6 +42,8 @@ _RESULTS = (
 _ANSWERS = (Outcome.OK, Outcome.REFUSED, Outcome.UNKNOWN, Outcome.SENT)
 _BESIDE = 20
 """So many histories with a second one of something that does the same, and so many where it does something else."""
+_OTHERWISE = 0.25
+"""So many of these also in an open world, or by several clocks."""
 _CLOCKS_US = 1000
 """How far clocks are apart where everybody has one."""
 _MODES = ("auto", "manual", None)
@@ -110,14 +112,16 @@ def neighbours(
         *(beside(rows, rows, draw) for _ in range(_BESIDE)),
         *(beside(rows, draw.choice(others), draw) for _ in range(_BESIDE)),
     )
-    yield from ((info, each) for each in found if is_possible(each))
-    # Of whom nothing is declared: what a group's rows lack of what the clause needs was not recorded of it.
-    opened = replace(info, closed_world=False, begins_late=draw.random() < 0.5)
-    for _ in range(_BESIDE):
-        changed = beside(rows, draw.choice((rows, draw.choice(others))), draw)
-        if is_possible(changed):
-            yield opened, changed
-    yield from ((apart[0], each) for each in something_happens(apart[1], kinds, draw))
+    for begins_late in (False, True):
+        yield replace(info, closed_world=False, begins_late=begins_late), [*rows]
+    for each in found:
+        if not is_possible(each):
+            continue
+        yield info, each
+        if draw.random() < _OTHERWISE:
+            yield replace(info, closed_world=False, begins_late=draw.random() < 0.5), each
+        if draw.random() < _OTHERWISE:
+            yield by_their_own_clocks(info, each)
 
 
 def by_their_own_clocks(info: RunInfo, rows: Sequence[Row]) -> tuple[RunInfo, Rows]:
