@@ -101,7 +101,7 @@ def _conclude(message: Message, rows: Rows, findings: Findings) -> None:
     if len(letters) > 1:
         findings.violation(letters)
     elif len(reads) > 1 and rows.context_of(letters[0]).frames_twice == NEVER:
-        findings.violation([letters[0], *reads])
+        findings.violation([*letters, *reads])
 
 
 TWIN = Twin(

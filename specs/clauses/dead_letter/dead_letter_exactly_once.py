@@ -96,10 +96,8 @@ class MessageJudge(Judge):
         if row.kind is Kind.READ:
             return NOTHING
         group = self._group(row.group or "")
-        if row.kind is Kind.DELIVER or is_manual(row):
-            group.spoiled = True
-            return NOTHING
-        as_promised = is_acknowledged(row) and row.attempt in (None, 1)
+        is_by_hand = row.kind is Kind.DELIVER or is_manual(row)
+        as_promised = not is_by_hand and is_acknowledged(row) and row.attempt in (None, 1)
         if not as_promised or (group.rows and origin_of(group.rows[0]) != origin_of(row)):
             group.spoiled = True
         elif len(group.rows) < 2:
@@ -125,7 +123,7 @@ class MessageJudge(Judge):
             if len(group.rows) > 1:
                 found.append(TwiceDead(tuple(group.rows)))
             elif len(group.reads) > 1 and self.context.frames_twice is None:
-                found.append(TwiceDead((group.rows[0], *group.reads)))
+                found.append(TwiceDead((*group.rows, *group.reads)))
         return found
 
 
