@@ -42,6 +42,8 @@ _RESULTS = (
 _ANSWERS = (Outcome.OK, Outcome.REFUSED, Outcome.UNKNOWN, Outcome.SENT)
 _BESIDE = 20
 """So many histories with a second one of something that does the same, and so many where it does something else."""
+_MANY = 66
+"""More than is remembered of what is remembered for a while."""
 _OTHERWISE = 0.25
 """So many of these also in an open world, or by several clocks."""
 _CLOCKS_US = 1000
@@ -109,6 +111,7 @@ def neighbours(
         *answered_otherwise(rows),
         *in_the_midst(rows, kinds, draw),
         *something_happens(rows, kinds, draw),
+        *(many_times(rows, draw) for _ in range(2)),
         *(beside(rows, rows, draw) for _ in range(_BESIDE)),
         *(beside(rows, draw.choice(others), draw) for _ in range(_BESIDE)),
     )
@@ -159,6 +162,30 @@ def beside(rows: Sequence[Row], besides: Sequence[Row], draw: Random) -> Rows:
             )
         )
     return put_in_order([*rows, *copies])
+
+
+def many_times(rows: Sequence[Row], draw: Random) -> Rows:
+    """The history with one of its rows so often that whoever remembers the last ones forgets the first ones."""
+    if not rows:
+        return []
+    like, last = draw.choice(rows), max(row.seq_end or row.seq_begin for row in rows)
+    by, op = draw.choice((0, 1)), max(row.op_id for row in rows)
+    more = []
+    for number in range(1, _MANY + 1):
+        row = _later(like, number)._replace(
+            op_id=op + number,
+            seq_begin=last + 2 * number,
+            seq_end=None if like.seq_end is None else last + 2 * number,
+            ended_us=None if like.ended_us is None else like.started_us + number,
+        )
+        if by and row.queue_offset is not None:
+            row = row._replace(
+                queue_offset=row.queue_offset + number, message_id=f"{row.message_id}+{number}"
+            )
+        elif by and row.value is not None:
+            row = row._replace(value=row.value + number)
+        more.append(row)
+    return put_in_order([*rows, *more])
 
 
 def without_something(rows: Sequence[Row]) -> Iterator[Rows]:
