@@ -48,7 +48,6 @@ _OTHERWISE = 0.25
 """So many of these also in an open world, or by several clocks."""
 _CLOCKS_US = 1000
 """How far clocks are apart where everybody has one."""
-_MODES = ("auto", "manual", None)
 _OFFSETS = frozenset(
     {
         Kind.ADD,
@@ -92,18 +91,21 @@ _ABOUT = (
 _WHERE = ("group", "topic", "broker", "queue_id")
 
 
-def neighbours(
+def turns(
+    info: RunInfo, rows: Sequence[Row], clause: Clause, words: str
+) -> Iterator[tuple[RunInfo, Rows]]:
+    """Where the clause's answer turns, by one clock and now and then by several. words: decide what is drawn."""
+    yield from turning(info, rows, clause)
+    if Random(words).random() < _OTHERWISE:
+        yield from turning(*by_their_own_clocks(info, rows), clause)
+
+
+def steps(
     info: RunInfo, rows: Sequence[Row], clause: Clause, others: Sequence[Sequence[Row]], words: str
 ) -> Iterator[tuple[RunInfo, Rows]]:
-    """All of these of a history, with respect to a clause. others: histories, to be put beside it.
-
-    words: decide what is drawn.
-    """
+    """All others, with respect to a clause. others: histories, to be put beside it."""
     draw, kinds = Random(words), clause.kinds | clause.excuses
-    yield from turning(info, rows, clause)
-    apart = by_their_own_clocks(info, rows)
-    yield apart
-    yield from turning(*apart, clause)
+    yield by_their_own_clocks(info, rows)
     found = (
         *from_zero(rows),
         *without_something(rows),
@@ -214,8 +216,9 @@ def answered_otherwise(rows: Sequence[Row]) -> Iterator[Rows]:
     for at, row in enumerate(rows):
         if row.seq_end is None:
             continue
-        for outcome in _RESULTS if row.kind is Kind.DELIVER else _ANSWERS:
-            for mode in _MODES if row.kind is Kind.DELIVER else (row.commit_mode,):
+        is_call = row.kind is Kind.DELIVER
+        for outcome in _RESULTS if is_call else _ANSWERS:
+            for mode in {row.commit_mode: None, "manual": None} if is_call else (row.commit_mode,):
                 changed = row._replace(outcome=outcome, commit_mode=mode)
                 if changed != row:
                     yield [*rows[:at], changed, *rows[at + 1 :]]

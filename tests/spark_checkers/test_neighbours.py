@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
-from neighbours import beside, from_zero, in_the_midst, neighbours, told_otherwise
+from neighbours import beside, from_zero, in_the_midst, steps, told_otherwise
 from test_nearby import BEFORE
 from turning import turning
 
@@ -36,14 +36,14 @@ def test_a_bound_that_is_a_sum_is_met_to_the_microsecond_and_missed_by_one() -> 
 
 
 def test_what_is_moved_keeps_to_the_order_of_time() -> None:
-    for _, rows in neighbours(INFO, ROWS, get("LSE-4"), [ROWS], "words"):
+    for _, rows in steps(INFO, ROWS, get("LSE-4"), [ROWS], "words"):
         assert [row.seq_begin for row in rows] == sorted(row.seq_begin for row in rows)
         places = [seq for row in rows for seq in {row.seq_begin, row.seq_end} - {None}]
         assert len(set(places)) == len(places)
 
 
 def test_the_same_words_give_the_same_histories() -> None:
-    first, second = (list(neighbours(INFO, ROWS, get("LSE-4"), [ROWS], "words")) for _ in range(2))
+    first, second = (list(steps(INFO, ROWS, get("LSE-4"), [ROWS], "words")) for _ in range(2))
     assert first == second
 
 

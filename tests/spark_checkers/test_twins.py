@@ -13,7 +13,7 @@ from drawn import histories
 from hypothesis import HealthCheck, given, settings
 from judging import by_python, by_twins, together_by_twins
 from nearby import nearby
-from neighbours import neighbours
+from neighbours import steps, turns
 from recorded import recorded
 
 import spark_checkers
@@ -67,7 +67,9 @@ def test_both_judges_agree_a_step_from_the_transcript_of_a_clause(
     examples = [parse_history(example.text) for example in clause.examples]
     others = [rows for _, rows in examples]
     for number, (info, rows) in enumerate(examples[:: every // 10 or 1], start=1):
-        found = [*neighbours(info, rows, clause, others, f"{clause.id} {number}")][::every]
+        words = f"{clause.id} {number}"
+        found = [*turns(info, rows, clause, words), *steps(info, rows, clause, others, words)]
+        found = found[::every]
         for history, told in zip(found, together_by_twins(found, twins), strict=True):
             expected = by_python(history[1], history[0], (clause,))
             assert told == expected, render_rows(history[1])

@@ -26,9 +26,9 @@ Answer = Hashable
 Moved = Callable[[int], History | None]
 """The history by so many microseconds, or by one as large, from how it is; None where there is none."""
 
-_STEPS = (1, MS, 20 * MS, 500 * MS, 2_000 * MS, 10_000 * MS, 70_000 * MS, 4_000_000 * MS)
+_STEPS = (1, 5 * MS, 500 * MS, 10_000 * MS, 100_000 * MS)
 """So far a row is moved, µs. A turn between two of them is found; of several one is."""
-_SET = (0, 1, 10, 100, 1_000, 5_000, 30_000, 100_000, 4_000_000)
+_SET = (0, 1, 100, 5_000, 100_000, 4_000_000)
 """Likewise what a setting says, in its own unit."""
 
 

@@ -9,8 +9,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache, lru_cache
-from itertools import chain, islice
+from itertools import chain
 from random import Random
+from typing import TypeVar
 
 from inorder.evidence import laws
 from inorder.evidence.operators.helpers import helper
@@ -25,8 +26,10 @@ from specs.history.text import parse_history
 FEW = 6
 """So many clauses are held to the laws in as many histories each, more of them in one each."""
 AS_IT_IS = "as it is"
-NEAR = 100
-"""So many drawn histories near each of a transcript's, besides all that are a step away."""
+NEAR, NEAR_MOST = 100, 1000
+"""So many drawn histories near each of a transcript's, and near all of them, besides what is a step away."""
+STEPS_MOST = 3000
+"""So many that are a step away: of more, some at equal steps."""
 NEAR_STEP = 8
 """Of all these every so manieth is asked where many clauses are."""
 KEPT = 8
@@ -35,6 +38,7 @@ SHARED_STEP = 4
 """And of many clauses every so manieth drawn history is asked."""
 PLANTED_STEP = 4
 """Of what was planted for other clauses every so manieth is asked: it has hardly ever told more."""
+_Some = TypeVar("_Some")
 MOST = 100
 """Questions of the laws, at equal steps where there are more: of a module that many clauses rest on."""
 
@@ -95,7 +99,7 @@ def questions_of(side: Side, clauses: tuple[str, ...], known: Prepared) -> Quest
         side,
         clauses,
         tuple(each for clause in clauses for each in examples_of(clause)),
-        _at_steps(tuple(_laws(clauses, known))),
+        _at_steps(tuple(_laws(clauses, known)), MOST),
         tuple(_compared(clauses, known)),
     )
 
@@ -116,8 +120,8 @@ def _compared(clauses: tuple[str, ...], known: Prepared) -> Iterator[Comparison]
         yield Comparison(each, clauses)
 
 
-def _at_steps(asked: tuple[LawQuestion, ...]) -> tuple[LawQuestion, ...]:
-    return asked[:: -(-len(asked) // MOST)] if asked else ()
+def _at_steps(asked: tuple[_Some, ...], most: int) -> tuple[_Some, ...]:
+    return asked[:: -(-len(asked) // most)] if asked else ()
 
 
 @cache
@@ -132,28 +136,35 @@ def examples_of(clause: str) -> tuple[Example, ...]:
 @lru_cache(KEPT)
 def near(clause: str) -> tuple[History, ...]:
     """Histories near those of a clause's transcript, each of them once."""
-    return tuple(_near(clause))
+    return _near(clause)
 
 
 @cache
 def near_few(clause: str) -> tuple[History, ...]:
     """Some of them."""
-    return tuple(islice(_near(clause), 0, None, NEAR_STEP))
+    return _near(clause)[::NEAR_STEP]
 
 
-def _near(clause: str) -> Iterator[History]:
-    changed, beside = helper("nearby")["nearby"], helper("neighbours")["neighbours"]
-    known: set[tuple[str, tuple[Row, ...]]] = set()
-    others = [each.rows for each in examples_of(clause)]
-    for each in examples_of(clause):
-        draws = (Random(f"{clause} {each.number} {turn}") for turn in range(NEAR))
-        drawn = (changed(each.info, each.rows, draw, get(clause).settings) for draw in draws)
-        words = f"{clause} {each.number}"
-        for info, rows in chain(drawn, beside(each.info, each.rows, get(clause), others, words)):
-            name = (repr(info), tuple(rows))
-            if name not in known:
-                known.add(name)
-                yield History(f"near {words}", info, rows, clause)
+def _near(clause: str) -> tuple[History, ...]:
+    """Those that are drawn and those at which an answer turns, all of them, and as many others as there may be."""
+    changed, beside = helper("nearby")["nearby"], helper("neighbours")
+    examples, settings = examples_of(clause), get(clause).settings
+    turns, others = min(NEAR, NEAR_MOST // len(examples)), [each.rows for each in examples]
+    known: dict[tuple[str, tuple[Row, ...]], History] = {}
+    steps: dict[tuple[str, tuple[Row, ...]], History] = {}
+    for each in examples:
+        words, example = f"{clause} {each.number}", (each.info, each.rows, get(clause))
+        drawn = (
+            changed(*example[:2], Random(f"{words} {turn}"), settings) for turn in range(turns)
+        )
+        for into, histories in (
+            (known, chain(drawn, beside["turns"](*example, words))),
+            (steps, beside["steps"](*example, others, words)),
+        ):
+            for info, rows in histories:
+                into[repr(info), tuple(rows)] = History(f"near {words}", info, rows, clause)
+    chosen = {**known, **dict(_at_steps(tuple(steps.items()), STEPS_MOST))}
+    return tuple(chosen.values())
 
 
 def _laws(clauses: tuple[str, ...], known: Prepared) -> Iterator[LawQuestion]:
