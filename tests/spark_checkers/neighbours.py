@@ -110,6 +110,7 @@ def steps(
         *from_zero(rows),
         *without_something(rows),
         *told_otherwise(rows),
+        *nobody_tells(rows),
         *answered_otherwise(rows),
         *in_the_midst(rows, kinds, draw),
         *something_happens(rows, kinds, draw),
@@ -209,6 +210,13 @@ def told_otherwise(rows: Sequence[Row]) -> Iterator[Rows]:
         for name in LOST:
             if getattr(row, name) is not None:
                 yield [*rows[:at], row._replace(**{name: None}), *rows[at + 1 :]]
+
+
+def nobody_tells(rows: Sequence[Row]) -> Iterator[Rows]:
+    """The history with each thing that any of its rows tells told by none of them."""
+    for name in LOST:
+        if any(getattr(row, name) is not None for row in rows):
+            yield [row._replace(**{name: None}) for row in rows]
 
 
 def answered_otherwise(rows: Sequence[Row]) -> Iterator[Rows]:
