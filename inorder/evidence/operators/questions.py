@@ -5,11 +5,10 @@ Questions hold rows and names alone, no judge: they are answered in another proc
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache, lru_cache
-from itertools import chain
 from random import Random
 from typing import TypeVar
 
@@ -30,8 +29,10 @@ NEAR, NEAR_MOST = 100, 1000
 """So many drawn histories near each of a transcript's, and near all of them, besides what is a step away."""
 STEPS_MOST = 3000
 """So many that are a step away: of more, some at equal steps."""
-NEAR_STEP = 8
-"""Of all these every so manieth is asked where many clauses are."""
+FEW_STEP, NEAR_FEW = 4, 3
+"""Where many clauses are asked: near every so manieth of their examples, and so many that are drawn."""
+STEPS_FEW = 120
+"""And so many of a clause that are a step away, none of them looked for at a turn."""
 KEPT = 8
 """The histories near the transcripts of so many clauses are kept at a time."""
 SHARED_STEP = 4
@@ -135,36 +136,50 @@ def examples_of(clause: str) -> tuple[Example, ...]:
 
 @lru_cache(KEPT)
 def near(clause: str) -> tuple[History, ...]:
-    """Histories near those of a clause's transcript, each of them once."""
-    return _near(clause)
+    """Histories near those of a clause's transcript, each of them once: those that are drawn and those at which an
+    answer turns, all of them, and as many others as there may be."""
+    examples = examples_of(clause)
+    turning, drawn = helper("neighbours")["turns"], min(NEAR, NEAR_MOST // len(examples))
+    found = list(_drawn(clause, examples, drawn))
+    for each in examples:
+        words = f"{clause} {each.number}"
+        found += (
+            History(f"near {words}", info, rows, clause)
+            for info, rows in turning(each.info, each.rows, get(clause), words)
+        )
+    return (*_once(found), *_at_steps(_once(_steps(clause, examples)), STEPS_MOST))
 
 
 @cache
 def near_few(clause: str) -> tuple[History, ...]:
     """Some of them."""
-    return _near(clause)[::NEAR_STEP]
+    examples = examples_of(clause)[::FEW_STEP]
+    steps = _at_steps(_once(_steps(clause, examples)), STEPS_FEW)
+    return (*_once(_drawn(clause, examples, NEAR_FEW)), *steps)
 
 
-def _near(clause: str) -> tuple[History, ...]:
-    """Those that are drawn and those at which an answer turns, all of them, and as many others as there may be."""
-    changed, beside = helper("nearby")["nearby"], helper("neighbours")
-    examples, settings = examples_of(clause), get(clause).settings
-    turns, others = min(NEAR, NEAR_MOST // len(examples)), [each.rows for each in examples]
-    known: dict[tuple[str, tuple[Row, ...]], History] = {}
-    steps: dict[tuple[str, tuple[Row, ...]], History] = {}
+def _drawn(clause: str, examples: Sequence[Example], count: int) -> Iterator[History]:
+    """So many near each of these."""
+    nearby, settings = helper("nearby")["nearby"], get(clause).settings
     for each in examples:
-        words, example = f"{clause} {each.number}", (each.info, each.rows, get(clause))
-        drawn = (
-            changed(*example[:2], Random(f"{words} {turn}"), settings) for turn in range(turns)
-        )
-        for into, histories in (
-            (known, chain(drawn, beside["turns"](*example, words))),
-            (steps, beside["steps"](*example, others, words)),
-        ):
-            for info, rows in histories:
-                into[repr(info), tuple(rows)] = History(f"near {words}", info, rows, clause)
-    chosen = {**known, **dict(_at_steps(tuple(steps.items()), STEPS_MOST))}
-    return tuple(chosen.values())
+        words = f"{clause} {each.number}"
+        for turn in range(count):
+            info, rows = nearby(each.info, each.rows, Random(f"{words} {turn}"), settings)
+            yield History(f"near {words}", info, rows, clause)
+
+
+def _steps(clause: str, examples: Sequence[Example]) -> Iterator[History]:
+    """All that are a step from each of these."""
+    steps, others = helper("neighbours")["steps"], [each.rows for each in examples_of(clause)]
+    for each in examples:
+        words = f"{clause} {each.number}"
+        for info, rows in steps(each.info, each.rows, get(clause), others, words):
+            yield History(f"near {words}", info, rows, clause)
+
+
+def _once(histories: Iterable[History]) -> tuple[History, ...]:
+    """Each of them once, whatever its name."""
+    return tuple({(repr(each.info), tuple(each.rows)): each for each in histories}.values())
 
 
 def _laws(clauses: tuple[str, ...], known: Prepared) -> Iterator[LawQuestion]:
