@@ -72,36 +72,31 @@ class LaneJudge(Judge):
         self.watched: dict[str, Row] = {}  # their ADD was seen, and they have delivered nothing yet
 
     def begins(self, row: Row) -> Iterable[Finding]:
+        name, offset = row.incarnation, row.queue_offset
         if row.kind is Kind.RESET:
             self.void.update(self.delivered)
             self.delivered.clear()
-            return NOTHING
-        name, offset = row.incarnation, row.queue_offset
-        if name is None:
-            return NOTHING
-        if row.kind is Kind.ADD:
+        elif name is not None and row.kind is Kind.ADD:
             self.delivered.pop(name, None)
             self.void.discard(name)
             self.watched[name] = row
-            return NOTHING
-        if offset is None or name in self.void:
-            return NOTHING
+        elif name is not None and offset is not None and name not in self.void:
+            return self._delivered(name, row, offset)
+        return NOTHING
+
+    def _delivered(self, name: str, row: Row, offset: int) -> Iterable[Finding]:
         mine = self.delivered.get(name)
         if mine is None:
             self.delivered[name] = _Delivered(row, offset, self.watched.pop(name, None))
             return NOTHING
-        if offset > mine.highest_offset:
-            self.opportunities += 1
-            mine.offsets.add(offset)
-            mine.highest, mine.highest_offset = row, offset
-            return NOTHING
-        if offset in mine.offsets:
-            return NOTHING
+        is_new, is_above = offset not in mine.offsets, offset > mine.highest_offset
         mine.offsets.add(offset)
-        if offset < mine.floor:
-            return NOTHING
-        self.opportunities += 1
-        return (WentBack(None if _settles(mine.highest) else mine.root, mine.highest, row),)
+        self.opportunities += is_above or (is_new and offset >= mine.floor)
+        if is_above:
+            mine.highest, mine.highest_offset = row, offset
+        elif is_new and offset >= mine.floor:
+            return (WentBack(None if _settles(mine.highest) else mine.root, mine.highest, row),)
+        return NOTHING
 
 
 def _settles(row: Row) -> bool:
