@@ -80,7 +80,7 @@ class Lanes:
         add = chosen(self.adds, self._added.last_before(self.lane[where], seq), NOWHERE)
         mine = self.rows.incarnation[np.maximum(add, 0)] == self.rows.incarnation[where]
         watched = self.rows.begin[np.maximum(add, 0)] > self.reset_before(where, seq)
-        return np.where((add >= 0) & mine & watched, add, NOWHERE)
+        return np.where((add != NOWHERE) & mine & watched, add, NOWHERE)
 
 
 class Leases:
@@ -127,7 +127,7 @@ class Leases:
 
             place = first_fitting(start, stop, came_before, step=-1)
             renewal[short] = chosen(self._grants, chosen(order, place, NOWHERE), NOWHERE)
-        lasting = np.where(renewal >= 0, renewal, grant)
+        lasting = np.where(renewal != NOWHERE, renewal, grant)
         return rows.started[lasting] >= needed_us, renewal
 
     def _run_out_us(self, grant: Ints) -> Ints:
@@ -160,40 +160,40 @@ def ready_calls(rows: Rows) -> Ready:
     lanes, leases = rows.shared(Lanes), rows.shared(Leases)
     calls = lanes.calls
     life = lanes.life(calls, rows.begin[calls])
-    calls, life = calls[life >= 0], life[life >= 0]
+    calls, life = calls[life != NOWHERE], life[life != NOWHERE]
     known = Segments(life)
     offset, op = rows.offset[calls], rows.number("op_id")[calls]
     place = known.previous()
     before = chosen(calls, place, NOWHERE)
     highest = chosen(offset, known.highest_before(offset), NONE)
-    is_new = (before < 0) | (chosen(op, place, NONE) != op)
+    is_new = (before == NOWHERE) | (chosen(op, place, NONE) != op)
     went_well = rows.ended_as(Outcome.SUCCESS, Outcome.COMMIT)[before] & (
         rows.end[before] < rows.begin[calls]
     )
     adds = lanes.adds
     first_adds = adds[Segments(lanes.lane[adds]).previous() < 0]
-    begins = (before < 0) & np.isin(life, first_adds)
+    begins = (before == NOWHERE) & np.isin(life, first_adds)
     kept = (
         is_new
         & (offset > highest)
-        & (begins | ((before >= 0) & went_well & (rows.ended[before] < NEVER)))
+        & (begins | ((before != NOWHERE) & went_well & (rows.ended[before] < NEVER)))
     )
     calls, life, before = calls[kept], life[kept], before[kept]
     pull = _fetched_by(rows, lanes, calls, life)
-    kept = pull >= 0
+    kept = pull != NOWHERE
     calls, life, before, pull = calls[kept], life[kept], before[kept], pull[kept]
     idle = rows.offset[pull] == rows.offset[calls]
-    next_one = (before >= 0) & (rows.offset[before] == rows.offset[calls] - 1) & ~idle
-    found_idle = idle & ((before < 0) | (rows.end[pull] > rows.end[before]))
+    next_one = (before != NOWHERE) & (rows.offset[before] == rows.offset[calls] - 1) & ~idle
+    found_idle = idle & ((before == NOWHERE) | (rows.end[pull] > rows.end[before]))
     ready_us = np.where(
         next_one, np.maximum(rows.ended[pull], rows.ended[before]), rows.ended[pull]
     )
     lock_then = leases.granted(before)
     lost = leases.lost_since(lock_then, before, rows.end[before])
     until = rows.started[lock_then] + rows.config("client_lease_ms", calls) * MS
-    kept_it = (before < 0) | ((lock_then >= 0) & ~lost & (rows.ended[before] <= until))
+    kept_it = (before == NOWHERE) | ((lock_then != NOWHERE) & ~lost & (rows.ended[before] <= until))
     lock = np.where(next_one, lock_then, leases.granted(pull))
-    known_ready = (next_one | found_idle) & kept_it & (lock >= 0)
+    known_ready = (next_one | found_idle) & kept_it & (lock != NOWHERE)
     known_ready &= ~leases.lost_since(lock, calls, rows.begin[calls])
     known_ready &= rows.begin[calls] < rows.clock_stepped(calls)
     return Ready(calls, life, pull, np.where(next_one, before, NOWHERE), lock, ready_us).only(
@@ -208,7 +208,7 @@ def _fetched_by(rows: Rows, lanes: Lanes, calls: Ints, life: Ints) -> Ints:
     )
     pulls = pulls[(rows.offset[pulls] != NONE) & (rows.value[pulls] > rows.offset[pulls])]
     of = lanes.life(pulls, rows.end[pulls])
-    pulls, of = pulls[of >= 0], of[of >= 0]
+    pulls, of = pulls[of != NOWHERE], of[of != NOWHERE]
     fetched = Spans(of, rows.offset[pulls], rows.value[pulls], rows.end[pulls])
     return chosen(
         pulls, fetched.first_covering(life, rows.offset[calls], rows.begin[calls]), NOWHERE

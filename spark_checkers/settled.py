@@ -13,6 +13,7 @@ from itertools import groupby
 from spark_checkers.lanes import OP_COLUMNS, LaneItems, Op, Stretch, run_lane
 from spark_checkers.progress import PROGRESS_KINDS, Incarnation, Progress
 from spark_checkers.rows import NEVER, NO_TEXT, NONE, Findings, Rows
+from spark_checkers.segments import NOWHERE
 from specs.clauses.rows import is_copy_topic
 from specs.vocabulary import Kind, Outcome
 
@@ -69,8 +70,8 @@ class Settled(Progress):
         self.running: set[int] = set()
         self.taken_by_hand = False  # has the listener chosen the manual mode?
         self.worked_us = -1  # when the last call of the lane ended
-        self.marker = -1
-        self.owing = -1
+        self.marker = NOWHERE
+        self.owing = NOWHERE
 
     # ---- the lane
 
@@ -116,12 +117,12 @@ class Settled(Progress):
             self.now = seq
             if is_end:
                 if place == self.marker:
-                    self.marker = -1
-                    if self.owing >= 0 and self.last is not None:
+                    self.marker = NOWHERE
+                    if self.owing != NOWHERE and self.last is not None:
                         self.owes(self.last, self.owing, place)
             elif self.lane.digest.rows.offset[place] == NONE:
-                self.marker, self.owing = place, -1
-            elif self.marker >= 0:
+                self.marker, self.owing = place, NOWHERE
+            elif self.marker != NOWHERE:
                 self._read(place)
         self.now = before
 
@@ -134,7 +135,7 @@ class Settled(Progress):
         if not self.is_at_stake(last) or (self.running and not self.has_died(last)):
             return
         self.stakes += 1
-        if self.owing < 0 and not self.is_done(offset):
+        if self.owing == NOWHERE and not self.is_done(offset):
             self.owing = place
 
     def counts_from(self, last: Incarnation) -> int:

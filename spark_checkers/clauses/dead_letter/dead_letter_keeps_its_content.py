@@ -10,7 +10,7 @@ from spark_checkers import planting
 from spark_checkers.clauses.dead_letter.dead_letter_without_delay import dead_reads, group_of
 from spark_checkers.planting import Changes, Mutant, Trace
 from spark_checkers.rows import NEVER, NO_TEXT, NONE, Findings, Rows
-from spark_checkers.segments import Ints, Mask, dense, positions
+from spark_checkers.segments import NOWHERE, Ints, Mask, dense, positions
 from spark_checkers.twin import Twin
 from specs.vocabulary import DLQ_PREFIX, RETRY_PREFIX, Kind, Outcome
 
@@ -25,7 +25,7 @@ def kernel(rows: Rows, findings: Findings) -> None:
         return
     message, count = dense(rows.run, rows.source)
     original = _originals(rows, message, count, rows.end[reads], message[reads])
-    known = original >= 0
+    known = original != NOWHERE
     findings.at_stake(reads[known])
     other = known.copy()
     other[known] = _differs(rows, original[known], reads[known]) | _elsewhere(
@@ -41,13 +41,13 @@ def _originals(rows: Rows, message: Ints, count: int, until: Ints, wanted: Ints)
     whole = (rows.number("body_hash") != NONE) & (rows.text("origin_id") == NO_TEXT) & ~copy
     shown = positions(whole & rows.are(Kind.SEND, Kind.DELIVER))
     shown = shown[np.argsort(rows.begin[shown], kind="stable")]
-    first = np.full(count, -1, np.int64)
+    first = np.full(count, NOWHERE, np.int64)
     first[message[shown[::-1]]] = shown[::-1]
     another = np.full(count, NEVER, np.int64)
     others = shown[_differs(rows, shown, first[message[shown]])] if len(shown) else shown
     np.minimum.at(another, message[others], rows.begin[others])
     found = first[wanted]
-    fine = (found >= 0) & (rows.begin[found] < until) & (another[wanted] > until)
+    fine = (found != NOWHERE) & (rows.begin[found] < until) & (another[wanted] > until)
     return np.where(fine, found, -1)
 
 

@@ -11,7 +11,7 @@ from spark_checkers import planting
 from spark_checkers.clauses.dead_letter.dead_letter_without_delay import ONLY_DEAD_READS, dead_reads
 from spark_checkers.planting import Changes, Mutant, Trace
 from spark_checkers.rows import NEVER, NO_TEXT, NONE, Findings, Rows
-from spark_checkers.segments import Ints, dense
+from spark_checkers.segments import NOWHERE, Ints, dense
 from spark_checkers.twin import Twin
 from specs.history.row import Row
 from specs.vocabulary import Kind, Outcome
@@ -47,10 +47,10 @@ def placed(rows: Rows) -> tuple[Ints, Ints]:
     )
     reads = reads[np.unique(place, return_index=True)[1]]
     reads = reads[_only_ones(message[reads], count)]
-    where = np.full(count, -1, np.int64)
+    where = np.full(count, NOWHERE, np.int64)
     where[message[reads]] = reads
     found = where[message[letters]]
-    return letters[found >= 0], found[found >= 0]
+    return letters[found != NOWHERE], found[found != NOWHERE]
 
 
 def kernel(rows: Rows, findings: Findings) -> None:

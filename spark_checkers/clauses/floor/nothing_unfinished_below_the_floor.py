@@ -10,7 +10,7 @@ import numpy as np
 from spark_checkers import planting
 from spark_checkers.planting import LEASED, Changes, Mutant, Trace
 from spark_checkers.rows import NEVER, NO_TEXT, NONE, Findings, Rows
-from spark_checkers.segments import Ints, dense
+from spark_checkers.segments import NOWHERE, Ints, dense
 from spark_checkers.twin import Twin
 from specs.vocabulary import Kind, Outcome, Queue
 
@@ -29,13 +29,13 @@ def kernel(rows: Rows, findings: Findings) -> None:
     finishes = np.flatnonzero(finishing)
     where = np.concatenate([handed, finishes])
     message, count = dense(rows.lane[where], rows.offset[where])
-    first, over = np.full(count, -1, np.int64), np.full(count, NEVER, np.int64)
+    first, over = np.full(count, NOWHERE, np.int64), np.full(count, NEVER, np.int64)
     np.minimum.at(over, message[len(handed) :], rows.begin[finishes])
     last_time = _is_last_time(rows, handed)
     np.minimum.at(over, message[: len(handed)][last_time], rows.end[handed[last_time]])
     in_turn = np.argsort(-rows.end[handed], kind="stable")
     first[message[: len(handed)][in_turn]] = handed[in_turn]  # the earliest is written last
-    first_end = np.where(first >= 0, rows.end[first], NEVER)
+    first_end = np.where(first != NOWHERE, rows.end[first], NEVER)
     _judge(rows, findings, reads, first[first_end < over], over[first_end < over])
 
 

@@ -111,7 +111,7 @@ def _pulls(rows: Rows, lanes: Lanes, waits: Waits, findings: Findings) -> None:
     leases = rows.shared(Leases)
     last, again, life = _pairs(rows, lanes)
     lock = leases.granted(last)
-    kept = (lock >= 0) & ~leases.lost_since(lock, again, rows.begin[again])
+    kept = (lock != NOWHERE) & ~leases.lost_since(lock, again, rows.begin[again])
     kept &= rows.begin[again] < rows.clock_stepped(again)
     kept &= _calm(rows, lanes, last, again)
     last, again, life, lock = last[kept], again[kept], life[kept], lock[kept]

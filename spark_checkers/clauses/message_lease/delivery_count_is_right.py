@@ -10,7 +10,7 @@ from spark_checkers import planting
 from spark_checkers.message_leases import COLUMNS, may_be_cut, requests
 from spark_checkers.planting import LEASED, STRANGER, Changes, Mutant, Trace
 from spark_checkers.rows import NEVER, NO_TEXT, NONE, Findings, Rows
-from spark_checkers.segments import Ints, by_time, dense
+from spark_checkers.segments import NOWHERE, Ints, by_time, dense
 from spark_checkers.twin import Twin
 from specs.history.row import Row
 from specs.vocabulary import Kind, Outcome
@@ -20,13 +20,13 @@ def kernel(rows: Rows, findings: Findings) -> None:
     """Only hand-outs that are not the first of their message, or that tell of one before, are looked at singly."""
     handed, before, nth = _in_turn(rows)
     told = rows.number("reconsume_times")[handed]
-    again = (before >= 0) | (told > 0)
+    again = (before != NOWHERE) | (told > 0)
     findings.at_stake(handed[again])
     one_by_one = zip(
         handed[again].tolist(), before[again].tolist(), nth[again].tolist(), strict=True
     )
     for place, highest, seen in one_by_one:
-        if highest >= 0 and _repeats(rows, highest, place):
+        if highest != NOWHERE and _repeats(rows, highest, place):
             findings.violation([highest, place], name="count-repeats")
             continue
         times = int(rows.number("reconsume_times")[place])
@@ -65,7 +65,7 @@ def _in_turn(rows: Rows) -> tuple[Ints, Ints, Ints]:
 
 def _highest_before(told: Ints, message: Ints, handed: Ints) -> tuple[Ints, Ints]:
     """Of each hand-out where the highest count of its message before it was told first, and how many came before."""
-    before, nth = np.full(len(told), -1, np.int64), np.zeros(len(told), np.int64)
+    before, nth = np.full(len(told), NOWHERE, np.int64), np.zeros(len(told), np.int64)
     for at in range(1, len(told)):
         if message[at] != message[at - 1]:
             continue
@@ -73,7 +73,7 @@ def _highest_before(told: Ints, message: Ints, handed: Ints) -> tuple[Ints, Ints
         rises = last < 0 or told[at - 1] > told[last]
         before[at] = at - 1 if rises else last
         nth[at] = nth[at - 1] + 1
-    known = before >= 0
+    known = before != NOWHERE
     before[known] = handed[before[known]]
     return before, nth
 

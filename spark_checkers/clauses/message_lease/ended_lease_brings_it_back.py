@@ -12,7 +12,7 @@ from spark_checkers import planting
 from spark_checkers.message_leases import COLUMNS, FOR_EVER, Request, applied_until, events
 from spark_checkers.planting import LEASED, STRANGER, Changes, Mutant, Planted, Trace
 from spark_checkers.rows import MS, NEVER, NO_TEXT, NONE, Findings, Rows
-from spark_checkers.segments import Ints, ints
+from spark_checkers.segments import NOWHERE, Ints, ints
 from spark_checkers.twin import Twin
 from specs.history.row import Row
 from specs.vocabulary import Kind, Outcome, Queue
@@ -40,7 +40,7 @@ class _Loan:
     offset: int
     free_us: int
     owed: bool
-    released: int = -1
+    released: int = NOWHERE
     quiet: int = -1
     missed: tuple[int, int, int] | None = None
 
@@ -160,7 +160,7 @@ class _Lane:
             _, released, asked = loan.missed
             loan.owed = False
             self.stakes += 1
-            evidence = [loan.row.place, *([released] if released >= 0 else []), asked]
+            evidence = [loan.row.place, *([released] if released != NOWHERE else []), asked]
             self.findings.violation(evidence)
 
     def _is_excused(self, loan: _Loan, now: int) -> bool:

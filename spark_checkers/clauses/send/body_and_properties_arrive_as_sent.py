@@ -9,7 +9,7 @@ import numpy as np
 from spark_checkers import planting
 from spark_checkers.planting import Changes, Mutant, Trace
 from spark_checkers.rows import NEVER, NO_TEXT, NONE, Findings, Rows
-from spark_checkers.segments import Ints, Mask, dense, first_of_each, ints, positions
+from spark_checkers.segments import NOWHERE, Ints, Mask, dense, first_of_each, ints, positions
 from spark_checkers.twin import Twin
 from specs.vocabulary import DLQ_PREFIX, RETRY_PREFIX, Kind, Outcome
 
@@ -28,7 +28,7 @@ def kernel(rows: Rows, findings: Findings) -> None:
     if not len(sends) or not len(where):
         return
     message, count = dense(rows.run, rows.source)
-    first = np.full(count, -1, np.int64)
+    first = np.full(count, NOWHERE, np.int64)
     first[message[sends[::-1]]] = sends[::-1]
 
     def differs(place: Ints, other: Ints) -> Mask:
@@ -53,7 +53,7 @@ def kernel(rows: Rows, findings: Findings) -> None:
     np.minimum.at(until, message[others], rows.begin[others])
     seen_at = np.where(rows.are(Kind.DELIVER)[where], rows.begin[where], rows.end[where])
     sent = first[message[where]]
-    judged = (sent >= 0) & (rows.begin[sent] < seen_at) & (seen_at < until[message[where]])
+    judged = (sent != NOWHERE) & (rows.begin[sent] < seen_at) & (seen_at < until[message[where]])
     where, sent = where[judged], sent[judged]
     findings.at_stake(where)
     told = (level[sent] != NONE) & (level[where] != NONE) & ~_half(rows)[sent]
