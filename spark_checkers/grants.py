@@ -182,9 +182,12 @@ class LastGrant:
         return self._until(op) + self.clocks_us >= since
 
     def _nobody_else(
-        self, asker: Op, since: int, owner: int = NO_TEXT, owner_since: int = 0
+        self, asker: Op, since: int = NONE, owner: int = NO_TEXT, owner_since: int = NONE
     ) -> bool:
-        """Nobody but the asker may hold the lane by a grant since then; of the owner: since a time of its own."""
+        """Nobody but the asker may hold the lane by a grant since then, or ever.
+
+        owner_since: likewise of the owner.
+        """
         return not any(
             self._reaches(each, owner_since if each.client == owner else since)
             and asker.started - self._until(each) - self.clocks_us < self.limit_us
@@ -242,13 +245,13 @@ class LastGrant:
         crashes = reversed(context.broker_deaths.get(machine.broker, ()))
         crash = next(((seq, us) for seq, us in crashes if seq <= machine.now), None)
         if crash is not None and (grant is None or crash[0] > grant.begin):
-            shown = crash[0] < op.begin and self._nobody_else(op, crash[1], NO_TEXT)
+            shown = crash[0] < op.begin and self._nobody_else(op, crash[1])
             return ("crash", crash[0]) if shown else ("", NONE)
         if grant is not None:
             restarted = NONE < grant.epoch < op.epoch and ended_before(grant, op)
             shown = restarted and self._nobody_else(op, grant.started)
             return ("op", grant.place) if shown else ("", NONE)
-        if not self._nobody_else(op, 0):
+        if not self._nobody_else(op):
             return "", NONE
         first = self.first
         if (

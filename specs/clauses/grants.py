@@ -236,15 +236,14 @@ class LastGrant:
             return None
         return why
 
-    def _may_hold(self, other: Row, asker: Row, since_us: int) -> bool:
-        """May somebody else's request have been granted since then, and live when the asker asks?"""
+    def _may_hold(self, other: Row, asker: Row, since_us: int | None) -> bool:
+        """May somebody else's request have been granted since then (or ever), and live when the asker asks?"""
         if other is asker or other.client_id == asker.client_id:
             return False
         until_us = self._applied_until(other)
         return (
-            until_us + self.bound_us >= since_us
-            and asker.started_us - until_us - self.bound_us < self.limit_us
-        )
+            since_us is None or until_us + self.bound_us >= since_us
+        ) and asker.started_us - until_us - self.bound_us < self.limit_us
 
     def _arrived(self, row: Row) -> Row | None:
         """The owner's unlock that was certainly applied before the request began."""
@@ -284,7 +283,7 @@ class LastGrant:
             )
         if since is None:
             return None
-        since_us = since.started_us if since.kind is Kind.CRASH or since is grant else 0
+        since_us = since.started_us if since.kind is Kind.CRASH or since is grant else None
         return None if any(self._may_hold(each, row, since_us) for each in self.others) else since
 
     def _before_all_grants(self, row: Row) -> Row | None:

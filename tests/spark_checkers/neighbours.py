@@ -95,9 +95,10 @@ def turns(
     info: RunInfo, rows: Sequence[Row], clause: Clause, words: str
 ) -> Iterator[tuple[RunInfo, Rows]]:
     """Where the clause's answer turns, by one clock and now and then by several. words: decide what is drawn."""
-    yield from turning(info, rows, clause)
+    found = list(turning(info, rows, clause))
     if Random(words).random() < _OTHERWISE:
-        yield from turning(*by_their_own_clocks(info, rows), clause)
+        found += turning(*by_their_own_clocks(info, rows), clause)
+    yield from (each for each in found if is_possible(each[1]))
 
 
 def steps(
@@ -111,6 +112,7 @@ def steps(
         *without_something(rows),
         *told_otherwise(rows),
         *nobody_tells(rows),
+        *of_one_call(rows),
         *answered_otherwise(rows),
         *in_the_midst(rows, kinds, draw),
         *something_happens(rows, kinds, draw),
@@ -210,6 +212,18 @@ def told_otherwise(rows: Sequence[Row]) -> Iterator[Rows]:
         for name in LOST:
             if getattr(row, name) is not None:
                 yield [*rows[:at], row._replace(**{name: None}), *rows[at + 1 :]]
+
+
+def of_one_call(rows: Sequence[Row]) -> Iterator[Rows]:
+    """The history with the messages of a call told as of the one before, whether or not the two overlap."""
+    last: dict[Hashable, Row] = {}
+    for at, row in enumerate(rows):
+        name = (row.lane, row.client_id, row.incarnation)
+        if row.kind is Kind.DELIVER:
+            before = last.get(name)
+            if before is not None and before.op_id != row.op_id:
+                yield [*rows[:at], row._replace(op_id=before.op_id), *rows[at + 1 :]]
+            last[name] = row
 
 
 def nobody_tells(rows: Sequence[Row]) -> Iterator[Rows]:
