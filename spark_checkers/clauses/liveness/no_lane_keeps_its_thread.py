@@ -157,11 +157,11 @@ def kernel(rows: Rows, findings: Findings) -> None:
     begins = np.concatenate(
         [np.flatnonzero(at_begin), _while_somebody_waits(rows, adds, _calls(rows, known))]
     )
-    ends = np.flatnonzero((locks | (pulls & (rows.value > rows.offset))) & (rows.end < NEVER))
+    ends = np.flatnonzero(locks | (pulls & (rows.value > rows.offset)))
     where = np.concatenate([begins, ends])
     phase = np.concatenate([np.full(len(begins), BEGIN), np.full(len(ends), END)])
     seq = np.where(phase == BEGIN, rows.begin[where], rows.end[where])
-    kept = seq < rows.clock_stepped(where)
+    kept = seq < rows.clock_stepped(where)  # without ends that nobody saw, as well
     where, phase, seq = where[kept], phase[kept], seq[kept]
     group, _ = dense(rows.run[where], rows.group[where])
     states: dict[int, Group] = {}

@@ -31,7 +31,7 @@ from specs.clauses.context import Context
 from specs.clauses.incarnations import OFFSET_MOVED
 from specs.clauses.judging import NOTHING, Finding, Judge
 from specs.clauses.premises import BROKER_LIVES, BROKER_NOT_PAUSED, CLOSED_WORLD, Premise
-from specs.clauses.rows import over_us
+from specs.clauses.rows import ended_before, over_us
 from specs.clauses.words import MS, at, who
 from specs.history.row import Row
 from specs.plan.traits import Stake, Trait
@@ -168,11 +168,10 @@ class LaneJudge(Judge):
     def _went_on(self, pull: Row, mine: str) -> None:
         """An incarnation goes on where it was told to, and reports what it takes from there."""
         told = self.moved[mine]
-        since, start = told.seq_begin if told.seq_end is None else told.seq_end, told.value or 0
-        if pull.value is None or pull.queue_offset is None:
+        if told.value is None or pull.value is None or pull.queue_offset is None:
             return
-        if pull.seq_begin > since and pull.queue_offset >= start:
-            self.reached[mine] = max(pull.value, self.reached.get(mine, start))
+        if ended_before(told, pull) and pull.queue_offset >= told.value:
+            self.reached[mine] = max(pull.value, self.reached.get(mine, told.value))
 
     def _committed(self, row: Row) -> Iterable[Finding]:
         pull = self.moved.get(row.incarnation or "")
