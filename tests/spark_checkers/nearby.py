@@ -78,7 +78,7 @@ def nearby(
     """The history with one to three small changes. bounds: the settings that matter, where somebody knows."""
     changed = list(rows)
     if draw.random() < 0.3:
-        for more in draw.choice(((_goes_on,), (_by_another_group,), (_goes_on, _by_another_group))):
+        for more in draw.choice(((goes_on,), (_by_another_group,), (goes_on, _by_another_group))):
             more(changed, draw)
     if draw.random() < 0.25:
         info = _at_a_bound(info, changed, draw, bounds)
@@ -230,7 +230,7 @@ def _is_number(info: RunInfo, name: str) -> bool:
     return isinstance(getattr(info.config, name, None), int)
 
 
-def _goes_on(rows: Rows, draw: Random) -> None:
+def goes_on(rows: Rows, draw: Random) -> None:
     """Whoever made a call makes more of them before it or after it, uneventful and one after another.
 
     What was after that time waits until they are over, or it does not.

@@ -20,7 +20,7 @@ from dataclasses import replace
 from random import Random
 from typing import Any
 
-from nearby import HAPPENINGS, LOST, NUMBERS, happens, is_possible
+from nearby import HAPPENINGS, LOST, NUMBERS, goes_on, happens, is_possible
 from turning import turning
 
 from inorder.evidence.laws import cut_open, put_in_order
@@ -42,6 +42,8 @@ _RESULTS = (
 _ANSWERS = (Outcome.OK, Outcome.REFUSED, Outcome.UNKNOWN, Outcome.SENT)
 _BESIDE = 20
 """So many histories with a second one of something that does the same, and so many where it does something else."""
+_RUNS = 6
+"""So many histories in which a call goes on, and so many in which something happens then."""
 _MANY = 66
 """More than is remembered of what is remembered for a while."""
 _OTHERWISE = 0.25
@@ -116,6 +118,7 @@ def steps(
         *answered_otherwise(rows),
         *in_the_midst(rows, kinds, draw),
         *something_happens(rows, kinds, draw),
+        *for_long(rows, kinds, draw),
         *(many_times(rows, draw) for _ in range(2)),
         *(beside(rows, rows, draw) for _ in range(_BESIDE)),
         *(beside(rows, draw.choice(others), draw) for _ in range(_BESIDE)),
@@ -167,6 +170,19 @@ def beside(rows: Sequence[Row], besides: Sequence[Row], draw: Random) -> Rows:
             )
         )
     return put_in_order([*rows, *copies])
+
+
+def for_long(rows: Sequence[Row], kinds: frozenset[Kind], draw: Random) -> Iterator[Rows]:
+    """The history with one of its calls going on for a run of others; and something happens to somebody in it."""
+    happenings = [each for each in HAPPENINGS if each[0] in kinds]
+    for _ in range(_RUNS):
+        longer = [*rows]
+        goes_on(longer, draw)
+        yield put_in_order(longer)
+        if happenings and longer:
+            mark_us = draw.choice(_marks(longer))
+            happens(longer, draw.choice(rows), draw.choice(happenings), draw, mark_us)
+            yield put_in_order(longer)
 
 
 def many_times(rows: Sequence[Row], draw: Random) -> Rows:

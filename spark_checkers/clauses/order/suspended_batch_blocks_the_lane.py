@@ -54,9 +54,7 @@ class Lane(Machine):
             calls = self.calls[first.incarnation] = Calls(last.op)
             self.stakes += stretch.calls - 1
         else:
-            if calls.op == first.op or (
-                calls.last_end is not None and not ended_before(calls.last_end, first)
-            ):
+            if calls.last_end is not None and not ended_before(calls.last_end, first):
                 return False
             if calls.owed or asks_again(calls.rows[-1]):
                 return False
