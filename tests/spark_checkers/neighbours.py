@@ -292,6 +292,10 @@ def something_happens(rows: Sequence[Row], kinds: frozenset[Kind], draw: Random)
                 more = [*rows]
                 happens(more, draw.choice(rows), happening, draw, mark_us)
                 yield put_in_order(more)
+                if draw.random() < _OTHERWISE:  # and then something else
+                    later_us = draw.choice([each for each in _marks(rows) if each >= mark_us])
+                    happens(more, draw.choice(rows), draw.choice(HAPPENINGS), draw, later_us)
+                    yield put_in_order(more)
 
 
 def _marks(rows: Sequence[Row]) -> list[int]:

@@ -65,13 +65,11 @@ def test_a_change_is_noticed_and_no_file_is_changed(
 
 
 def test_what_changes_no_answer_is_not_noticed() -> None:
-    """Of a grant that was answered some end is known; and the text as it is says the same."""
-    was = "latest_us = max(lock.ended_us or 0, grant.ended_us or 0)"
-    grants = "specs.clauses.grants"
-    equal = change_of(
-        grants, "Grants._meet", was, was.replace("lock.ended_us or 0", "lock.ended_us or 1")
-    )
-    assert tried(Side.JUDGES, grants, again(text_of(grants), equal)) == SILENT
+    """A short cut that is not taken leads to the same; and the text as it is says the same."""
+    was = "if self.broker_died_since(lock) or self.is_of_an_old_life(code, running):"
+    two = "spark_checkers.clauses.lease.one_processor_at_a_time"
+    equal = change_of(two, "Lane.takes", was, was.replace(" or ", " and "))
+    assert tried(Side.KERNELS, two, again(text_of(two), equal)) == SILENT
     assert tried(Side.KERNELS, TWIN, ast.parse(text_of(TWIN))) == SILENT
 
 
