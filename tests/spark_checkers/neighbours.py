@@ -218,12 +218,12 @@ def without_something(rows: Sequence[Row]) -> Iterator[Rows]:
 
 
 def told_otherwise(rows: Sequence[Row]) -> Iterator[Rows]:
-    """The history with each number of each of its rows by one, and with whatever a row tells not told."""
+    """The history with each number of each of its rows by one, or below 0; and with whatever a row tells not told."""
     for at, row in enumerate(rows):
         for name in NUMBERS:
             number = getattr(row, name)
-            for other in () if number is None else (number - 1, number + 1):
-                if other >= 0:
+            for other in () if number is None else {number - 1, number + 1, -1}:
+                if other >= 0 or name == "value":
                     yield [*rows[:at], row._replace(**{name: other}), *rows[at + 1 :]]
         for name in LOST:
             if getattr(row, name) is not None:
