@@ -33,11 +33,10 @@ class Unlocks:
         self.waiting: dict[int, _OnTheWay] = {}
 
     def add(self, op: Op) -> None:
-        closed = op.ended < NEVER
-        if op.outcome is Outcome.OK and closed:
+        if op.outcome is Outcome.OK and op.ended < NEVER:
             self.until[op.client] = max(op.ended, self.until.get(op.client, 0))
             return
-        until = (op.ended if closed and op.ended else op.started) + self.bound_us
+        until = op.over_us + self.bound_us
         before = self.waiting.get(op.client)
         if before is None:
             self.waiting[op.client] = _OnTheWay(op, until)

@@ -10,7 +10,7 @@ import numpy as np
 from spark_checkers.lanes import OP_COLUMNS, LaneItems, Machine, Op, Stretch, machine_kernel
 from spark_checkers.planting import Changes, Mutant, Trace
 from spark_checkers.progress import acknowledges, certainly_acknowledges
-from spark_checkers.rows import MS, NEVER, NO_TEXT, NONE, Findings
+from spark_checkers.rows import MS, NO_TEXT, NONE, Findings
 from spark_checkers.segments import Ints
 from spark_checkers.twin import Twin
 from specs.clauses import rows as of_rows
@@ -170,7 +170,7 @@ class Lane(Machine):
                 oldest = stretch.first if ends.one_by_one else ends.row(0)
             if oldest is not None:
                 latest = max([stretch.latest_us, *(op.started for op in mine_inside)])
-                if latest > _ended(oldest) + self.bound_us:
+                if latest > oldest.over_us + self.bound_us:
                     return False
             if ends is not None:
                 if ends.one_by_one:
@@ -221,9 +221,9 @@ class Lane(Machine):
         """The incarnation is still at work: does a finished batch wait for its commit for too long?"""
         while mine.add is not None:
             finished = mine.oldest_owed()
-            if finished is None or op.started <= _ended(finished) + self.bound_us:
+            if finished is None or op.started <= finished.over_us + self.bound_us:
                 return
-            if self.paused_since(op.client, _ended(finished)) or self.broker_died_since(finished):
+            if self.paused_since(op.client, finished.over_us) or self.broker_died_since(finished):
                 mine.forget_oldest()
                 continue
             mine.late = True
@@ -294,10 +294,6 @@ class Lane(Machine):
                 mine.owed.append(op)
         elif self.may_be_given_up(op):
             mine.given_up.add(op.offset + 1)
-
-
-def _ended(op: Op) -> int:
-    return op.ended if op.ended < NEVER and op.ended else op.started
 
 
 _KINDS = (

@@ -7,7 +7,7 @@ from functools import partial
 
 from spark_checkers.lanes import OP_COLUMNS, LaneItems, Machine, Op, ended_before, machine_kernel
 from spark_checkers.planting import Changes, Mutant, Trace
-from spark_checkers.rows import MS, NEVER, NO_TEXT, Findings
+from spark_checkers.rows import MS, NO_TEXT, Findings
 from spark_checkers.twin import Twin
 from specs.vocabulary import Kind, Outcome
 
@@ -52,7 +52,7 @@ class Lane(Machine):
         if op.kind is not Kind.LOCK or op.outcome is not Outcome.OK or op.client == NO_TEXT:
             return
         self.clients[op.client] = Client(op)
-        ended = op.ended if op.ended < NEVER and op.ended else op.started
+        ended = op.over_us
         for code, client in self.clients.items():
             if code == op.client or client.unlock is None or client.others is not None:
                 continue

@@ -19,8 +19,6 @@ def kernel(rows: Rows, findings: Findings) -> None:
     """Only lanes of which somebody has read the floor are looked at."""
     answered = rows.ended_as(Outcome.OK) & (rows.end < NEVER) & (rows.group != NO_TEXT)
     reads = np.flatnonzero(rows.are(Kind.PROGRESS) & answered & (rows.value != NONE))
-    if not len(reads):
-        return
     about = (rows.offset != NONE) & np.isin(rows.lane, rows.lane[reads])
     handed = np.flatnonzero(rows.are(Kind.RECEIVE) & answered & about)
     if not len(handed):
