@@ -6,6 +6,7 @@ The few sends whose place only a reader tells are compared one by one, with the 
 from __future__ import annotations
 
 import itertools
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -112,19 +113,28 @@ def _told_by_readers(rows: Rows, findings: Findings, placed: Ints, sends: Mask) 
     every_read = np.flatnonzero(told & (rows.end < NEVER))
     for queue in np.unique(rows.queue[silent]).tolist():
         attempts = every_attempt[rows.queue[every_attempt] == queue]
-        least = int(message[attempts].min())
-        once = np.bincount(message[attempts] - least) == 1
-        first_tries = rows.number("attempt")
-        mine = [
-            at
-            for at in silent[rows.queue[silent] == queue].tolist()
-            if first_tries[at] in (NONE, 0, 1)
-        ]
+        alone_until = _alone_until(rows, message, attempts[np.argsort(rows.begin[attempts])])
+        mine = [at for at in silent[rows.queue[silent] == queue].tolist() if at in alone_until]
         reads = every_read[rows.queue[every_read] == queue]
         _Queue(rows, findings, placed[rows.queue[placed] == queue]).compare(
-            [at for at in mine if once[message[at] - least]],
-            reads[np.argsort(rows.end[reads], kind="stable")],
+            mine, reads[np.argsort(rows.end[reads], kind="stable")], alone_until
         )
+
+
+def _alone_until(rows: Rows, message: Ints, attempts: Ints) -> dict[int, int]:
+    """Of each message's first try, where nothing of the message came before it, when the next attempt begins.
+
+    attempts: by their begins.
+    """
+    first: dict[int, int] = {}
+    until: dict[int, int] = {}
+    for at in attempts.tolist():
+        before = first.setdefault(int(message[at]), at)
+        if before != at:
+            until[before] = min(until[before], int(rows.begin[at]))
+        else:
+            until[at] = NEVER if rows.number("attempt")[at] in (NONE, 0, 1) else NONE
+    return {at: seq for at, seq in until.items() if seq != NONE}
 
 
 class _Queue:
@@ -145,8 +155,8 @@ class _Queue:
             self._so_far = _highest(self.rows, self.placed, broker, context)
         return int(self.placed[self._so_far[before - 1]])
 
-    def compare(self, silent: list[int], reads: Ints) -> None:
-        """silent: sends, by their begins. reads: by their ends."""
+    def compare(self, silent: list[int], reads: Ints, alone_until: Mapping[int, int]) -> None:
+        """silent: sends, by their begins, each alone until another attempt begins. reads: by their ends."""
         rows, message = self.rows, self.rows.text("message_id")
         by_message = {int(message[at]): at for at in silent}
         reads = reads[np.isin(message[reads], message[silent])]
@@ -155,7 +165,7 @@ class _Queue:
         known: list[tuple[int, int]] = []
         for read in reads.tolist():
             send = by_message.get(int(message[read]))
-            if send is None or rows.begin[send] > rows.end[read]:
+            if send is None or not rows.begin[send] <= rows.end[read] < alone_until[send]:
                 continue
             del by_message[int(message[read])]
             if self._died(send, read):
