@@ -57,6 +57,8 @@ LONG_ROWS = 1 << 20
 """A key of more rows is judged in pieces."""
 LAST = 64
 """So many of the last rows are carried: as many as a judge compares a row with at most."""
+INCARNATIONS = 16
+"""Of so many of a lane's last incarnations each, and of those before together."""
 REPORTS, REPORTS_BESIDE_A_DEATH = 1_025, 4_097
 """So many of a group's last reports of offsets are, and of its first ones that name another value: one more than a
 judge remembers, who remembers more of them where the broker may have forgotten some."""
@@ -98,7 +100,7 @@ _TELL_OFFSETS = (
     Kind.PULL,
 )
 """Kinds whose value is an offset that is reported, asked for or told."""
-_WAYS = ("kind", "group", "client_id", "process", "incarnation", "outcome", "commit_mode")
+_WAYS = ("kind", "group", "client_id", "process", "outcome", "commit_mode")
 _WAYS_AT_ALL = ("kind", "group", "outcome", "commit_mode")
 _QUEUE = ("topic", "broker", "queue_id")
 _SPAN = 1 << 43
@@ -114,6 +116,7 @@ COLUMNS = (
     "message_id",
     "sharding_key",
     "value",
+    "incarnation",
     *_WAYS,
 )
 """The columns by which is told what is carried."""
@@ -485,7 +488,7 @@ class Pieces:
         return found
 
     def _latest(self, seen: _Seen, offset: Ints) -> Ints:
-        ways = [seen.queue, seen.life, *seen.codes(_WAYS)]
+        ways = [seen.queue, seen.life, *seen.codes(_WAYS), _late_incarnations(seen)]
         everything = np.ones(seen.size, np.bool_)
         ended = np.where(seen.end == NEVER, -1, seen.end)
         handed = seen.of_kinds(Kind.RECEIVE)
@@ -533,6 +536,21 @@ class Pieces:
             found |= named & np.isin(op, op[found & named])
             found |= has_offset & np.isin(spot, spot[found & has_offset])
         return found
+
+
+def _late_incarnations(seen: _Seen) -> Ints:
+    """The incarnation of each row, where it is one of its lane's last ones; all before those are one."""
+    (group,), (name,) = seen.codes(("group",)), seen.codes(("incarnation",))
+    each, count = dense(seen.queue, group, name)
+    last = np.full(count, NONE, np.int64)
+    np.maximum.at(last, each, seen.begin)
+    first = first_of_each(each, count)
+    lane, _ = dense(seen.queue[first], group[first])
+    order = np.lexsort((-last, lane))
+    rank = np.empty(count, np.int64)
+    rank[order] = np.arange(count) - np.searchsorted(lane[order], lane[order])
+    late: Ints = np.where(rank[each] < INCARNATIONS, name, NO_TEXT - 1)
+    return late
 
 
 def _padded(numbers: Ints, count: int, none: int) -> Ints:

@@ -49,8 +49,9 @@ Found = Mapping[str, tuple[dict[str, int], list[tuple[str, tuple[int, ...], bool
 
 @pytest.fixture(autouse=True)
 def forgetful(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is carried for being young, so that what has to be carried for another reason is missed."""
+    """Little is carried for being young, so that what has to be carried for another reason is missed."""
     monkeypatch.setattr(pieces, "memory_us", lambda _config: 0)
+    monkeypatch.setattr(pieces, "INCARNATIONS", 2)
 
 
 def keys_of(rows: Sequence[Row], twins: Sequence[Twin], grouping: Grouping) -> list[pa.Table]:
