@@ -10,6 +10,7 @@ brought together. No key brings all that grows with the number of messages into 
 from __future__ import annotations
 
 import gc
+import itertools
 import shutil
 import tempfile
 import uuid
@@ -583,14 +584,8 @@ def _judge_buckets(
     may_be_long = long if wanted.grouping in IN_PIECES else None
     batches = keys_in_order(spills, buckets, wanted.grouping, may_be_long)
     found = judge_sorted(batches, wanted.twins, wanted.grouping, long.runs, may_be_long)
-    report.take(_each(found), long.folder)
+    report.take(itertools.chain.from_iterable(found), long.folder)
     return report
-
-
-def _each(found: Iterable[Iterable[Findings | Balance]]) -> Iterable[Findings | Balance]:
-    for some in found:
-        yield from some
-        gc.collect(1)
 
 
 def fetch(paths: Sequence[Path], wanted: set[tuple[str, int]]) -> dict[tuple[str, int], Row]:

@@ -6,6 +6,7 @@ rows at a time (more only when one key alone has more).
 
 from __future__ import annotations
 
+import gc
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -128,11 +129,13 @@ def judge_sorted(
         if isinstance(each, Pieces):
             balances = Balances()
             for piece in each.beside_what_matters():
-                balances.add(judge_table(piece.both, twins, runs), 1)
-                balances.add(judge_table(piece.carried, twins, runs), -1)
+                for sign, table in ((1, piece.both), (-1, piece.carried)):
+                    balances.add(judge_table(table, twins, runs), sign)
+                    gc.collect(1)  # rows and what is derived of them know each other, and are large
             yield balances
         else:
             yield judge_table(each, twins, runs)
+            gc.collect(1)
 
 
 def _pick_batches(
