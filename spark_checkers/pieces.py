@@ -16,8 +16,8 @@ readings, and a row of each way in which calls and commits are told. Of the mess
 - what had not ended when the next piece begins, or began a short while ago (`memory_us`);
 - every message that a group has yet to finish, and what is not known to have been stored anywhere;
 - messages of which a later piece speaks again, and those from the lowest offset on that it reports, asks or is told;
-- the last rows, and those with the highest offsets and values, of everybody in each of his ways (`LAST`), and a group's
-  first and last reports of offsets (`REPORTS`);
+- the last rows, and those with the highest offsets and values, of everybody in each of his ways (`LAST`; of a lane's
+  earlier `INCARNATIONS` together), and a group's first and last reports of offsets (`REPORTS`);
 - while a lane waits for its first call, those of the others that lie a turn apart;
 - the other messages of a call, and the other rows of a message, that is carried.
 
