@@ -107,9 +107,7 @@ def _told_by_readers(rows: Rows, findings: Findings, placed: Ints, sends: Mask) 
         & (rows.offset != NONE)
         & (message != NO_TEXT)
     )
-    # A first try that tells its place is not counted: another first try of its message makes a history that is refused.
-    again = rows.number("attempt") > 1
-    every_attempt = np.flatnonzero(may_lie & ((rows.offset == NONE) | again))
+    every_attempt = np.flatnonzero(may_lie & np.isin(message, message[silent]))
     every_read = np.flatnonzero(told & (rows.end < NEVER))
     for queue in np.unique(rows.queue[silent]).tolist():
         attempts = every_attempt[rows.queue[every_attempt] == queue]
@@ -122,18 +120,19 @@ def _told_by_readers(rows: Rows, findings: Findings, placed: Ints, sends: Mask) 
 
 
 def _alone_until(rows: Rows, message: Ints, attempts: Ints) -> dict[int, int]:
-    """Of each message's first try, where nothing of the message came before it, when the next attempt begins.
+    """Of each message's first try that tells no place, if nothing of it came before, when the next attempt begins.
 
-    attempts: by their begins.
+    attempts: by their begins. A first try that tells its place is no attempt before another one, but after it.
     """
     first: dict[int, int] = {}
     until: dict[int, int] = {}
     for at in attempts.tolist():
-        before = first.setdefault(int(message[at]), at)
-        if before != at:
+        before, is_first = first.get(int(message[at])), rows.number("attempt")[at] in (NONE, 0, 1)
+        if before is not None:
             until[before] = min(until[before], int(rows.begin[at]))
-        else:
-            until[at] = NEVER if rows.number("attempt")[at] in (NONE, 0, 1) else NONE
+        elif not is_first or rows.offset[at] == NONE:
+            first[int(message[at])] = at
+            until[at] = NEVER if is_first else NONE
     return {at: seq for at, seq in until.items() if seq != NONE}
 
 
