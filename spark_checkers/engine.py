@@ -50,7 +50,6 @@ from spark_checkers.ordered import (
     plain,
     row_groups,
 )
-from spark_checkers.pieces import COLUMNS as CARRIED_BY
 from spark_checkers.pieces import LONG_ROWS, PIECE_ROWS, Pieces
 from spark_checkers.rows import Findings, Rows, Runs, keep, kept
 from spark_checkers.scatter import Scatter, Spill, Together, keys_in_order, shared_out
@@ -300,7 +299,7 @@ class QueuePass:
     @property
     def columns(self) -> list[str]:
         names = columns_of(self.twins, QUEUES)
-        return names if self.long is None else list(dict.fromkeys([*names, *CARRIED_BY]))
+        return names if self.long is None else list(dict.fromkeys([*names, *IN_PIECES[QUEUES]]))
 
     def work(self, tables: Iterable[pa.Table | Pieces]) -> PassReport:
         """tables: of whole queues, and the pieces of long ones."""

@@ -67,9 +67,8 @@ class InProcesses:
         gc.unfreeze()
         give_back()
         if self._pool is not None:
-            if (
-                error is not None
-            ):  # nobody waits for what they do: a long lane may take them an hour
+            if error is not None:
+                # Nobody waits for what they do: a long lane may take them an hour.
                 for child in set(multiprocessing.active_children()) - self._others:
                     child.terminate()
             self._pool.shutdown(cancel_futures=True)

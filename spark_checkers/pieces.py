@@ -515,12 +515,10 @@ class Pieces:
         over = np.unique(name[seen.of_kinds(Kind.DELIVER, Kind.DROP) & so_far])
         waiting = seen.of_kinds(Kind.PULL) & (seen.values > seen.offset) & (name != NO_TEXT)
         waiting &= seen.are("outcome", (Outcome.OK,)) & ~np.isin(name, over)
-        found = []
+        calls, found = positions(seen.of_kinds(Kind.DELIVER)), []
         for pull in positions(waiting)[is_first(name[waiting])].tolist():
             since: dict[int, int] = {}
-            for call in positions(
-                seen.of_kinds(Kind.DELIVER) & (seen.begin > seen.end[pull])
-            ).tolist():
+            for call in calls[seen.begin[calls] > seen.end[pull]].tolist():
                 last_us = since.get(int(name[call]))
                 if last_us is None or started[call] > last_us + turn_us:
                     since[int(name[call])] = int(started[call])

@@ -21,7 +21,7 @@ from random import Random
 from typing import Any
 
 from nearby import HAPPENINGS, LOST, NUMBERS, goes_on, happens, is_possible
-from turning import turning
+from turning import later, turning
 
 from inorder.evidence.laws import cut_open, put_in_order
 from specs.clauses.clause import Clause
@@ -162,7 +162,7 @@ def beside(rows: Sequence[Row], besides: Sequence[Row], draw: Random) -> Rows:
     for row in chosen:
         seq = row.seq_begin - (last + 1) if is_before else row.seq_begin + last + 1
         copies.append(
-            _later(other(row), by_us)._replace(
+            later(other(row), by_us)._replace(
                 run=rows[0].run,
                 op_id=op + row.op_id,
                 seq_begin=seq,
@@ -193,7 +193,7 @@ def many_times(rows: Sequence[Row], draw: Random) -> Rows:
     by, op = draw.choice((0, 1)), max(row.op_id for row in rows)
     more = []
     for number in range(1, _MANY + 1):
-        row = _later(like, number)._replace(
+        row = later(like, number)._replace(
             op_id=op + number,
             seq_begin=last + 2 * number,
             seq_end=None if like.seq_end is None else last + 2 * number,
@@ -260,14 +260,6 @@ def answered_otherwise(rows: Sequence[Row]) -> Iterator[Rows]:
                 changed = row._replace(outcome=outcome, commit_mode=mode)
                 if changed != row:
                     yield [*rows[:at], changed, *rows[at + 1 :]]
-
-
-def _later(row: Row, by_us: int) -> Row:
-    return row._replace(
-        started_us=row.started_us + by_us,
-        ended_us=None if row.ended_us is None else row.ended_us + by_us,
-        wall_us=None if row.wall_us is None else row.wall_us + by_us,
-    )
 
 
 def _mark(row: Row, draw: Random) -> int:

@@ -68,13 +68,13 @@ def _all_of(info: RunInfo, rows: Rows, begin: int, end: int) -> Moved:
     def moved(by_us: int) -> History | None:
         if min(row.started_us for row in rows[begin:end]) + by_us < 0:
             return None
-        inner = [_later(row, by_us) for row in rows[begin:end]]
+        inner = [later(row, by_us) for row in rows[begin:end]]
         return info, put_in_order([*rows[:begin], *inner, *rows[end:]])
 
     return moved
 
 
-def _later(row: Row, by_us: int) -> Row:
+def later(row: Row, by_us: int) -> Row:
     return row._replace(
         started_us=row.started_us + by_us,
         ended_us=None if row.ended_us is None else row.ended_us + by_us,
