@@ -35,7 +35,7 @@ from spark_checkers.rows import (
     Runs,
     coded,
 )
-from spark_checkers.scatter import Spill, Together, gathered, spilled
+from spark_checkers.scatter import Spill, Together, even_cuts, gathered, spilled
 from spark_checkers.segments import Ints, Mask, dense, first_of_each, ints, positions
 from specs.clauses.rows import REQUEST_LEVELS
 from specs.errors import HistoryError
@@ -47,8 +47,8 @@ from specs.vocabulary import DLQ_PREFIX, Kind, Outcome
 
 WINDOW_ROWS = 1 << 21
 """About so many rows are put in order at a time."""
-SAMPLED_GROUPS, SAMPLED = 256, 64
-"""Of about so many row groups every so many rows tell where they are cut for it."""
+SAMPLED_GROUPS = 256
+"""The rows of about so many row groups tell where they are cut for it."""
 MOST_REASONS = 5
 """As many reasons why a history can't be trusted are named."""
 _LOOKED_AT = (
@@ -150,9 +150,8 @@ def _windows(groups: Sequence[Group], sizes: Sequence[int], at_least: int) -> li
         return []
     chosen = groups[:: 1 + len(groups) // SAMPLED_GROUPS]
     read = read_groups(chosen, Part(0, len(chosen)), ["seq_begin"])
-    seqs = np.sort(np.concatenate([table[0].to_numpy()[::SAMPLED] for table in read]))
     count = max(min(at_least, rows // 100_000), -(-rows // WINDOW_ROWS), 1)
-    return [NONE, *seqs[len(seqs) * np.arange(1, count) // count].tolist()]
+    return [NONE, *even_cuts((table[0].to_numpy() for table in read), count).tolist()]
 
 
 def seq_range(path: str, number: int) -> tuple[int, int]:

@@ -31,7 +31,7 @@ JUDGED_ROWS = 1 << 19
 """Small buckets are judged together up to so many rows."""
 
 SAMPLED = 64
-"""Every so many seqs tell where windows of a long queue are cut."""
+"""Every so many seqs tell where windows of seq are cut."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,12 +186,8 @@ def _by_windows(
     folder: str,
 ) -> Iterator[pa.RecordBatch]:
     """The rows of one key by seq_begin: written by windows of seq first, so that one window at a time is sorted."""
-    sample = [
-        np.sort(_of_key(table, grouping, key).column("seq_begin").to_numpy())[::SAMPLED]
-        for table in _one_by_one(spills, buckets)
-    ]
-    seqs = np.sort(np.concatenate(sample))
-    edges = seqs[[len(seqs) * each // windows for each in range(1, windows)]]
+    mine_of = (_of_key(table, grouping, key) for table in _one_by_one(spills, buckets))
+    edges = even_cuts((each.column("seq_begin").to_numpy() for each in mine_of), windows)
     mine: list[Spill] = []
     for table in _one_by_one(spills, buckets):
         rows = _of_key(table, grouping, key)
@@ -203,6 +199,13 @@ def _by_windows(
             yield from in_order(rows, grouping)
     for spill in mine:
         Path(spill.path).unlink()
+
+
+def even_cuts(seqs: Iterable[Ints], windows: int) -> Ints:
+    """Where so many windows of seq are cut to hold as many rows each, as far as a sample of the seqs tells."""
+    sample = np.sort(np.concatenate([np.sort(each)[::SAMPLED] for each in seqs]))
+    cuts: Ints = sample[len(sample) * np.arange(1, windows) // windows]
+    return cuts
 
 
 def _of_key(table: pa.Table, grouping: Grouping, key: int) -> pa.Table:

@@ -20,6 +20,7 @@ from conformance import run as runs
 from conformance.cli import seam
 from spark_checkers import engine, facts, homes, scatter
 from spark_checkers.catalogue import all_twins, kernels
+from spark_checkers.generate import generate
 from spark_checkers.hashing import of_texts
 from spark_checkers.homes import without_low
 from spark_checkers.jobs import InProcesses
@@ -32,7 +33,7 @@ from specs import profiles
 from specs.clauses.catalogue import all_clauses
 from specs.history.row import Row
 from specs.history.runinfo import RunInfo
-from specs.history.store import rows_to_table, write_history
+from specs.history.store import open_history, rows_to_table, write_history
 from specs.history.text import parse_history
 from specs.verdicts import engine as python_engine
 from specs.verdicts.examine import examine
@@ -137,6 +138,25 @@ def names_away(
     hashes = without_low(key_hashes(table, messages.grouping.columns)).tolist()
     named = zip(table.column("message_id").to_pylist(), hashes, strict=True)
     return list({name for name, key in named if key in away})
+
+
+def test_windows_of_seq_hold_as_many_rows_each(
+    tmp_path: Path, here: InProcesses, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Though a history is read in its end: as many rows lie in that moment as in the hours before."""
+    generate(tmp_path / "h", 20_000, 3, queues=1)
+    monkeypatch.setattr(facts, "WINDOW_ROWS", 2_000)
+    looked_at: list[int] = []
+    look_at_rows = facts.look_at_rows
+    monkeypatch.setattr(
+        facts,
+        "look_at_rows",
+        lambda table: looked_at.append(table.num_rows) or look_at_rows(table),
+    )
+    history = open_history(tmp_path / "h")
+    facts.look(here, history.parquet, history.info, tmp_path)
+    assert len(looked_at) > 5
+    assert max(looked_at) < 3_000
 
 
 STUCK = """
