@@ -18,9 +18,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from spark_checkers import hash_files
 from spark_checkers.coding import Columns
+from spark_checkers.hash_files import HashesFile
 from spark_checkers.hashing import Hashes
-from spark_checkers.homes import KeysFile, KeysSeen, keys_without_home
+from spark_checkers.homes import KeysSeen, keys_without_home
 from spark_checkers.jobs import Jobs
 from spark_checkers.keyed import with_source
 from spark_checkers.ordered import Group, Part, parts, read_group, read_groups, row_groups
@@ -86,7 +88,7 @@ class Report:
     sends: int = 0
     deliveries: int = 0
     rare: list[pa.Table] = field(default_factory=list)  # rows of the context, and faults
-    sent: list[Hashes] = field(default_factory=list)  # of (run, message, attempt)
+    sent: HashesFile = ("", 0)  # of (run, message, attempt)
     reasons: list[Reason] = field(default_factory=list)
     clocks: list[tuple[str, str | None, int, int, int, int]] = field(default_factory=list)
     epochs: dict[tuple[str, str, int], int] = field(
@@ -102,7 +104,7 @@ class Report:
         default_factory=dict
     )  # run: the first dead letter read with the id of its origin
     windows: Spill = field(default=Spill("", ()))  # all rows, by windows of seq
-    keys: list[KeysFile] = field(default_factory=list)  # of each of what is wanted together
+    keys: list[HashesFile] = field(default_factory=list)  # of each of what is wanted together
 
 
 @dataclass(frozen=True)
@@ -132,12 +134,13 @@ def look(
         folder=str(folder),
     )
     reports = jobs.each(work, len(cut))
+    sent = hash_files.seen_again(jobs, [report.sent for report in reports])
     away = keys_without_home(jobs, [report.keys for report in reports], len(wanted))
     spills = [report.windows for report in reports]
     reports += jobs.each(partial(_look_at_window, spills=spills), len(starts))
     for spill in spills:
         Path(spill.path).unlink(missing_ok=True)  # as large as the history
-    return replace(sum_up(reports, info, _sent_twice(reports, paths)), away=away)
+    return replace(sum_up(reports, info, _sent_twice(sent, groups)), away=away)
 
 
 def _windows(groups: Sequence[Group], sizes: Sequence[int], at_least: int) -> list[int]:
@@ -179,6 +182,7 @@ def _look_at_part(
 ) -> Report:
     report = Report()
     windowed = []
+    sent = [np.zeros(0, np.uint64)]
     seen = KeysSeen(wanted)
     names = sorted({*_LOOKED_AT, *OF_CONTEXT, *seen.columns})
     for table in read_groups(groups, cut[number], names):
@@ -198,9 +202,9 @@ def _look_at_part(
         _look_at_epochs(report, columns)
         _look_at_looks(report, columns, calls, reads)
         seen.take(columns)
-        _look_at_sends(report, columns, sends)
+        sent.append(columns.keys(_SENT, _named(columns, sends)))
     report.rare = [pa.concat_tables(report.rare)] if report.rare else []
-    report.sent = [np.concatenate(report.sent)] if report.sent else []
+    report.sent = hash_files.write(np.sort(np.concatenate(sent)), folder=folder)
     rows = pa.concat_tables(windowed).unify_dictionaries()
     window = np.searchsorted(ints(starts), rows.column("seq_begin").to_numpy(), "right") - 1
     where = np.arange(len(window))
@@ -272,12 +276,6 @@ def _all_known(columns: Columns) -> None:
         for word in columns.texts(name)[1]:
             if word not in vocabulary:
                 raise HistoryError(f"a history holds the unknown word {word!r}")
-
-
-def _look_at_sends(report: Report, columns: Columns, sends: Mask) -> None:
-    where = _named(columns, sends)
-    if len(where):
-        report.sent.append(columns.keys(_SENT, where))
 
 
 def _named(columns: Columns, sends: Mask) -> Ints:
@@ -486,17 +484,12 @@ def _first_seqs(clocks: Sequence[tuple[str, str | None, int, int, int, int]]) ->
     ]
 
 
-def _sent_twice(reports: Sequence[Report], paths: Sequence[Path]) -> list[Reason]:
-    """Sends with one id and one attempt. Equal hashes are looked up: they may be two ids after all."""
-    hashes = [part for report in reports for part in report.sent]
-    if not hashes:
-        return []
-    all_sent = np.sort(np.concatenate(hashes))
-    suspects = np.unique(all_sent[1:][all_sent[1:] == all_sent[:-1]])
+def _sent_twice(suspects: Hashes, groups: Sequence[Group]) -> list[Reason]:
+    """Sends with one id and one attempt. suspects: equal hashes; they may be two ids after all."""
     if not len(suspects):
         return []
     seen: list[tuple[str, int, str, int | None]] = []
-    for path, number in row_groups(paths)[0]:
+    for path, number in groups:
         columns = ["run", "seq_begin", "kind", "level", "message_id", "attempt"]
         table = read_group(path, number, columns)
         rows = Columns(table)

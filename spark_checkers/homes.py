@@ -8,18 +8,17 @@ hashes, and ranges of hashes are then looked through. Two keys with one hash cou
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_checkers import hashing
+from spark_checkers import hash_files, hashing
 from spark_checkers.coding import Columns
+from spark_checkers.hash_files import HashesFile
 from spark_checkers.hashing import Hashes
 from spark_checkers.jobs import Jobs
 from spark_checkers.keyed import wanted_of
@@ -28,10 +27,6 @@ from spark_checkers.scatter import Together
 from spark_checkers.segments import Mask, dense, first_of_each
 from spark_checkers.twin import QUEUES, SOURCE
 
-KeysFile = tuple[str, int]
-"""Where hashes of keys lie beside those of their queues, and how many."""
-RANGE_PAIRS = 1 << 23
-"""About how many hashes a task looks through."""
 MOST_QUEUES = 1 << 20
 """So many queues a task can tell apart."""
 _LOST = 0
@@ -42,16 +37,18 @@ MOST_KEYS = 1 << 20
 """Where more keys than that lie in several queues, the rows of all keys are brought together."""
 
 
-def keys_without_home(jobs: Jobs, seen: Sequence[Sequence[KeysFile]], wanted: int) -> list[Hashes]:
+def keys_without_home(
+    jobs: Jobs, seen: Sequence[Sequence[HashesFile]], wanted: int
+) -> list[Hashes]:
     """Of each of so many that are wanted together: the hashes of the keys that lie in several queues or in none,
     ascending. seen: what each task wrote.
     """
     if not wanted:
         return []
-    ranges = 1 + sum(pairs for each in seen for _path, pairs in each) // RANGE_PAIRS
+    ranges = hash_files.ranges_of(file for each in seen for file in each)
     paths = [[each[index][0] for each in seen] for index in range(wanted)]
     found = jobs.each(partial(_several, paths=paths, ranges=ranges), ranges)
-    return [np.concatenate([each[index] for each in found]) for index in range(wanted)]
+    return [hash_files.in_one(each[index] for each in found) for index in range(wanted)]
 
 
 class KeysSeen:
@@ -92,17 +89,16 @@ class KeysSeen:
             return self._queues.get(name, _LOST)
         return self._queues.setdefault(name, len(self._queues))
 
-    def write(self, folder: str) -> list[KeysFile]:
+    def write(self, folder: str) -> list[HashesFile]:
         """Of each of what is wanted together: its keys' hashes beside their queues', by key."""
         queues = np.asarray(list(self._queues), np.uint64)
         return [self._written(seen, queues, folder) for seen in self._seen]
 
     @staticmethod
-    def _written(seen: list[Hashes], queues: Hashes, folder: str) -> KeysFile:
+    def _written(seen: list[Hashes], queues: Hashes, folder: str) -> HashesFile:
         pairs = np.sort(_once(np.concatenate(seen))) if seen else np.zeros(0, np.uint64)
-        path = str(Path(folder) / f"{uuid.uuid4().hex}.npy")
-        np.save(path, np.stack([without_low(pairs), queues[(pairs & _LOW).astype(np.int64)]]))
-        return path, len(pairs)
+        beside = queues[(pairs & _LOW).astype(np.int64)]
+        return hash_files.write(without_low(pairs), beside, folder=folder)
 
 
 def without_low(keys: Hashes) -> Hashes:
@@ -134,15 +130,9 @@ def _distinct(keys: Hashes, queues: Hashes) -> Any:
 
 def _several(number: int, *, paths: Sequence[Sequence[str]], ranges: int) -> list[Hashes]:
     """Of one range of hashes those that were seen in several queues."""
-    edges = [min((index << 64) // ranges, (1 << 64) - 1) for index in (number, number + 1)]
     found = []
     for some in paths:
-        parts = []
-        for path in some:
-            pairs = np.load(path, mmap_mode="r")
-            start, stop = np.searchsorted(pairs[0], np.asarray(edges, np.uint64))
-            parts.append(np.asarray(pairs[:, start : stop if number + 1 < ranges else None]))
-        keys, queues = _distinct(*np.concatenate(parts, axis=1))
+        keys, queues = _distinct(*hash_files.read(number, ranges, some))
         found.append(np.unique(keys[1:][(keys[1:] == keys[:-1]) & (queues[1:] != queues[:-1])]))
     return found
 

@@ -18,7 +18,7 @@ from recorded import recorded
 
 from conformance import run as runs
 from conformance.cli import seam
-from spark_checkers import engine, facts, homes, scatter
+from spark_checkers import engine, facts, hash_files, homes, ordered, scatter
 from spark_checkers.catalogue import all_twins, kernels
 from spark_checkers.generate import generate
 from spark_checkers.hashing import of_texts
@@ -138,6 +138,31 @@ def names_away(
     hashes = without_low(key_hashes(table, messages.grouping.columns)).tolist()
     named = zip(table.column("message_id").to_pylist(), hashes, strict=True)
     return list({name for name, key in named if key in away})
+
+
+def test_a_history_without_rows_is_judged(tmp_path: Path, here: InProcesses) -> None:
+    info, _rows = planted("key-strays")
+    assert engine.examine(write_history(tmp_path / "h", info, []), here) == examine([], info)
+
+
+def test_sends_told_twice_are_found_wherever_they_and_their_hashes_lie(
+    tmp_path: Path, here: InProcesses, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each in a part of its own, and the hashes looked through three at a time."""
+    info, rows = parse_history(
+        "\n".join(
+            f"{at}ms..{at + 1}ms shop sends orders/b0/0 offset={at} id=m{at} ok" for at in range(20)
+        )
+    )
+    again = [row._replace(seq_begin=100 + at, seq_end=100 + at) for at, row in enumerate(rows[::6])]
+    rows += [row._replace(started_us=90_000 + row.seq_begin, ended_us=None) for row in again]
+    monkeypatch.setattr(hash_files, "RANGE_HASHES", 3)
+    monkeypatch.setattr(ordered, "PART_ROWS", 5)
+    history = write_history(tmp_path / "h", info, rows)
+    pq.write_table(rows_to_table(rows), history.parquet[0], row_group_size=5)
+    found = engine.examine(history, here)
+    assert found.facts.broken == examine(rows, info).facts.broken
+    assert len(found.facts.broken) == 4
 
 
 def test_windows_of_seq_hold_as_many_rows_each(
