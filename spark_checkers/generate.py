@@ -16,6 +16,7 @@ import shlex
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from spark_checkers.rows import NEVER, NONE
-from spark_checkers.scatter import Spill, gathered, spilled
+from spark_checkers.scatter import Spill, by_windows, gathered, one_by_one, spilled
 from spark_checkers.segments import Ints, ints
 from spark_checkers.trace_mutants import Mutant, named, plant
 from spark_checkers.writing import BY_SEQ, ROWS_PER_FILE, ROWS_PER_GROUP, HistoryWriter
@@ -1128,8 +1129,15 @@ class _ByTime:
 
     def close(self) -> None:
         for number in range(self._windows):
-            table = gathered(self._spills, range(number, number + 1))
-            if table is not None:
+            for table in self._held(range(number, number + 1)):
                 order = np.argsort(table.column("seq_begin").to_numpy())
                 self._writer.write(table.take(pa.array(order)).combine_chunks())
         self._writer.close()
+
+    def _held(self, window: range) -> Iterator[pa.Table]:
+        """A window's rows; those of the last one, in which all is read, some at a time."""
+        parts = 1 + sum(spill.rows[window.start] for spill in self._spills) // (2 * WINDOW_ROWS)
+        if parts > 1:
+            yield from by_windows(partial(one_by_one, self._spills, window), parts, self._scratch)
+        elif (table := gathered(self._spills, window)) is not None:
+            yield table

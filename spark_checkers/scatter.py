@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import uuid
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -162,42 +163,37 @@ def keys_in_order(
             yield from in_order(table, grouping)
         return
     sizes: Counter[int] = Counter()
-    for table in _one_by_one(spills, buckets):
+    for table in one_by_one(spills, buckets):
         keys, counts = np.unique(key_hashes(table, grouping.columns), return_counts=True)
         sizes.update(dict(zip(keys.tolist(), counts.tolist(), strict=True)))
     many = {key for key, rows in sizes.items() if rows > long.rows}
     few = [
         table.filter(pa.array(~np.isin(key_hashes(table, grouping.columns), list(many))))
-        for table in _one_by_one(spills, buckets)
+        for table in one_by_one(spills, buckets)
     ]
     yield from in_order(pa.concat_tables(few).unify_dictionaries(), grouping)
     del few
     for key in sorted(many):
         windows = 1 + sizes[key] // long.piece_rows
-        yield from _by_windows(spills, buckets, grouping, key, windows, long.folder)
-
-
-def _by_windows(
-    spills: Sequence[Spill],
-    buckets: range,
-    grouping: Grouping,
-    key: int,
-    windows: int,
-    folder: str,
-) -> Iterator[pa.RecordBatch]:
-    """The rows of one key by seq_begin: written by windows of seq first, so that one window at a time is sorted."""
-    mine_of = (_of_key(table, grouping, key) for table in _one_by_one(spills, buckets))
-    edges = even_cuts((each.column("seq_begin").to_numpy() for each in mine_of), windows)
-    mine: list[Spill] = []
-    for table in _one_by_one(spills, buckets):
-        rows = _of_key(table, grouping, key)
-        window = np.searchsorted(edges, rows.column("seq_begin").to_numpy(), side="right")
-        mine.append(spilled(rows, np.arange(rows.num_rows), window, windows, folder))
-    for window in range(windows):
-        rows = gathered(mine, range(window, window + 1))
-        if rows is not None:
+        of_key = partial(_of_key, spills, buckets, grouping, key)
+        for rows in by_windows(of_key, windows, long.folder):
             yield from in_order(rows, grouping)
-    for spill in mine:
+
+
+def by_windows(
+    tables: Callable[[], Iterable[pa.Table]], windows: int, folder: str
+) -> Iterator[pa.Table]:
+    """The rows of these tables, which are made twice, by windows of seq that are about even and held one at a time."""
+    edges = even_cuts((each.column("seq_begin").to_numpy() for each in tables()), windows)
+    spills: list[Spill] = []
+    for table in tables():
+        window = np.searchsorted(edges, table.column("seq_begin").to_numpy(), side="right")
+        spills.append(spilled(table, np.arange(table.num_rows), window, windows, folder))
+    for window in range(windows):
+        rows = gathered(spills, range(window, window + 1))
+        if rows is not None:
+            yield rows
+    for spill in spills:
         Path(spill.path).unlink()
 
 
@@ -208,11 +204,14 @@ def even_cuts(seqs: Iterable[Ints], windows: int) -> Ints:
     return cuts
 
 
-def _of_key(table: pa.Table, grouping: Grouping, key: int) -> pa.Table:
-    return table.filter(pa.array(key_hashes(table, grouping.columns) == np.uint64(key)))
+def _of_key(
+    spills: Sequence[Spill], buckets: range, grouping: Grouping, key: int
+) -> Iterator[pa.Table]:
+    for table in one_by_one(spills, buckets):
+        yield table.filter(pa.array(key_hashes(table, grouping.columns) == np.uint64(key)))
 
 
-def _one_by_one(spills: Sequence[Spill], buckets: range) -> Iterator[pa.Table]:
+def one_by_one(spills: Sequence[Spill], buckets: range) -> Iterator[pa.Table]:
     """The rows of these buckets, file by file."""
     tables = (gathered([spill], buckets) for spill in spills)
     return (table for table in tables if table is not None)
