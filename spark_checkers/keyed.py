@@ -148,7 +148,10 @@ def _pick_batches(
                 for piece in each.beside_what_matters():
                     rows = Rows(piece.both, runs)
                     where = picked_anew(twin, rows, known)
-                    yield from rows.table.take(pa.array(where)).to_batches()
+                    some = rows.table.take(pa.array(where))
+                    del rows
+                    gc.collect(1)  # as where they are judged
+                    yield from some.to_batches()
             else:
                 yield from picked(each, twin, runs).to_batches()
 

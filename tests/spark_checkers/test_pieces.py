@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,6 +19,7 @@ from recorded import recorded
 from test_twins import RECORDED, planted
 
 from spark_checkers import engine, judge, keyed, ordered, pieces
+from spark_checkers import twin as twins_module
 from spark_checkers.balances import Balance, Balances
 from spark_checkers.catalogue import applicable
 from spark_checkers.clauses.commit import fetch_answers_the_last_commit
@@ -250,6 +253,36 @@ def test_a_frame_judges_long_queues_in_pieces(
     expected.pop("tool")
     assert found == expected
     assert found["verdict"] == "refuted"
+
+
+def test_what_was_made_of_a_piece_is_let_go_before_the_next_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows and what is derived of them know each other: they stay until somebody looks for cycles."""
+    made: list[weakref.ref[Rows]] = []
+    alive: list[int] = []
+
+    class Watched(Rows):
+        def __init__(self, table: pa.Table, runs: Runs) -> None:
+            super().__init__(table, runs)
+            made.append(weakref.ref(self))
+            alive.append(sum(each() is not None for each in made))
+
+    monkeypatch.setattr(engine, "Rows", Watched)
+    monkeypatch.setattr(twins_module, "Rows", Watched)
+    monkeypatch.setattr(engine, "LONG_ROWS", 600)
+    monkeypatch.setattr(engine, "PIECE_ROWS", 300)
+    monkeypatch.setattr(keyed, "BATCH_ROWS", 150)
+    info, rows = recorded()
+    history = write_history(tmp_path / "h", info, rows)
+    gc.disable()
+    try:
+        with InProcesses(1) as here:
+            engine.examine(history, here)
+    finally:
+        gc.enable()
+    assert len(made) > 20
+    assert max(alive) <= 2
 
 
 def test_as_many_reports_are_carried_as_a_judge_remembers(
