@@ -44,8 +44,9 @@ from specs.errors import HistoryError
 from specs.history.columns import COLUMNS
 from specs.history.runinfo import RunInfo
 from specs.history.store import rows_of_table
+from specs.verdicts.examine import no_client
 from specs.verdicts.tally import RunFacts
-from specs.vocabulary import DLQ_PREFIX, Kind, Outcome
+from specs.vocabulary import DLQ_PREFIX, OF_A_CLIENT, Kind, Outcome
 
 WINDOW_ROWS = 1 << 21
 """About so many rows are put in order at a time."""
@@ -195,6 +196,7 @@ def _look_at_part(
         )
         report.sends += int(sends.sum())
         report.deliveries += int(calls.sum())
+        _look_at_clients(report, columns)
         rare = columns.are("kind", {*CONTEXT_KINDS, Kind.FAULT})
         rare |= sends & columns.are("outcome", {Outcome.UNKNOWN})
         if rare.any():
@@ -211,6 +213,19 @@ def _look_at_part(
     report.windows = spilled(rows, where, window, len(starts), folder, compression=None)
     report.keys = seen.write(folder)
     return report
+
+
+def _look_at_clients(report: Report, columns: Columns) -> None:
+    """Does each row that must name its client do so?"""
+    nobodys = positions(columns.are("kind", OF_A_CLIENT) & ~columns.has("client_id"))
+    first = np.argsort(columns.numbers("seq_begin")[nobodys], kind="stable")[:MOST_REASONS]
+    for at in nobodys[first].tolist():
+        run, seq, kind = (columns.value(name, at) for name in ("run", "seq_begin", "kind"))
+        report.reasons.append(by_nobody(run, seq, kind))
+
+
+def by_nobody(run: str, seq: int, kind: str) -> Reason:
+    return run, seq, 4, no_client(kind, seq)
 
 
 def _look_at_epochs(report: Report, columns: Columns) -> None:

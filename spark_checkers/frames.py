@@ -38,7 +38,7 @@ from specs.history.store import rows_of_table
 from specs.profiles import Profile
 from specs.verdicts.tally import Examination
 from specs.verdicts.verdict import Verdict, conclude
-from specs.vocabulary import DLQ_PREFIX, Kind, Outcome
+from specs.vocabulary import DLQ_PREFIX, OF_A_CLIENT, Kind, Outcome
 
 _SPARK_TYPES = {"string": ("string",), "int64": ("bigint", "int", "smallint", "tinyint")}
 _REQUESTS = sorted(level.value for level in REQUEST_LEVELS)
@@ -305,7 +305,7 @@ def look(rows: Any, info: RunInfo) -> Facts:
         .mapInArrow(_look_at_windows, "report binary")
     )
     reports = [pickle.loads(data) for data in windows.toArrow().column(0).to_pylist()]
-    return facts.sum_up([report, *reports], info, _sent_twice(rows))
+    return facts.sum_up([report, *reports], info, [*_sent_twice(rows), *_by_nobody(rows)])
 
 
 def _look_at_words(rows: Any, report: Report) -> None:
@@ -349,6 +349,16 @@ def _look_at_windows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBat
         report = facts.look_at_rows(table if last is None else pa.concat_tables([last, table]))
         last = table.slice(table.num_rows - 1)
         yield pa.RecordBatch.from_arrays([pa.array([pickle.dumps(report)])], names=["report"])
+
+
+def _by_nobody(rows: Any) -> list[facts.Reason]:
+    """Rows that must name their client and don't."""
+    from pyspark.sql import functions as F
+
+    nobodys = rows.where(F.col("client_id").isNull() & F.col("kind").isin(sorted(OF_A_CLIENT)))
+    first = nobodys.orderBy("run", "seq_begin").limit(facts.MOST_REASONS)
+    told = _collected(first.select("run", "seq_begin", "kind"))
+    return [facts.by_nobody(row["run"], row["seq_begin"], row["kind"]) for row in told]
 
 
 def _sent_twice(rows: Any) -> list[facts.Reason]:

@@ -675,7 +675,7 @@ def _call_by_call(state: Machine, parts: Iterable[Part]) -> None:
 def run_lane(state: Machine, lane: LaneItems, until: int) -> None:
     """Lead a machine through a lane, up to the seq `until`."""
     begins, ends, takes = state.begins, state.ends, state.takes
-    asides, aside = lane.asides, 0
+    asides, aside = [op for op in lane.asides if op.begin < until], 0
     for what, item in lane.items:
         now = item.end if what == END else item.begin if what == BEGIN else item.first.begin
         while aside < len(asides) and asides[aside].begin < now:

@@ -58,6 +58,31 @@ class Kind(StrEnum):
     FAULT = "fault"  # the harness injects a fault (begin) and heals it (end)
 
 
+OF_A_CLIENT = frozenset(
+    {
+        Kind.LOCK,
+        Kind.UNLOCK,
+        Kind.RENEW,
+        Kind.RECEIVE,
+        Kind.ACK,
+        Kind.RELEASE,
+        Kind.PULL,
+        Kind.DELIVER,
+        Kind.COMMIT,
+        Kind.FETCH_OFFSET,
+        Kind.DEAD_LETTER,
+        Kind.SEND_BACK,
+        Kind.ASSIGN,
+        Kind.ADD,
+        Kind.DROP,
+        Kind.JOIN,
+        Kind.LEAVE,
+        Kind.MEMBER,
+    }
+)
+"""Kinds whose rows must name their client: of two rows by nobody none can tell whether one client did both."""
+
+
 class Outcome(StrEnum):
     """How an operation ended. A call ends in three ways: it happened, it did not, or nobody can say."""
 

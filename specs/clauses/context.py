@@ -401,12 +401,12 @@ CONTEXT_KINDS = frozenset(
 
 
 def is_pause_of_another(fault: Row, client_id: str | None, broker: str | None) -> bool:
-    """Does the fault say that somebody else than these two stood still? Its columns say who, or its detail."""
+    """Does the fault say that somebody else than these two stood still? Its columns say who, or its detail.
+
+    Of somebody who is not named nobody knows that.
+    """
     word, _, names = (fault.detail or "").partition(" ")
-    if word != standstill.VERB or {client_id, broker} & {
-        fault.client_id,
-        fault.broker,
-        *names.split(),
-    }:
+    paused = {fault.client_id, fault.broker, *names.split()}
+    if word != standstill.VERB or not client_id or not broker or {client_id, broker} & paused:
         return False
     return fault.client_id is not None or fault.broker is not None

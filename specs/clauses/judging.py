@@ -50,6 +50,11 @@ class Finding:
         return tuple(found[seq] for seq in sorted(found))
 
     @property
+    def timed(self) -> tuple[Row, ...]:
+        """Those of the evidence whose times it rests on: all but what only shows that something is told at all."""
+        return self.rows
+
+    @property
     def place(self) -> tuple[Any, ...]:
         """Findings are ordered by their last evidence, then by all of it: the first is the witness."""
         rows = self.rows

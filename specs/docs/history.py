@@ -9,6 +9,7 @@ from specs.docs.tables import GENERATED, table
 from specs.history import text as notation
 from specs.history.columns import COLUMNS, HISTORY_VERSION
 from specs.history.text import VERBS
+from specs.vocabulary import OF_A_CLIENT
 
 
 def history_page() -> str:
@@ -54,6 +55,11 @@ def history_page() -> str:
                 ("kind", "in text", "what a row says"),
                 ((f"`{kind}`", verbs.get(kind, "–"), said) for kind, said in CONVENTIONS.items()),
             ),
+            "Who did it must be named (`client_id`) in rows of these kinds: "
+            + ", ".join(f"`{kind}`" for kind in CONVENTIONS if kind in OF_A_CLIENT)
+            + ". Of two rows by nobody none can tell whether one client did both, so a history that holds one can't "
+            "be trusted (MET-1), and its verdict names the row.",
+            "",
             "## Outcomes",
             "",
             table(

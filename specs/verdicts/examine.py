@@ -18,7 +18,7 @@ from specs.clauses.rows import REQUEST_LEVELS, changed_nothing, is_unsure
 from specs.history.row import Row
 from specs.history.runinfo import RunInfo
 from specs.verdicts.tally import Examination, Found, RunFacts, Tally
-from specs.vocabulary import Key, Kind, Level, Outcome
+from specs.vocabulary import OF_A_CLIENT, Key, Kind, Level, Outcome
 
 _BY_WALL_CLOCKS = frozenset({NO_WALL_CLOCK_STEP, STAMPS_COMPARE})
 """After a recorded step of a wall clock their clauses stop judging."""
@@ -134,10 +134,10 @@ class _Bench:
 
     def _is_quiet(self, finding: Finding, of_the_run: Sequence[Mark]) -> bool:
         bound_us = self.context.info.clock_bound_us
-        evidence = [mark for row in finding.rows for mark in marks_of(row)]
+        evidence = [mark for row in finding.timed for mark in marks_of(row)]
         # What is told of another queue is no part of what the finding's own key went through.
-        queues = [row.queue for row in finding.rows if row.queue_id is not None]
-        of_key = [row for row in finding.rows if not queues or row.queue == queues[-1]]
+        queues = [row.queue for row in finding.timed if row.queue_id is not None]
+        of_key = [row for row in finding.timed if not queues or row.queue == queues[-1]]
         keys = {key_of(self.clause.key)(row) for row in of_key}
         near = [self.marks.get(key, ()) for key in keys if key is not None]
         return all(is_quiet(evidence, others, bound_us) for others in (of_the_run, *near))
@@ -477,10 +477,17 @@ class Examiner:
                     facts.subscriptions_differ.append(row.group)
             case _:
                 pass
+        if row.client_id is None and row.kind in OF_A_CLIENT:
+            self._broken(no_client(row.kind, row.seq_begin))
 
     def _broken(self, why: str) -> None:
         if len(self.facts.broken) < 5:
             self.facts.broken.append(why)
+
+
+def no_client(kind: str, seq: int) -> str:
+    """Why a row of this kind that names no client can't be trusted."""
+    return f"seq {seq} is a {kind} that names no client"
 
 
 def examine(

@@ -17,7 +17,14 @@ from inorder.evidence.laws import cut_open, put_in_order
 from specs.faults import cut, delay, disk_full, duplicate
 from specs.history.row import Row
 from specs.history.runinfo import RunInfo
-from specs.vocabulary import Kind, Level, Outcome, dead_letter_topic, retry_topic
+from specs.vocabulary import (
+    OF_A_CLIENT,
+    Kind,
+    Level,
+    Outcome,
+    dead_letter_topic,
+    retry_topic,
+)
 
 MS = 1000
 _ANSWERS = (Outcome.OK, Outcome.REFUSED, Outcome.UNKNOWN, Outcome.SENT)
@@ -42,6 +49,7 @@ NUMBERS = (
 )
 LOST = (
     *NUMBERS,
+    "client_id",
     "message_id",
     "origin_id",
     "incarnation",
@@ -96,8 +104,8 @@ def nearby(
 
 
 def is_possible(rows: Rows) -> bool:
-    """No operation has two messages at one place, and none is sent twice as the same attempt: a run with that can't be
-    trusted, and nothing is promised of what is said of it.
+    """No operation has two messages at one place, none is sent twice as the same attempt, and who must be named is: a
+    run with that can't be trusted, and nothing is promised of what is said of it.
     """
     places = [
         (row.op_id, row.queue_id, row.queue_offset) for row in rows if row.queue_offset is not None
@@ -107,7 +115,14 @@ def is_possible(rows: Rows) -> bool:
         for row in rows
         if row.kind is Kind.SEND and row.message_id is not None
     ]
-    return len(set(places)) == len(places) and len(set(sends)) == len(sends)
+    named = all(row.client_id is not None or row.kind not in OF_A_CLIENT for row in rows)
+    return named and len(set(places)) == len(places) and len(set(sends)) == len(sends)
+
+
+def not_telling(row: Row, name: str) -> Row:
+    """The row without what it tells by this name, unless it must tell that."""
+    must = name == "client_id" and row.kind in OF_A_CLIENT
+    return row if must else row._replace(**{name: None})
 
 
 def _answered_otherwise(rows: Rows, draw: Random) -> None:
@@ -157,7 +172,7 @@ def _not_told(rows: Rows, draw: Random) -> None:
     at = draw.randrange(len(rows))
     told = [name for name in LOST if getattr(rows[at], name) is not None]
     if told:
-        rows[at] = rows[at]._replace(**{draw.choice(told): None})
+        rows[at] = not_telling(rows[at], draw.choice(told))
 
 
 def _of_another(rows: Rows, draw: Random) -> None:

@@ -20,7 +20,7 @@ from dataclasses import replace
 from random import Random
 from typing import Any
 
-from nearby import HAPPENINGS, LOST, NUMBERS, goes_on, happens, is_possible
+from nearby import HAPPENINGS, LOST, NUMBERS, goes_on, happens, is_possible, not_telling
 from turning import later, turning
 
 from inorder.evidence.laws import cut_open, put_in_order
@@ -226,8 +226,9 @@ def told_otherwise(rows: Sequence[Row]) -> Iterator[Rows]:
                 if other >= 0 or name == "value":
                     yield [*rows[:at], row._replace(**{name: other}), *rows[at + 1 :]]
         for name in LOST:
-            if getattr(row, name) is not None:
-                yield [*rows[:at], row._replace(**{name: None}), *rows[at + 1 :]]
+            untold = not_telling(row, name)
+            if untold != row:
+                yield [*rows[:at], untold, *rows[at + 1 :]]
 
 
 def of_one_call(rows: Sequence[Row]) -> Iterator[Rows]:
@@ -245,8 +246,9 @@ def of_one_call(rows: Sequence[Row]) -> Iterator[Rows]:
 def nobody_tells(rows: Sequence[Row]) -> Iterator[Rows]:
     """The history with each thing that any of its rows tells told by none of them."""
     for name in LOST:
-        if any(getattr(row, name) is not None for row in rows):
-            yield [row._replace(**{name: None}) for row in rows]
+        untold = [not_telling(row, name) for row in rows]
+        if untold != list(rows):
+            yield untold
 
 
 def answered_otherwise(rows: Sequence[Row]) -> Iterator[Rows]:

@@ -27,7 +27,7 @@ from specs.history.store import History, open_history, rows_to_table, write_hist
 from specs.history.text import parse_history, render_rows
 from specs.verdicts.engine import judge as judge_in_python
 from specs.verdicts.examine import examine
-from specs.vocabulary import Level
+from specs.vocabulary import Kind, Level
 
 
 @pytest.fixture
@@ -122,12 +122,17 @@ def broken(how: str, rows: Iterable[Row]) -> list[Row]:
             changed[index] = sends[-1]._replace(
                 message_id=sends[0].message_id, attempt=sends[0].attempt
             )
+        case "by nobody":
+            changed[place] = row._replace(kind=Kind.LOCK, client_id=None)
+            changed[-1] = changed[-1]._replace(kind=Kind.DELIVER, client_id=None)
         case _:
             raise AssertionError(how)
     return changed
 
 
-@pytest.mark.parametrize("how", ["seq twice", "seq 0", "ends first", "clock back", "sent twice"])
+@pytest.mark.parametrize(
+    "how", ["seq twice", "seq 0", "ends first", "clock back", "sent twice", "by nobody"]
+)
 def test_why_a_history_cannot_be_trusted(
     stored: Callable[..., History], here: Any, how: str
 ) -> None:

@@ -114,6 +114,17 @@ def test_rows_that_are_there_twice_are_told_or_dropped(session: Any, tmp_path: P
     assert once.exit_code == 0
 
 
+@pytest.mark.long
+def test_rows_by_nobody_are_told(session: Any, tmp_path: Path) -> None:
+    info, rows = recorded()
+    at = next(index for index, row in enumerate(rows) if row.kind is Kind.DELIVER)
+    nobodys = [*rows[:at], rows[at]._replace(client_id=None), *rows[at + 1 :]]
+    frame = frame_of(session, tmp_path, nobodys)
+    verdict = spark_checkers.judge(frame, run=info, clauses=["CMT-4"]).verdict
+    assert verdict.exit_code == 70
+    assert f"seq {rows[at].seq_begin} is a deliver that names no client" in str(verdict.to_json())
+
+
 def test_what_is_no_history_is_refused_before_any_job(session: Any, tmp_path: Path) -> None:
     info, rows = recorded()
     frame = frame_of(session, tmp_path, list(rows[:5]))

@@ -84,6 +84,8 @@ class Group:
                     mine[name].pull = place
         elif kind is Kind.DELIVER:
             mine.pop(name, None)
+            if any(each.lane == lane for each in mine.values()):  # of two lives at a time
+                self.calls = np.append(self.calls, place)
             for each in mine.values():
                 if each.pull >= 0:
                     self._called(each, name, place, now)

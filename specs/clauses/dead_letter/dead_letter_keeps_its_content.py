@@ -59,6 +59,11 @@ class Changed(Finding):
     read: Row
     named: Row | None = None
 
+    @property
+    def timed(self) -> tuple[Row, ...]:
+        """That anybody read such a dead letter counts, and not when."""
+        return tuple(sorted((self.original, self.read), key=lambda row: row.seq_begin))
+
 
 def contents(row: Row) -> tuple[int | None, str | None, str | None]:
     return (row.body_hash, row.tags, row.sharding_key)

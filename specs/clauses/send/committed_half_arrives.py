@@ -61,7 +61,10 @@ class NotThere(Finding):
 
 
 class QueueJudge(Judge):
-    """Remembers the half messages for the queue, and of each the first end of its transaction that is a commit."""
+    """Remembers the half messages for the queue, and of each the first end of its transaction that is a commit.
+
+    unclear: those that were sent again, or rolled back, and those that were found missing already.
+    """
 
     __slots__ = ("commits", "halves", "readings", "unclear")
 
@@ -69,7 +72,7 @@ class QueueJudge(Judge):
         super().__init__(context)
         self.halves: dict[str, Row] = {}
         self.commits: dict[str, Row] = {}
-        self.unclear: set[str] = set()  # sent again, or rolled back
+        self.unclear: set[str] = set()
         self.readings = Readings(context)
 
     def begins(self, row: Row) -> Iterable[Finding]:
@@ -99,7 +102,7 @@ class QueueJudge(Judge):
         found: list[Finding] = []
         if self.context.kept_from.get(reading.queue):
             return NOTHING
-        for message, commit in list(self.commits.items()):
+        for message, commit in self.commits.items():
             half = self.halves.get(message)
             if half is None or message in self.unclear or not ended_before(commit, reading):
                 continue
@@ -110,7 +113,7 @@ class QueueJudge(Judge):
                 continue
             self.opportunities += 1
             if message not in self.readings.shown:
-                del self.commits[message]
+                self.unclear.add(message)
                 found.append(NotThere(half, commit, reading))
         return found
 

@@ -75,12 +75,13 @@ class Overtaken(Finding):
 class QueueJudge(Judge):
     """Remembers the delayed messages for the queue, and of each level the one sent last of those that were read."""
 
-    __slots__ = ("acknowledged", "latest", "lowest", "readings", "sends")
+    __slots__ = ("acknowledged", "latest", "lost", "lowest", "readings", "sends")
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
         self.sends: dict[str, list[Row]] = {}  # all that may be stored, by message
-        self.acknowledged: dict[str, Row] = {}  # until they are lost
+        self.acknowledged: dict[str, Row] = {}
+        self.lost: set[str] = set()
         self.lowest: dict[str, int] = {}  # where each was read
         self.latest: dict[int, tuple[Row, Row]] = {}  # by level: its send and its read
         self.readings = Readings(context)
@@ -137,16 +138,16 @@ class QueueJudge(Judge):
         ):
             return NOTHING
         found: list[Finding] = []
-        for message, sent in list(self.acknowledged.items()):
+        for message, sent in self.acknowledged.items():
             waits_us = wait_us(sent, self.config)
             due_us = over_us(sent) + waits_us
             if not ended_before(sent, reading) or not self.readings.in_time(sent, due_us, reading):
                 continue
-            if context.may_be_unflushed(sent):
+            if message in self.lost or context.may_be_unflushed(sent):
                 continue
             self.opportunities += 1
             if message not in self.readings.shown:
-                del self.acknowledged[message]
+                self.lost.add(message)
                 found.append(NotThere(sent, reading, waits_us))
         return found
 

@@ -21,7 +21,7 @@ from specs.history.store import open_history
 from specs.profiles import load
 from specs.verdicts.engine import judge
 from specs.verdicts.verdict import ClauseVerdict
-from specs.vocabulary import Kind, Level
+from specs.vocabulary import OF_A_CLIENT, Kind, Level
 
 from .test_as_recorded import LATER_US
 
@@ -156,3 +156,8 @@ def test_a_correct_systems_log_is_never_refuted(
 
 def _told(refuted: Sequence[object]) -> Mapping[str, str]:
     return {each.id: each.explanation for each in refuted}  # type: ignore[attr-defined]
+
+
+def test_an_import_asks_for_whoever_a_history_must_name() -> None:
+    asked = {kind for kind, columns in NEEDED.items() if "client_id" in columns}
+    assert asked == OF_A_CLIENT

@@ -24,7 +24,7 @@ from specs.verdicts.verdict import (
     conclude,
     judge_clause,
 )
-from specs.vocabulary import Kind, Party
+from specs.vocabulary import OF_A_CLIENT, Kind, Party
 
 OURS = {
     "broker": "inorder reference",
@@ -245,6 +245,15 @@ def test_ids_are_unique(text: str, said: str) -> None:
     info, rows = parse_history(text)
     rows = [row._replace(level=rows[0].level) if row.client_id == "shop" else row for row in rows]
     assert "; ".join(examine(rows, info).facts.broken)[: len(said) or None] == said
+
+
+@pytest.mark.parametrize("kind", sorted(Kind))
+def test_who_did_it_is_named_where_somebody_must_have(kind: Kind) -> None:
+    info, (row,) = parse_history("0ms  alice  locks  g/t/b/0  ok")
+    broken = examine([row._replace(kind=kind, client_id=None)], info).facts.broken
+    said = [f"seq 1 is a {kind} that names no client"]
+    assert broken == (said if kind in OF_A_CLIENT else [])
+    assert not examine([row._replace(kind=kind)], info).facts.broken
 
 
 def test_a_history_with_a_hole_in_its_order_is_not_trusted() -> None:
