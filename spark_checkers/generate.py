@@ -1136,7 +1136,7 @@ class _ByTime:
 
     def _held(self, window: range) -> Iterator[pa.Table]:
         """A window's rows; those of the last one, in which all is read, some at a time."""
-        parts = 1 + sum(spill.rows[window.start] for spill in self._spills) // (2 * WINDOW_ROWS)
+        parts = 1 + sum(spill.size(window) for spill in self._spills) // (2 * WINDOW_ROWS)
         if parts > 1:
             yield from by_windows(partial(one_by_one, self._spills, window), parts, self._scratch)
         elif (table := gathered(self._spills, window)) is not None:

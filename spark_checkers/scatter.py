@@ -1,13 +1,15 @@
 """Rows brought together by key through files: each task sorts its rows into buckets, and a bucket is judged whole.
 
-A task writes one Arrow file for each grouping, a batch for each bucket, and says how many rows each has; whoever
-judges a bucket reads its batch of every file. A file's name is one attempt's, so that two attempts at a task never
+A task writes one Arrow file for each grouping, in batches of whole buckets, and says how many rows each has; whoever
+judges a bucket reads its rows of every file. A file's name is one attempt's, so that two attempts at a task never
 write into each other's, and only the files that a task reports are read.
 """
 
 from __future__ import annotations
 
+import itertools
 import uuid
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -31,16 +33,37 @@ BUCKET_ROWS = 1 << 18
 JUDGED_ROWS = 1 << 19
 """Small buckets are judged together up to so many rows."""
 
+BATCH_ROWS = 1 << 10
+"""So many rows at least come to a batch, if there are as many: a hundred thousand small ones take gigabytes to read."""
 SAMPLED = 64
 """Every so many seqs tell where windows of seq are cut."""
 
 
 @dataclass(frozen=True, slots=True)
 class Spill:
-    """A file of rows in buckets. rows: how many each has; one that has none has no batch."""
+    """A file of rows in buckets. rows: how many each bucket has; batches: likewise each batch, of whole buckets."""
 
     path: str
     rows: tuple[int, ...]
+    batches: tuple[int, ...] = ()
+
+    def size(self, buckets: range) -> int:
+        """How many rows these buckets have."""
+        return sum(self.rows[buckets.start : buckets.stop])
+
+    def read(self, buckets: range) -> pa.Table | None:
+        """The rows of these buckets, None where there are none."""
+        start, count = sum(self.rows[: buckets.start]), self.size(buckets)
+        if not count:
+            return None
+        ends = list(itertools.accumulate(self.batches))
+        first, last = bisect_right(ends, start), bisect_left(ends, start + count)
+        with pa.memory_map(self.path) as source:
+            reader = pa.ipc.open_file(source)
+            batches = [reader.get_batch(number) for number in range(first, last + 1)]
+        return pa.Table.from_batches(batches).slice(
+            start - ends[first] + self.batches[first], count
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,13 +130,23 @@ def spilled(
     rows = table.take(pa.array(where[order]))
     path = Path(scratch) / f"{uuid.uuid4().hex}.arrow"
     options = pa.ipc.IpcWriteOptions(compression=compression)
+    batches = tuple(_batches(counts))
     with pa.ipc.new_file(str(path), rows.schema, options=options) as writer:
-        start = 0
-        for count in counts:
-            if count:
-                writer.write_table(rows.slice(start, count))
-                start += count
-    return Spill(str(path), tuple(counts))
+        for start, count in zip(itertools.accumulate(batches, initial=0), batches, strict=False):
+            writer.write_table(rows.slice(start, count))
+    return Spill(str(path), tuple(counts), batches)
+
+
+def _batches(counts: Iterable[int]) -> Iterator[int]:
+    """The sizes of batches that hold whole buckets of these sizes."""
+    waiting = 0
+    for count in counts:
+        waiting += count
+        if waiting >= BATCH_ROWS:
+            yield waiting
+            waiting = 0
+    if waiting:
+        yield waiting
 
 
 def key_hashes(rows: pa.Table, columns: Iterable[str]) -> Hashes:
@@ -140,16 +173,7 @@ def _row_hashes(rows: pa.Table, columns: Sequence[str]) -> Hashes:
 
 def gathered(spills: Sequence[Spill], buckets: range) -> pa.Table | None:
     """The rows of these buckets, from all files; None where there are none."""
-    tables: list[pa.Table] = []
-    for spill in spills:
-        wanted = [bucket for bucket in buckets if spill.rows[bucket]]
-        if not wanted:
-            continue
-        first = sum(1 for rows in spill.rows[: buckets.start] if rows)
-        with pa.memory_map(spill.path) as source:
-            reader = pa.ipc.open_file(source)
-            batches = [reader.get_batch(first + index) for index in range(len(wanted))]
-            tables.append(pa.Table.from_batches(batches))
+    tables = list(one_by_one(spills, buckets))
     return pa.concat_tables(tables).unify_dictionaries() if tables else None
 
 
@@ -157,7 +181,7 @@ def keys_in_order(
     spills: Sequence[Spill], buckets: range, grouping: Grouping, long: Long | None
 ) -> Iterator[pa.RecordBatch]:
     """The rows of these buckets key by key and by seq_begin, of long keys never all at once."""
-    if long is None or sum(sum(each.rows[at] for at in buckets) for each in spills) <= long.rows:
+    if long is None or sum(each.size(buckets) for each in spills) <= long.rows:
         table = gathered(spills, buckets)
         if table is not None:
             yield from in_order(table, grouping)
@@ -213,7 +237,7 @@ def _of_key(
 
 def one_by_one(spills: Sequence[Spill], buckets: range) -> Iterator[pa.Table]:
     """The rows of these buckets, file by file."""
-    tables = (gathered([spill], buckets) for spill in spills)
+    tables = (spill.read(buckets) for spill in spills)
     return (table for table in tables if table is not None)
 
 

@@ -10,10 +10,13 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from recorded import recorded
 
 from conformance import run as runs
@@ -84,9 +87,33 @@ def test_what_lies_across_queues_is_found_whatever_the_buckets(
     history = write_history(tmp_path / "h", info, rows)
     monkeypatch.setattr(scatter, "BUCKET_ROWS", 50)
     monkeypatch.setattr(scatter, "JUDGED_ROWS", 60)
+    monkeypatch.setattr(scatter, "BATCH_ROWS", 7)
     found = engine.examine(history, here)
     assert found == examine(rows, info)
     assert found.tallies[DEFECTS[defect].clause or ""].found
+
+
+@given(
+    counts=st.lists(st.sampled_from((0, 1, 2, 3, 9)), min_size=1, max_size=12),
+    at_least=st.integers(1, 12),
+    data=st.data(),
+)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+def test_buckets_are_read_as_they_were_written(
+    tmp_path: Path, counts: list[int], at_least: int, data: st.DataObject
+) -> None:
+    """Small ones lie in one batch: a hundred thousand batches of two rows took gigabytes to read."""
+    bucket = np.repeat(np.arange(len(counts)), counts)
+    where = np.asarray(data.draw(st.permutations(range(len(bucket)))), np.int64)
+    table = pa.table({"bucket": bucket, "at": np.arange(len(bucket))})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(scatter, "BATCH_ROWS", at_least)
+        spill = scatter.spilled(table, where, bucket[where], len(counts), str(tmp_path))
+    assert all(rows >= at_least for rows in spill.batches[:-1])
+    start, stop = sorted(data.draw(st.tuples(*[st.integers(0, len(counts))] * 2)))
+    found = spill.read(range(start, stop))
+    wanted = [at for of in range(start, stop) for at in where.tolist() if bucket[at] == of]
+    assert ([] if found is None else found.column("at").to_pylist()) == wanted
 
 
 def test_keys_of_which_too_many_lie_in_several_queues_are_brought_together(
