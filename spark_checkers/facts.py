@@ -217,7 +217,8 @@ def _look_at_part(
 
 def _look_at_clients(report: Report, columns: Columns) -> None:
     """Does each row that must name its client do so?"""
-    nobodys = positions(columns.are("kind", OF_A_CLIENT) & ~columns.has("client_id"))
+    must = columns.are("kind", OF_A_CLIENT) & columns.are("level", REQUEST_LEVELS)
+    nobodys = positions(must & ~columns.has("client_id"))
     first = np.argsort(columns.numbers("seq_begin")[nobodys], kind="stable")[:MOST_REASONS]
     for at in nobodys[first].tolist():
         run, seq, kind = (columns.value(name, at) for name in ("run", "seq_begin", "kind"))

@@ -355,8 +355,12 @@ def _by_nobody(rows: Any) -> list[facts.Reason]:
     """Rows that must name their client and don't."""
     from pyspark.sql import functions as F
 
-    nobodys = rows.where(F.col("client_id").isNull() & F.col("kind").isin(sorted(OF_A_CLIENT)))
-    first = nobodys.orderBy("run", "seq_begin").limit(facts.MOST_REASONS)
+    must = F.col("kind").isin(sorted(OF_A_CLIENT)) & F.col("level").isin(_REQUESTS)
+    first = (
+        rows.where(must & F.col("client_id").isNull())
+        .orderBy("run", "seq_begin")
+        .limit(facts.MOST_REASONS)
+    )
     told = _collected(first.select("run", "seq_begin", "kind"))
     return [facts.by_nobody(row["run"], row["seq_begin"], row["kind"]) for row in told]
 

@@ -730,13 +730,26 @@ class Rows:
     def incarnation(self) -> Ints:
         """Number of (lane, client, its life, incarnation): some number them for each client, or anew after a crash.
 
-        Rows without one share a number.
+        Rows without one share a number. The ADD of a server's consumer names no client: it is of whoever comes first.
         """
-        named = self.text("incarnation") != NO_TEXT
-        client = np.where(named, self.client, NO_TEXT)
-        return self._numbered(
-            self.lane, self.text("incarnation"), client, np.where(named, self._life, 0)
+        name = self.text("incarnation")
+        client, life = (
+            np.where(name != NO_TEXT, each, nobodys)
+            for each, nobodys in ((self.client, NO_TEXT), (self._life, 0))
         )
+        nobodys = positions((name != NO_TEXT) & (client == NO_TEXT))
+        if len(nobodys):
+            same, count = dense(self.lane, name)
+            told = positions(client != NO_TEXT)
+            told = told[np.argsort(-self.begin[told], kind="stable")]
+            first = np.full(count, NOWHERE, np.int64)
+            first[same[told]] = (
+                told  # the last one that is written stays, which is the first one that began
+            )
+            nobodys = nobodys[first[same[nobodys]] != NOWHERE]
+            theirs = first[same[nobodys]]
+            client[nobodys], life[nobodys] = client[theirs], life[theirs]
+        return self._numbered(self.lane, name, client, life)
 
     @cached_property
     def _life(self) -> Ints:

@@ -73,14 +73,14 @@ OF_A_CLIENT = frozenset(
         Kind.DEAD_LETTER,
         Kind.SEND_BACK,
         Kind.ASSIGN,
-        Kind.ADD,
         Kind.DROP,
         Kind.JOIN,
         Kind.LEAVE,
         Kind.MEMBER,
     }
 )
-"""Kinds whose rows must name their client: of two rows by nobody none can tell whether one client did both."""
+"""Kinds whose rows must name their client, but for what a store shows: of two rows by nobody none can tell whether one
+client did both. An ADD without one begins the work of a server's own consumer, which calls several clients."""
 
 
 class Outcome(StrEnum):

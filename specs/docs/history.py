@@ -57,8 +57,9 @@ def history_page() -> str:
             ),
             "Who did it must be named (`client_id`) in rows of these kinds: "
             + ", ".join(f"`{kind}`" for kind in CONVENTIONS if kind in OF_A_CLIENT)
-            + ". Of two rows by nobody none can tell whether one client did both, so a history that holds one can't "
-            "be trusted (MET-1), and its verdict names the row.",
+            + ", but for what a `store` shows. Of two rows by nobody none can tell whether one client did both, so a "
+            "history that holds one can't be trusted (MET-1), and its verdict names the row. An `add` without one "
+            "begins the work of a server's own consumer, which calls several clients.",
             "",
             "## Outcomes",
             "",

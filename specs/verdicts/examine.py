@@ -477,7 +477,7 @@ class Examiner:
                     facts.subscriptions_differ.append(row.group)
             case _:
                 pass
-        if row.client_id is None and row.kind in OF_A_CLIENT:
+        if row.client_id is None and row.kind in OF_A_CLIENT and row.level in REQUEST_LEVELS:
             self._broken(no_client(row.kind, row.seq_begin))
 
     def _broken(self, why: str) -> None:

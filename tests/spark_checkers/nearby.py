@@ -115,14 +115,19 @@ def is_possible(rows: Rows) -> bool:
         for row in rows
         if row.kind is Kind.SEND and row.message_id is not None
     ]
-    named = all(row.client_id is not None or row.kind not in OF_A_CLIENT for row in rows)
+    named = all(row.client_id is not None or not must_name(row) for row in rows)
     return named and len(set(places)) == len(places) and len(set(sends)) == len(sends)
 
 
 def not_telling(row: Row, name: str) -> Row:
     """The row without what it tells by this name, unless it must tell that."""
-    must = name == "client_id" and row.kind in OF_A_CLIENT
+    must = name == "client_id" and must_name(row)
     return row if must else row._replace(**{name: None})
+
+
+def must_name(row: Row) -> bool:
+    """Must the row say which client did it?"""
+    return row.kind in OF_A_CLIENT and row.level is not Level.STORE
 
 
 def _answered_otherwise(rows: Rows, draw: Random) -> None:

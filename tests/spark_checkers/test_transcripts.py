@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
 import pytest
-from judging import by_python, by_twins
+from judging import by_python, by_twins, together_by_twins
+from nearby import not_telling
 
 from spark_checkers.catalogue import all_twins
 from specs.clauses.catalogue import all_clauses
 from specs.clauses.clause import Clause
 from specs.clauses.transcript import Example, Expected
+from specs.history.row import Row
 from specs.history.text import parse_history
 from specs.verdicts.examine import examine
 
@@ -47,6 +51,26 @@ def test_both_engines_tell_the_same_of_an_example(clause: Clause, example: Examp
     assert found == by_python(rows, info, (clause,))
     opportunities, violations = found[clause.id]
     assert opportunities >= len({seqs for seqs, _certain, _name in violations}) or not violations
+
+
+def by_nobody(rows: Sequence[Row]) -> Iterator[list[Row]]:
+    """The history with each row in turn, and all of each kind, not naming their client where they need not."""
+    for at, row in enumerate(rows):
+        yield [*rows[:at], not_telling(row, "client_id"), *rows[at + 1 :]]
+    for kind in sorted({row.kind for row in rows}):
+        yield [not_telling(row, "client_id") if row.kind is kind else row for row in rows]
+
+
+@pytest.mark.parametrize("clause", all_clauses(), ids=lambda clause: clause.id)
+def test_both_engines_tell_the_same_of_what_nobody_did(clause: Clause) -> None:
+    """A server's consumer adds a lane, a producer is not told: one of them must not accuse where the other does not."""
+    twin = next(twin for twin in all_twins() if twin.id == clause.id)
+    for example in clause.examples:
+        info, rows = parse_history(example.text)
+        histories = [(info, each) for each in by_nobody(rows) if each != rows]
+        found = together_by_twins(histories, [twin]) if histories else []
+        for (_, changed), by_kernels in zip(histories, found, strict=True):
+            assert by_kernels == by_python(changed, info, [clause])
 
 
 @pytest.mark.parametrize("clause", all_clauses(), ids=lambda clause: clause.id)

@@ -82,10 +82,11 @@ def _cleared(rows: Rows, where: Ints, work: Ints, works: int) -> Timeline:
     at: list[Ints] = []
     lane = rows.lane[where]
     client = rows.client[where]
-    of_work, whose = np.zeros(works, np.int64), np.zeros(works, np.int64)
-    of_work[work], whose[work] = lane, client
+    of_work, whose = np.zeros(works, np.int64), np.full(works, NO_TEXT, np.int64)
+    of_work[work], whose[work[add]] = lane, client[add]
     for row in wide.tolist():
-        hit = np.flatnonzero((of_work == lane[row]) & (~pull[row] | (whose == client[row])))
+        theirs = (whose == client[row]) | (whose == NO_TEXT)
+        hit = np.flatnonzero((of_work == lane[row]) & (~pull[row] | theirs))
         of_lane.append(hit)
         at.append(np.full(len(hit), moments[row]))
     return Timeline(np.concatenate([work[own], *of_lane]), np.concatenate([moments[own], *at]))

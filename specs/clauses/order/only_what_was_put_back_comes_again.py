@@ -111,7 +111,7 @@ class LaneJudge(Judge):
             return
         for name, work in self.works.items():
             if pull.incarnation in (None, name) and (
-                pull.incarnation or work.add.client_id == pull.client_id
+                pull.incarnation or work.add.client_id in (None, pull.client_id)
             ):
                 work.clear()
 

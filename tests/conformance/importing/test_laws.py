@@ -160,4 +160,4 @@ def _told(refuted: Sequence[object]) -> Mapping[str, str]:
 
 def test_an_import_asks_for_whoever_a_history_must_name() -> None:
     asked = {kind for kind, columns in NEEDED.items() if "client_id" in columns}
-    assert asked == OF_A_CLIENT
+    assert asked == OF_A_CLIENT | {Kind.ADD}

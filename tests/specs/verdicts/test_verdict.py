@@ -24,7 +24,7 @@ from specs.verdicts.verdict import (
     conclude,
     judge_clause,
 )
-from specs.vocabulary import OF_A_CLIENT, Kind, Party
+from specs.vocabulary import OF_A_CLIENT, Kind, Level, Party
 
 OURS = {
     "broker": "inorder reference",
@@ -254,6 +254,8 @@ def test_who_did_it_is_named_where_somebody_must_have(kind: Kind) -> None:
     said = [f"seq 1 is a {kind} that names no client"]
     assert broken == (said if kind in OF_A_CLIENT else [])
     assert not examine([row._replace(kind=kind)], info).facts.broken
+    by_a_store = row._replace(kind=kind, level=Level.STORE, client_id=None)
+    assert not examine([by_a_store], info).facts.broken
 
 
 def test_a_history_with_a_hole_in_its_order_is_not_trusted() -> None:
