@@ -998,21 +998,19 @@ class Findings:
             by_group = self._clause.key in (Key.LANE, Key.GROUP, Key.GROUP_KEY)
             of_group, count = dense(rows.run, rows.group)
             firsts = first_of_each(of_group, count).tolist()
-            has = np.asarray([self._has_needs(place, by_group) for place in firsts], np.bool_)
+            groups = (rows.name_of("group", place) if by_group else "" for place in firsts)
+            has = np.asarray(list(map(self._has_needs, firsts, groups)), np.bool_)
             self._judged = has[of_group]
 
-    def _has_needs(self, place: int, by_group: bool) -> bool:
+    def _has_needs(self, place: int, group: str) -> bool:
         seen = self.rows.context_of(place).seen
         if seen is None:
             return True
         everything: frozenset[Kind] = frozenset().union(*seen.values())
         if self._clause.missing(everything):
             return False
-        group = int(self.rows.group[place])
-        if not by_group or group == NO_TEXT:
-            return True
-        mine = seen.get(self.rows.words("group")[group], frozenset())
-        return not self._clause.missing(mine | seen.get(None, frozenset()))
+        mine = seen.get(group, frozenset())
+        return not group or not self._clause.missing(mine | seen.get(None, frozenset()))
 
     def at_stake(self, where: Ints, times: Ints | None = None) -> None:
         """The clause was at stake at each of these positions (times: how often at each)."""
@@ -1046,15 +1044,17 @@ class Findings:
         *,
         certain: bool = True,
         also: Iterable[int] = (),
+        group: str | None = None,
         name: str | None = None,
     ) -> None:
         """One violation, shown by the rows at these positions. also: seq_begin of rows of the context.
 
-        name: the finding's public name; the clause's only one by default.
+        group: which one it is about, where only a row of the context says so. name: the finding's public name; the
+        clause's only one by default.
         """
         places = sorted(set(where))
         seqs = tuple(sorted({*(int(self.rows.begin[place]) for place in places), *also}))
-        if self._judged is not None and not self._stands_on_needs(places):
+        if self._judged is not None and not self._stands_on_needs(places, group):
             return
         certain = certain and self._stands(places)
         self._found.append(
@@ -1067,11 +1067,11 @@ class Findings:
             )
         )
 
-    def _stands_on_needs(self, places: Sequence[int]) -> bool:
+    def _stands_on_needs(self, places: Sequence[int], group: str | None) -> bool:
         """Does the history hold what the clause needs of the group that the evidence is about?"""
         by_seq = sorted(places, key=lambda place: -int(self.rows.begin[place]))
-        of_group = next((place for place in by_seq if self.rows.group[place] != NO_TEXT), by_seq[0])
-        return self._has_needs(of_group, by_group=True)
+        named = (self.rows.name_of("group", place) for place in by_seq)
+        return self._has_needs(by_seq[0], group or next(filter(None, named), ""))
 
     def _stands(self, places: Sequence[int]) -> bool:
         """Is the violation certain, but for the clocks?"""

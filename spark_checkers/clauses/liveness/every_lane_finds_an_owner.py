@@ -145,7 +145,9 @@ def never_had(rows: Rows, findings: Findings) -> None:
                 if is_end:
                     join = context.newest_member(group, now)
                     if at == marker and is_open and first >= 0 and join is not None and now < since:
-                        findings.violation([first, at], also=[seq, join], name="never-had")
+                        findings.violation(
+                            [first, at], also=[seq, join], group=group, name="never-had"
+                        )
                     is_open = is_open and at != marker
                     continue
                 if rows.offset[at] == NONE:
