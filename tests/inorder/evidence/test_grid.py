@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import signal
 import subprocess
@@ -16,6 +17,7 @@ import pytest
 from click.testing import CliRunner
 
 from conformance.waiting import wait_until
+from inorder.evidence import grid
 from inorder.evidence.grid import Cell, Done, age, read_cell, run, told_of_kept
 from inorder.evidence.options import GridOptions, close, grid_options
 from specs.errors import TargetMisbehaved, UsageError
@@ -42,6 +44,7 @@ if __name__ == "__main__":
         tell("resumed" if done.resumed else "made", done.cell)
 """
 CELLS = 24
+EVIDENCE = Path(grid.__file__).parent
 
 
 def cell_of(number: int, **key: Any) -> Cell:
@@ -308,3 +311,22 @@ def test_what_a_grid_comes_to_and_says_at_its_end(tmp_path: Path) -> None:
     assert close(made, 2, say=told.append) == 2
     assert [line.partition(" cell")[0] for line in told] == ["1", "1 of 2"]
     assert close(made, 2, wrong=True, say=told.append) == 1
+
+
+@pytest.mark.parametrize(
+    "path", sorted(EVIDENCE.glob("*/__main__.py")), ids=lambda path: path.parent.name
+)
+def test_what_makes_a_cell_can_be_imported_by_another_process(path: Path) -> None:
+    """The `__main__` of a package can't: such a grid ended as soon as it was given two workers."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    own = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
+    made = [
+        node.args[1]
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr == "make"
+        and len(node.args) > 1
+    ]
+    works = [work.args[0] if isinstance(work, ast.Call) else work for work in made]
+    assert not own & {work.id for work in works if isinstance(work, ast.Name)}

@@ -8,7 +8,7 @@ from itertools import islice
 import pytest
 
 from inorder.evidence.operators import report, trial
-from inorder.evidence.operators.__main__ import cells_of, places_of, sample, text_of
+from inorder.evidence.operators.cells import cells_of, places_of, sample, text_of
 from inorder.evidence.operators.edits import Change, Operator, again, changed, places
 from inorder.evidence.operators.equivalent import reasons
 from inorder.evidence.operators.histories import History, Prepared, long_histories
