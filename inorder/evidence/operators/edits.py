@@ -95,7 +95,9 @@ class Place:
 
 
 def places(source: str, left_out: Collection[str] = ()) -> list[Place]:
-    """Every node of a module that can be changed. left_out: functions and classes, by their qualified names."""
+    """Every node of a module that can be changed. left_out: functions and classes, by their qualified names, and
+    constants of the module.
+    """
     tree = ast.parse(source)
     numbers = {id(node): number for number, node in enumerate(ast.walk(tree))}
     return [
@@ -146,6 +148,8 @@ def _judging(
             if not isinstance(child, ast.AST) or _is_quoted(child):
                 continue
             inner = function
+            if not function and _assigned(child) & left_out:
+                continue
             if isinstance(child, ast.FunctionDef | ast.ClassDef):
                 inner = f"{function}.{child.name}".lstrip(".")
                 if inner in left_out:
@@ -154,6 +158,12 @@ def _judging(
             if not _is_last_way_out(child, node):
                 yield child, mine, inner
             yield from _judging(child, mine, inner, left_out)
+
+
+def _assigned(node: ast.AST) -> set[str]:
+    """The names to which a statement assigns something."""
+    targets = node.targets if isinstance(node, ast.Assign) else ()
+    return {each.id for each in targets if isinstance(each, ast.Name)}
 
 
 def _is_message(node: ast.AST, field: str) -> bool:

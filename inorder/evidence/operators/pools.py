@@ -139,13 +139,13 @@ def _of_clauses(side: Side) -> Iterator[str]:
 
 @cache
 def left_out(module: str) -> frozenset[str]:
-    """The functions of a module that judge nothing, by their qualified names."""
+    """The functions of a module that judge nothing, by their qualified names; and what is planted."""
     tree = ast.parse(source_of(module).read_text(encoding="utf-8"))
     defined = _defined(tree)
     functions = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
     judging = _reached(defined.keys() - functions - set(PLANTING), defined)
     aside = _reached(defined.keys() & {*TELLING, *PLANTING}, defined)
-    return frozenset((aside & functions) - judging).union(NOT_JUDGING.get(module, ()))
+    return frozenset((aside & functions) - judging).union(NOT_JUDGING.get(module, ()), PLANTING)
 
 
 def _defined(tree: ast.Module) -> dict[str, set[str]]:
