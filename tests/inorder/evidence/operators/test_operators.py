@@ -33,6 +33,7 @@ def change_of(module: str, function: str, was: str, becomes: str) -> Change:
     found = [
         each
         for place in places_of(module)
+        if function == (place.function or "(module)")
         for variant in range(place.variants)
         if (each := changed(text_of(module), module, place, variant)[0]).place
         == (module, function, was, becomes)
