@@ -246,17 +246,6 @@ class Timeline:
         until, start = self._until(segment, time), self._start_of(segment)
         return np.where(until > start, self._order[np.maximum(until - 1, 0)], NOWHERE)
 
-    def first_from(self, segment: Ints, time: Ints) -> Ints:
-        """The first event of the segment with a time at or after; NOWHERE if there is none."""
-        if not self._events:
-            return np.full(len(segment), NOWHERE, np.int64)
-        until = self._until(segment, time)
-        return np.where(
-            until < self._start_of(segment + 1),
-            self._order[np.minimum(until, self._events - 1)],
-            NOWHERE,
-        )
-
     def between(self, segment: Ints, since: Ints, until: Ints) -> tuple[Ints, Ints]:
         """The segment's events from `since` on and strictly before `until`: the places start..stop-1 of `order`."""
         if not self._events:

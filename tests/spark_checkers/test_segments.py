@@ -60,23 +60,16 @@ def test_the_last_event_before_a_moment(
     segment, time, _ = columns(events)
     line = Timeline(segment, time)
     asked, at, _ = columns(moments)
-    last, first, count = [], [], []
+    last, count = [], []
     for mine, moment, _mark in moments:
         before = [
             index
             for index, (other, then, _) in enumerate(events)
             if other == mine and then < moment
         ]
-        after = [
-            index
-            for index, (other, then, _) in enumerate(events)
-            if other == mine and then >= moment
-        ]
         last.append(max(before, key=lambda index: (events[index][1], index), default=NOWHERE))
-        first.append(min(after, key=lambda index: (events[index][1], index), default=NOWHERE))
         count.append(len(before))
     assert line.last_before(asked, at).tolist() == last
-    assert line.first_from(asked, at).tolist() == first
     assert line.count_before(asked, at).tolist() == count
 
 
