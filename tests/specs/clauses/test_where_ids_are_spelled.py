@@ -35,7 +35,6 @@ ELSEWHERE = {
     "track_record/entries.py": "which clause refuted which release, as it was",
     "evidence/systems/systems.toml": "which clauses a user's words stand for",
     "kill_matrix/bugs.py": "what is known of bugs that were planted once",
-    "operators/equivalent.toml": "changed lines as they stand in the code, where a defect names its clause",
     "operators/histories.py": "towards which clauses drawn histories are steered; none has to be in it",
     "/demo.py": "a demonstration of two clauses",
     "spark_checkers/in_sql.py": "six clauses once more in SQL, as a measure of speed",
