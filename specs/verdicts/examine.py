@@ -477,12 +477,17 @@ class Examiner:
                     facts.subscriptions_differ.append(row.group)
             case _:
                 pass
-        if row.client_id is None and row.kind in OF_A_CLIENT and row.level in REQUEST_LEVELS:
+        if row.client_id is None and must_name_client(row):
             self._broken(no_client(row.kind, row.seq_begin))
 
     def _broken(self, why: str) -> None:
         if len(self.facts.broken) < 5:
             self.facts.broken.append(why)
+
+
+def must_name_client(row: Row) -> bool:
+    """Is it a row of what a client did, as seen by anybody but a store?"""
+    return row.kind in OF_A_CLIENT and row.level in REQUEST_LEVELS
 
 
 def no_client(kind: str, seq: int) -> str:

@@ -17,14 +17,8 @@ from inorder.evidence.laws import cut_open, put_in_order
 from specs.faults import cut, delay, disk_full, duplicate
 from specs.history.row import Row
 from specs.history.runinfo import RunInfo
-from specs.vocabulary import (
-    OF_A_CLIENT,
-    Kind,
-    Level,
-    Outcome,
-    dead_letter_topic,
-    retry_topic,
-)
+from specs.verdicts.examine import must_name_client
+from specs.vocabulary import Kind, Level, Outcome, dead_letter_topic, retry_topic
 
 MS = 1000
 _ANSWERS = (Outcome.OK, Outcome.REFUSED, Outcome.UNKNOWN, Outcome.SENT)
@@ -115,19 +109,14 @@ def is_possible(rows: Rows) -> bool:
         for row in rows
         if row.kind is Kind.SEND and row.message_id is not None
     ]
-    named = all(row.client_id is not None or not must_name(row) for row in rows)
+    named = all(row.client_id is not None or not must_name_client(row) for row in rows)
     return named and len(set(places)) == len(places) and len(set(sends)) == len(sends)
 
 
 def not_telling(row: Row, name: str) -> Row:
     """The row without what it tells by this name, unless it must tell that."""
-    must = name == "client_id" and must_name(row)
+    must = name == "client_id" and must_name_client(row)
     return row if must else row._replace(**{name: None})
-
-
-def must_name(row: Row) -> bool:
-    """Must the row say which client did it?"""
-    return row.kind in OF_A_CLIENT and row.level is not Level.STORE
 
 
 def _answered_otherwise(rows: Rows, draw: Random) -> None:

@@ -62,7 +62,7 @@ class Changed(Finding):
     @property
     def timed(self) -> tuple[Row, ...]:
         """That anybody read such a dead letter counts, and not when."""
-        return tuple(sorted((self.original, self.read), key=lambda row: row.seq_begin))
+        return tuple(row for row in self.rows if row is not self.named)
 
 
 def contents(row: Row) -> tuple[int | None, str | None, str | None]:
