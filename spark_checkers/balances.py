@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from spark_checkers.rows import Findings
+from spark_checkers.findings import Findings
 from specs.errors import SpecError
 
 Place = tuple[str | None, str | None, str | None, int | None, int]

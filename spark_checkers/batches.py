@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from spark_checkers.findings import Findings
 from spark_checkers.lanes import BEGIN, LaneItems, Machine, Op, Stretch, asks_again, may_put_back
-from spark_checkers.rows import NO_TEXT, Findings
+from spark_checkers.segments import NO_TEXT
 from spark_checkers.stored import STORED_WEAKLY
 from specs.vocabulary import Kind, Outcome
 

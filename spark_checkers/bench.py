@@ -26,7 +26,7 @@ from spark_checkers.generate import generate
 from spark_checkers.in_sql import CLAUSES, InDuckDB
 from spark_checkers.layout import sort_on_spark
 from spark_checkers.ordered import is_by_queue, row_groups
-from spark_checkers.rows import MS
+from spark_checkers.segments import MS
 from spark_checkers.session import DEFAULT_MEMORY, open_session
 from spark_checkers.twin import needed
 from spark_checkers.writing import BY_SEQ

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from spark_checkers.findings import Findings
 from spark_checkers.lanes import LaneItems, Machine, Op, Stretch, ended_before
-from spark_checkers.rows import NO_TEXT, NONE, Findings
+from spark_checkers.segments import NO_TEXT, NONE
 from specs.vocabulary import LISTENER_SUSPENDS, Kind, Outcome
 
 CALL_KINDS = (Kind.DELIVER, Kind.DEAD_LETTER, Kind.ADD, Kind.RESET)

@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from spark_checkers import hashing
 from spark_checkers.hashing import Hashes
-from spark_checkers.rows import NONE, coded, encoded
-from spark_checkers.segments import Ints, Mask
+from spark_checkers.rows import coded, encoded
+from spark_checkers.segments import NONE, Ints, Mask
 from spark_checkers.twin import SOURCE
 
 

@@ -6,8 +6,9 @@ topic. A manual ROLLBACK replays without counting, and a dead letter that failed
 
 from __future__ import annotations
 
+from spark_checkers.findings import Findings
 from spark_checkers.lanes import BEGIN, LaneItems, Machine, Op, Stretch, asks_again, may_put_back
-from spark_checkers.rows import NO_TEXT, Findings
+from spark_checkers.segments import NO_TEXT
 from specs.vocabulary import DLQ_PREFIX, LISTENER_SUSPENDS, RETRY_PREFIX, Kind, Outcome
 
 COUNTING_KINDS = (Kind.DELIVER, Kind.DEAD_LETTER, Kind.ADD, Kind.RESET)

@@ -28,6 +28,7 @@ from spark_checkers import facts, scatter
 from spark_checkers.balances import Balance, Balances
 from spark_checkers.catalogue import all_twins, applicable, grouped
 from spark_checkers.facts import Facts
+from spark_checkers.findings import Findings
 from spark_checkers.hashing import Hashes
 from spark_checkers.homes import MOST_KEYS, without_home
 from spark_checkers.jobs import InProcesses, Jobs, OnSpark
@@ -51,7 +52,8 @@ from spark_checkers.ordered import (
     row_groups,
 )
 from spark_checkers.pieces import LONG_ROWS, PIECE_ROWS, Pieces
-from spark_checkers.rows import Findings, Rows, Runs, keep, kept
+from spark_checkers.rows import Rows, keep, kept
+from spark_checkers.run_context import Runs
 from spark_checkers.scatter import Scatter, Spill, Together, keys_in_order, shared_out
 from spark_checkers.segments import Ints, Mask, positions
 from spark_checkers.session import is_local, open_session, ship

@@ -26,19 +26,10 @@ from spark_checkers.homes import KeysSeen, keys_without_home
 from spark_checkers.jobs import Jobs
 from spark_checkers.keyed import with_source
 from spark_checkers.ordered import Group, Part, parts, read_group, read_groups, row_groups
-from spark_checkers.rows import (
-    CONTEXT_KINDS,
-    KINDS,
-    LEVELS,
-    NEVER,
-    NONE,
-    OUTCOMES,
-    RunContext,
-    Runs,
-    coded,
-)
+from spark_checkers.rows import KINDS, LEVELS, OUTCOMES, coded
+from spark_checkers.run_context import CONTEXT_KINDS, RunContext, Runs
 from spark_checkers.scatter import Spill, Together, even_cuts, gathered, spilled
-from spark_checkers.segments import Ints, Mask, dense, first_of_each, ints, positions
+from spark_checkers.segments import NEVER, NONE, Ints, Mask, dense, first_of_each, ints, positions
 from specs.clauses.rows import REQUEST_LEVELS
 from specs.errors import HistoryError
 from specs.history.columns import COLUMNS
@@ -197,7 +188,7 @@ def _look_at_part(
         report.sends += int(sends.sum())
         report.deliveries += int(calls.sum())
         _look_at_clients(report, columns)
-        rare = columns.are("kind", {*CONTEXT_KINDS, Kind.FAULT})
+        rare = columns.are("kind", CONTEXT_KINDS)
         rare |= sends & columns.are("outcome", {Outcome.UNKNOWN})
         if rare.any():
             report.rare.append(table.filter(pa.array(rare)))

@@ -24,7 +24,8 @@ from spark_checkers.catalogue import all_twins, applicable, grouped
 from spark_checkers.engine import Named, Sum, tallies_of
 from spark_checkers.facts import Facts, Report
 from spark_checkers.keyed import by_key
-from spark_checkers.rows import CONTEXT_KINDS, KINDS, LEVELS, OUTCOMES
+from spark_checkers.rows import KINDS, LEVELS, OUTCOMES
+from spark_checkers.run_context import CONTEXT_KINDS
 from spark_checkers.session import open_session, ship
 from specs import profiles
 from specs.clauses.catalogue import all_clauses, select
@@ -295,7 +296,7 @@ def look(rows: Any, info: RunInfo) -> Facts:
     copies = rows.where(asked & (F.col("kind") == Kind.READ.value) & dead)
     for row in _collected(copies.groupBy("run").agg(F.min("seq_begin").alias("seq"))):
         report.named_origins[row["run"]] = row["seq"]
-    rare = sorted({kind.value for kind in (*CONTEXT_KINDS, Kind.FAULT)})
+    rare = sorted({kind.value for kind in CONTEXT_KINDS})
     unsure = (F.col("kind") == Kind.SEND.value) & (F.col("outcome") == Outcome.UNKNOWN.value)
     report.rare = [rows.where(F.col("kind").isin(rare) | unsure).toArrow()]
     windows = (

@@ -22,9 +22,9 @@ from spark_checkers.hash_files import HashesFile
 from spark_checkers.hashing import Hashes
 from spark_checkers.jobs import Jobs
 from spark_checkers.keyed import wanted_of
-from spark_checkers.rows import NO_TEXT, NONE, Rows
+from spark_checkers.rows import Rows
 from spark_checkers.scatter import Together
-from spark_checkers.segments import Mask, dense, first_of_each
+from spark_checkers.segments import NO_TEXT, NONE, Mask, dense, first_of_each
 from spark_checkers.twin import QUEUES, SOURCE
 
 MOST_QUEUES = 1 << 20

@@ -21,8 +21,10 @@ from spark_checkers import pieces
 from spark_checkers.balances import Balance, Balances
 from spark_checkers.catalogue import grouped
 from spark_checkers.coding import codes_of, numbers_of
+from spark_checkers.findings import Findings
 from spark_checkers.pieces import Pieces
-from spark_checkers.rows import Findings, Rows, Runs, encoded
+from spark_checkers.rows import Rows, encoded
+from spark_checkers.run_context import Runs
 from spark_checkers.segments import Ints, positions
 from spark_checkers.twin import (
     CLIENTS,

@@ -17,8 +17,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from spark_checkers.rows import KINDS, NEVER, NO_TEXT, NONE, OUTCOMES, Findings, Rows, RunContext
-from spark_checkers.segments import Ints, Mask, by_time, dense, positions
+from spark_checkers.findings import Findings
+from spark_checkers.rows import KINDS, OUTCOMES, Rows
+from spark_checkers.run_context import RunContext
+from spark_checkers.segments import NEVER, NO_TEXT, NONE, Ints, Mask, by_time, dense, positions
 from specs.clauses.certainty import recorded
 from specs.clauses.links import Sending
 from specs.plan.config import Config

@@ -12,8 +12,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from spark_checkers.rows import MS, NEVER, NO_TEXT, NONE, Findings, Rows, RunContext
-from spark_checkers.segments import Ints, dense
+from spark_checkers.findings import Findings
+from spark_checkers.rows import Rows
+from spark_checkers.run_context import RunContext
+from spark_checkers.segments import MS, NEVER, NO_TEXT, NONE, Ints, dense
 from spark_checkers.twin import Kernel
 from specs.clauses.links import Sending
 from specs.vocabulary import Kind, Outcome

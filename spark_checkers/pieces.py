@@ -37,8 +37,12 @@ import numpy as np
 import pyarrow as pa
 
 from spark_checkers.coding import Columns
-from spark_checkers.rows import MS, NEVER, NO_TEXT, NONE, RunContext, Runs
+from spark_checkers.run_context import RunContext, Runs
 from spark_checkers.segments import (
+    MS,
+    NEVER,
+    NO_TEXT,
+    NONE,
     Ints,
     Mask,
     dense,

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from spark_checkers.rows import NONE, Rows, RunContext
-from spark_checkers.segments import Ints, Mask, chosen, ints
+from spark_checkers.rows import Rows
+from spark_checkers.run_context import RunContext
+from spark_checkers.segments import NONE, Ints, Mask, chosen, ints
 from specs.vocabulary import Kind
 
 
@@ -24,7 +25,7 @@ def have_threads(rows: Rows, client: Ints, where: Ints) -> Mask:
     """Had the client, at each of these rows, twice as many threads as it had ever added lanes?"""
     found = np.zeros(len(where), np.bool_)
     for part, context, name, _group in _clients(rows, client, where):
-        added = ints(context.lanes.get(name, ()))
+        added = ints(list(context.lanes.get(name, {}).values()))
         count = np.searchsorted(added, rows.begin[where[part]], "right")
         found[part] = 2 * count <= context.info.config.threads
     return found

@@ -19,9 +19,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from spark_checkers.findings import Findings
 from spark_checkers.lanes import END, LaneItems, Machine, Op, Stretch, may_be_manual, run_lane
-from spark_checkers.rows import NEVER, NO_TEXT, NONE, Findings, Rows
-from spark_checkers.segments import Ints
+from spark_checkers.rows import Rows
+from spark_checkers.segments import NEVER, NO_TEXT, NONE, Ints
 from specs.clauses.intervals import Intervals
 from specs.vocabulary import Kind, Outcome
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from spark_checkers.rows import MS, NEVER, NO_TEXT, NONE, Rows
-from spark_checkers.segments import Ints
+from spark_checkers.rows import Rows
+from spark_checkers.segments import MS, NEVER, NO_TEXT, NONE, Ints
 from spark_checkers.stored import broker_died
 from specs.clauses.readings import PUT_AGAIN_MS
 from specs.vocabulary import Kind, Outcome

@@ -9,8 +9,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from spark_checkers.rows import MS, NEVER, NO_TEXT, NONE, Rows
+from spark_checkers.rows import Rows
 from spark_checkers.segments import (
+    MS,
+    NEVER,
+    NO_TEXT,
+    NONE,
     NOWHERE,
     Ints,
     Mask,

@@ -20,6 +20,14 @@ Mask = npt.NDArray[np.bool_]
 
 NOWHERE = -1
 """The position of a row that does not exist."""
+NONE = int(np.iinfo(np.int64).min)
+"""A number that is missing."""
+NEVER = int(np.iinfo(np.int64).max) // 4
+"""The end of an operation that is still open: later than every seq and every time."""
+NO_TEXT = -1
+"""The code of a text that is missing."""
+MS = 1000
+"""Microseconds in a millisecond."""
 _ROOM = 1 << 62
 _SMALL = 1 << 16
 _PAIRS = 1 << 20

@@ -10,10 +10,11 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from itertools import groupby
 
+from spark_checkers.findings import Findings
 from spark_checkers.lanes import OP_COLUMNS, LaneItems, Op, Stretch, run_lane
 from spark_checkers.progress import PROGRESS_KINDS, Incarnation, Progress
-from spark_checkers.rows import NEVER, NO_TEXT, NONE, Findings, Rows
-from spark_checkers.segments import NOWHERE
+from spark_checkers.rows import Rows
+from spark_checkers.segments import NEVER, NO_TEXT, NONE, NOWHERE
 from specs.clauses.rows import is_copy_topic
 from specs.vocabulary import Kind, Outcome
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from spark_checkers.rows import MS, NEVER, NO_TEXT, NONE, Rows
-from spark_checkers.segments import NOWHERE, Ints, Mask, positions
+from spark_checkers.rows import Rows
+from spark_checkers.segments import MS, NEVER, NO_TEXT, NONE, NOWHERE, Ints, Mask, positions
 from specs.clauses.rows import is_copy_topic
 from specs.vocabulary import Kind, Outcome
 

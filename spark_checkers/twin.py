@@ -15,7 +15,9 @@ import numpy as np
 import pyarrow as pa
 
 from spark_checkers.balances import Balance
-from spark_checkers.rows import Findings, Rows, Runs, coded, keep
+from spark_checkers.findings import Findings
+from spark_checkers.rows import Rows, coded, keep
+from spark_checkers.run_context import Runs
 from spark_checkers.segments import Ints, Mask
 from specs.clauses import catalogue
 from specs.clauses.clause import Clause

@@ -7,7 +7,8 @@ from dataclasses import replace
 
 from spark_checkers.facts import OF_CONTEXT
 from spark_checkers.keyed import judge_in_memory
-from spark_checkers.rows import NEVER, RunContext
+from spark_checkers.run_context import RunContext
+from spark_checkers.segments import NEVER
 from spark_checkers.twin import Twin
 from specs.clauses.certainty import recorded
 from specs.clauses.clause import Clause

@@ -10,7 +10,9 @@ from judging import context_of
 
 from spark_checkers.generate import queue_tables
 from spark_checkers.lanes import BEGIN, END, LANE_KINDS, STRETCH, Stretch
-from spark_checkers.rows import NEVER, Rows, RunContext, keep
+from spark_checkers.rows import Rows, keep
+from spark_checkers.run_context import RunContext
+from spark_checkers.segments import NEVER
 from specs.clauses.rows import REQUEST_LEVELS
 from specs.history.runinfo import RunInfo
 from specs.history.store import rows_to_table

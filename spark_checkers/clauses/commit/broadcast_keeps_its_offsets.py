@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from spark_checkers.findings import Findings
 from spark_checkers.planting import BROADCASTING, Changes, Mutant, Trace
-from spark_checkers.rows import NO_TEXT, NONE, Findings, Rows
-from spark_checkers.segments import by_time
+from spark_checkers.rows import Rows
+from spark_checkers.segments import NO_TEXT, NONE, by_time
 from spark_checkers.twin import Twin
 from specs.history.row import Row
 from specs.vocabulary import Kind, Lane, Outcome

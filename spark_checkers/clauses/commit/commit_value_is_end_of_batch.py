@@ -7,11 +7,11 @@ from functools import partial
 
 import numpy as np
 
+from spark_checkers.findings import Findings
 from spark_checkers.lanes import OP_COLUMNS, LaneItems, Machine, Op, Stretch, machine_kernel
 from spark_checkers.planting import Changes, Mutant, Trace
 from spark_checkers.progress import acknowledges, certainly_acknowledges
-from spark_checkers.rows import MS, NO_TEXT, NONE, Findings
-from spark_checkers.segments import Ints
+from spark_checkers.segments import MS, NO_TEXT, NONE, Ints
 from spark_checkers.twin import Twin
 from specs.clauses import rows as of_rows
 from specs.clauses.intervals import Intervals

@@ -5,9 +5,10 @@ from __future__ import annotations
 import itertools
 from functools import partial
 
+from spark_checkers.findings import Findings
 from spark_checkers.lanes import OP_COLUMNS, LaneItems, Machine, Op, machine_kernel
 from spark_checkers.planting import Changes, Mutant, Trace
-from spark_checkers.rows import MS, NO_TEXT, NONE, Findings
+from spark_checkers.segments import MS, NO_TEXT, NONE
 from spark_checkers.twin import Twin
 from specs.clauses.rows import acknowledges
 from specs.vocabulary import Kind, Outcome

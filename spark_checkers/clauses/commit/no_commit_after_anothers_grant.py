@@ -5,9 +5,10 @@ from __future__ import annotations
 import itertools
 from functools import partial
 
+from spark_checkers.findings import Findings
 from spark_checkers.lanes import OP_COLUMNS, LaneItems, Machine, Op, ended_before, machine_kernel
 from spark_checkers.planting import Changes, Mutant, Trace
-from spark_checkers.rows import MS, NO_TEXT, Findings
+from spark_checkers.segments import MS, NO_TEXT
 from spark_checkers.twin import Twin
 from specs.vocabulary import Kind, Outcome
 

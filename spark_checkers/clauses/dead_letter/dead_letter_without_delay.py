@@ -7,9 +7,10 @@ from functools import partial
 import numpy as np
 
 from spark_checkers import planting
+from spark_checkers.findings import Findings
 from spark_checkers.planting import Changes, Mutant, Trace
-from spark_checkers.rows import MS, NEVER, NO_TEXT, NONE, Findings, Rows
-from spark_checkers.segments import NOWHERE, Ints, Timeline, dense
+from spark_checkers.rows import Rows
+from spark_checkers.segments import MS, NEVER, NO_TEXT, NONE, NOWHERE, Ints, Timeline, dense
 from spark_checkers.twin import Twin
 from specs.vocabulary import DLQ_PREFIX, Kind, Outcome
 

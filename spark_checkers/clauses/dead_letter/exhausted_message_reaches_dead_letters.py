@@ -8,6 +8,7 @@ import numpy as np
 
 from spark_checkers import planting
 from spark_checkers.clauses.dead_letter.dead_letter_without_delay import ONLY_DEAD_READS, dead_reads
+from spark_checkers.findings import Findings
 from spark_checkers.lanes import (
     OP_COLUMNS,
     LaneItems,
@@ -18,8 +19,8 @@ from spark_checkers.lanes import (
     run_lane,
 )
 from spark_checkers.planting import Changes, Mutant, Trace
-from spark_checkers.rows import MS, NEVER, NO_TEXT, NONE, Findings, Rows
-from spark_checkers.segments import Ints, dense
+from spark_checkers.rows import Rows
+from spark_checkers.segments import MS, NEVER, NO_TEXT, NONE, Ints, dense
 from spark_checkers.twin import Twin
 from specs.vocabulary import (
     DLQ_PREFIX,

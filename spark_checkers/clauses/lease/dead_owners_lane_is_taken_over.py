@@ -8,10 +8,13 @@ from typing import Any
 import numpy as np
 
 from spark_checkers import planting
+from spark_checkers.findings import Findings
 from spark_checkers.grants import refuses
 from spark_checkers.lanes import BEGIN, END, OP_COLUMNS, Op
 from spark_checkers.planting import ANOTHER, STRANGER, Changes, Mutant, Planted, Trace
-from spark_checkers.rows import MS, NEVER, NO_TEXT, NONE, Findings, Rows, RunContext
+from spark_checkers.rows import Rows
+from spark_checkers.run_context import RunContext
+from spark_checkers.segments import MS, NEVER, NO_TEXT, NONE
 from spark_checkers.twin import Twin
 from specs.history.row import Row
 from specs.vocabulary import Kind, Outcome

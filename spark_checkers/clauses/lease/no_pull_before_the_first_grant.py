@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from functools import partial
 
+from spark_checkers.findings import Findings
 from spark_checkers.grants import refuses
 from spark_checkers.lanes import OP_COLUMNS, LaneItems, Machine, Op, Stretch, machine_kernel
 from spark_checkers.planting import Changes, Mutant, Trace
-from spark_checkers.rows import NO_TEXT, Findings
+from spark_checkers.segments import NO_TEXT
 from spark_checkers.twin import Twin
 from specs.vocabulary import Kind, Outcome
 

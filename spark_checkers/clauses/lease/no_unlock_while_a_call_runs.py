@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any
 
 from spark_checkers import planting
+from spark_checkers.findings import Findings
 from spark_checkers.lanes import (
     OP_COLUMNS,
     LaneItems,
@@ -16,7 +17,7 @@ from spark_checkers.lanes import (
     machine_kernel,
 )
 from spark_checkers.planting import Changes, Mutant, Trace
-from spark_checkers.rows import MS, NO_TEXT, Findings
+from spark_checkers.segments import MS, NO_TEXT
 from spark_checkers.twin import Twin
 from specs.vocabulary import Kind, Outcome
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from functools import partial
 
 from spark_checkers import planting
+from spark_checkers.findings import Findings
 from spark_checkers.grants import Grants
 from spark_checkers.lanes import OP_COLUMNS, LaneItems, Machine, Op, machine_kernel
 from spark_checkers.planting import STRANGER, Changes, Mutant, Trace
-from spark_checkers.rows import NO_TEXT, Findings
+from spark_checkers.segments import NO_TEXT
 from spark_checkers.twin import Twin
 from specs.vocabulary import Kind, Outcome
 

@@ -7,9 +7,10 @@ from functools import partial
 import numpy as np
 
 from spark_checkers import planting
+from spark_checkers.findings import Findings
 from spark_checkers.planting import Changes, Mutant, Planted, Trace
-from spark_checkers.rows import MS, NEVER, NONE, Findings, Rows
-from spark_checkers.segments import Ints, by_time
+from spark_checkers.rows import Rows
+from spark_checkers.segments import MS, NEVER, NONE, Ints, by_time
 from spark_checkers.stored import COLUMNS as SEND_COLUMNS
 from spark_checkers.stored import STORED_WEAKLY, copies, delayed, halves
 from spark_checkers.twin import Twin

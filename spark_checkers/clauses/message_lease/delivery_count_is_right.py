@@ -7,10 +7,11 @@ from functools import partial
 import numpy as np
 
 from spark_checkers import planting
+from spark_checkers.findings import Findings
 from spark_checkers.message_leases import COLUMNS, may_be_cut, requests
 from spark_checkers.planting import LEASED, STRANGER, Changes, Mutant, Trace
-from spark_checkers.rows import NEVER, NO_TEXT, NONE, Findings, Rows
-from spark_checkers.segments import NOWHERE, Ints, by_time, dense
+from spark_checkers.rows import Rows
+from spark_checkers.segments import NEVER, NO_TEXT, NONE, NOWHERE, Ints, by_time, dense
 from spark_checkers.twin import Twin
 from specs.history.row import Row
 from specs.vocabulary import Kind, Outcome

@@ -6,9 +6,10 @@ from functools import partial
 
 import numpy as np
 
+from spark_checkers.findings import Findings
 from spark_checkers.planting import LEASED, Changes, Mutant, Trace
-from spark_checkers.rows import MS, NEVER, NO_TEXT, NONE, Findings, Rows
-from spark_checkers.segments import Ints
+from spark_checkers.rows import Rows
+from spark_checkers.segments import MS, NEVER, NO_TEXT, NONE, Ints
 from spark_checkers.twin import Twin
 from specs.history.row import Row
 from specs.vocabulary import Kind, Outcome, Queue

@@ -5,9 +5,11 @@ from __future__ import annotations
 from functools import partial
 
 from spark_checkers import planting
+from spark_checkers.findings import Findings
 from spark_checkers.message_leases import COLUMNS, Message, Request, kernel
 from spark_checkers.planting import LEASED, Changes, Mutant, Trace
-from spark_checkers.rows import NO_TEXT, Findings, Rows
+from spark_checkers.rows import Rows
+from spark_checkers.segments import NO_TEXT
 from spark_checkers.twin import Twin
 from specs.vocabulary import Kind, Outcome
 

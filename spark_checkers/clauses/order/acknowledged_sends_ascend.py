@@ -12,9 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from spark_checkers.findings import Findings
 from spark_checkers.planting import Changes, Mutant, Trace
-from spark_checkers.rows import NEVER, NO_TEXT, NONE, Findings, Rows, RunContext
-from spark_checkers.segments import NOWHERE, Ints, Mask, by_time
+from spark_checkers.rows import Rows
+from spark_checkers.run_context import RunContext
+from spark_checkers.segments import NEVER, NO_TEXT, NONE, NOWHERE, Ints, Mask, by_time
 from spark_checkers.twin import Twin
 from specs.clauses.rows import is_copy_topic
 from specs.history.row import Row
@@ -67,7 +69,7 @@ def _queue(rows: Rows, findings: Findings, by_end: Ints) -> None:
 
 def _may_have_died(rows: Rows, places: Ints, broker: str, context: RunContext) -> bool:
     """Did the broker die, or does a send of these name an epoch that was over by then, as far as rows tell?"""
-    epochs, named = rows.number("broker_epoch")[places], context.epochs.get(broker, ())
+    epochs, named = rows.number("broker_epoch")[places], context.epochs.get(broker, [])
     is_older = bool(named) and bool(np.any((epochs != NONE) & (epochs < named[-1][1])))
     return is_older or bool(context.deaths_of(broker))
 

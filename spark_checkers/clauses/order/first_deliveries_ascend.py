@@ -11,10 +11,13 @@ from typing import Any
 import numpy as np
 
 from spark_checkers import planting
+from spark_checkers.findings import Findings
 from spark_checkers.lanes import may_be_by_hand
 from spark_checkers.planting import Changes, Mutant, Planted, Trace
-from spark_checkers.rows import NO_TEXT, NONE, Findings, Rows
+from spark_checkers.rows import Rows
 from spark_checkers.segments import (
+    NO_TEXT,
+    NONE,
     NOWHERE,
     Mask,
     Segments,

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from functools import partial
 
+from spark_checkers.findings import Findings
 from spark_checkers.planting import Changes, Mutant, Trace
-from spark_checkers.rows import NO_TEXT, Findings, Rows
-from spark_checkers.segments import NOWHERE, Timeline, chosen, positions
+from spark_checkers.rows import Rows
+from spark_checkers.segments import NO_TEXT, NOWHERE, Timeline, chosen, positions
 from spark_checkers.twin import Twin
 from specs.vocabulary import Kind, Outcome
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from functools import partial
 
+from spark_checkers.findings import Findings
 from spark_checkers.lanes import (
     OP_COLUMNS,
     LaneItems,
@@ -15,7 +16,7 @@ from spark_checkers.lanes import (
     machine_kernel,
 )
 from spark_checkers.planting import KEY_ORDERED, Changes, Mutant, Trace
-from spark_checkers.rows import MS, NO_TEXT, NONE, Findings
+from spark_checkers.segments import MS, NO_TEXT, NONE
 from spark_checkers.twin import Twin
 from specs.history.row import Row
 from specs.vocabulary import Kind, Outcome

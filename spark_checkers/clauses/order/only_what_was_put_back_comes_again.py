@@ -7,10 +7,22 @@ from functools import partial
 
 import numpy as np
 
+from spark_checkers.findings import Findings
 from spark_checkers.lanes import may_be_by_hand
 from spark_checkers.planting import Changes, Mutant, Trace
-from spark_checkers.rows import KINDS, NEVER, NO_TEXT, NONE, OFFSET_MOVED, OUTCOMES, Findings, Rows
-from spark_checkers.segments import NOWHERE, Ints, Mask, Segments, Timeline, by_time, dense
+from spark_checkers.rows import KINDS, OFFSET_MOVED, OUTCOMES, Rows
+from spark_checkers.segments import (
+    NEVER,
+    NO_TEXT,
+    NONE,
+    NOWHERE,
+    Ints,
+    Mask,
+    Segments,
+    Timeline,
+    by_time,
+    dense,
+)
 from spark_checkers.twin import Twin
 from specs.clauses.rows import is_manual
 from specs.vocabulary import Kind, Outcome

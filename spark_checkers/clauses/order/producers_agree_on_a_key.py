@@ -5,9 +5,10 @@ from __future__ import annotations
 from functools import partial
 
 from spark_checkers import planting
+from spark_checkers.findings import Findings
 from spark_checkers.planting import STRANGER, Changes, Mutant, Trace
-from spark_checkers.rows import NO_TEXT, NONE, Findings, Rows
-from spark_checkers.segments import dense, first_of_each, positions
+from spark_checkers.rows import Rows
+from spark_checkers.segments import NO_TEXT, NONE, dense, first_of_each, positions
 from spark_checkers.twin import Twin
 from specs.vocabulary import Kind
 

@@ -8,9 +8,10 @@ from functools import partial
 import numpy as np
 
 from spark_checkers import planting
+from spark_checkers.findings import Findings
 from spark_checkers.planting import Changes, Mutant, Trace
-from spark_checkers.rows import NEVER, NO_TEXT, NONE, Findings, Rows
-from spark_checkers.segments import Ints, by_time, dense, first_of_each
+from spark_checkers.rows import Rows
+from spark_checkers.segments import NEVER, NO_TEXT, NONE, Ints, by_time, dense, first_of_each
 from spark_checkers.twin import Twin
 from specs.vocabulary import DLQ_PREFIX, RETRY_PREFIX, Kind, Outcome
 
@@ -60,7 +61,7 @@ def _broker(rows: Rows, place: int) -> str:
 def _may_have_died(rows: Rows, places: Ints) -> bool:
     """places: of one queue."""
     context, broker = rows.context_of(int(places[0])), _broker(rows, int(places[0]))
-    epochs, named = rows.number("broker_epoch")[places], context.epochs.get(broker, ())
+    epochs, named = rows.number("broker_epoch")[places], context.epochs.get(broker, [])
     is_older = bool(named) and bool(np.any((epochs != NONE) & (epochs < named[-1][1])))
     return is_older or bool(context.deaths_of(broker))
 

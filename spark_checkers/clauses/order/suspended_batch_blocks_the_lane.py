@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+from spark_checkers.findings import Findings
 from spark_checkers.lanes import (
     OP_COLUMNS,
     LaneItems,
@@ -16,7 +17,7 @@ from spark_checkers.lanes import (
     machine_kernel,
 )
 from spark_checkers.planting import Changes, Mutant, Planted, Trace
-from spark_checkers.rows import NO_TEXT, NONE, Findings
+from spark_checkers.segments import NO_TEXT, NONE
 from spark_checkers.twin import Twin
 from specs.history.row import Row
 from specs.vocabulary import LISTENER_SUSPENDS, Kind, Outcome

@@ -7,7 +7,7 @@ from functools import partial
 from spark_checkers.counting import COUNTING_KINDS, Counter, Counting, Try
 from spark_checkers.lanes import OP_COLUMNS, Op, ended_before, machine_kernel
 from spark_checkers.planting import Changes, Mutant, Trace
-from spark_checkers.rows import NONE
+from spark_checkers.segments import NONE
 from spark_checkers.twin import Twin
 from specs.vocabulary import Kind, Outcome
 

@@ -7,6 +7,7 @@ from collections import OrderedDict
 from functools import partial
 from typing import Any
 
+from spark_checkers.findings import Findings
 from spark_checkers.lanes import (
     OP_COLUMNS,
     LaneItems,
@@ -17,7 +18,7 @@ from spark_checkers.lanes import (
     machine_kernel,
 )
 from spark_checkers.planting import Changes, Mutant, Planted, Trace
-from spark_checkers.rows import NO_TEXT, NONE, Findings
+from spark_checkers.segments import NO_TEXT, NONE
 from spark_checkers.twin import Twin
 from specs.clauses.intervals import Intervals
 from specs.clauses.rows import acknowledges, is_manual

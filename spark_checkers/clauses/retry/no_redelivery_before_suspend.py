@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from spark_checkers import planting
+from spark_checkers.findings import Findings
 from spark_checkers.lanes import (
     OP_COLUMNS,
     LaneItems,
@@ -16,7 +17,7 @@ from spark_checkers.lanes import (
     may_put_back,
 )
 from spark_checkers.planting import Changes, Mutant, Trace
-from spark_checkers.rows import MS, NEVER, NO_TEXT, NONE, Findings
+from spark_checkers.segments import MS, NEVER, NO_TEXT, NONE
 from spark_checkers.twin import Twin
 from specs.vocabulary import Kind, Outcome
 

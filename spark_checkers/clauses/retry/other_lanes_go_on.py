@@ -13,11 +13,15 @@ import numpy as np
 
 from spark_checkers import planting
 from spark_checkers.clauses.retry.no_redelivery_before_suspend import LEAST_MS, MOST_MS
+from spark_checkers.findings import Findings
 from spark_checkers.planting import Changes, Mutant, Planted, Trace
 from spark_checkers.presence import have_threads, last_crash, were_there
 from spark_checkers.ready import COLUMNS, Lanes, Leases, Ready, ready_calls
-from spark_checkers.rows import MS, NEVER, NONE, Findings, Rows
+from spark_checkers.rows import Rows
 from spark_checkers.segments import (
+    MS,
+    NEVER,
+    NONE,
     NOWHERE,
     Ints,
     Mask,

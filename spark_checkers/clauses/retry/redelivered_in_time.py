@@ -6,6 +6,7 @@ from functools import partial
 
 from spark_checkers import planting
 from spark_checkers.clauses.retry.no_redelivery_before_suspend import own_wait_ms, wait_ms
+from spark_checkers.findings import Findings
 from spark_checkers.lanes import (
     OP_COLUMNS,
     LaneItems,
@@ -17,7 +18,7 @@ from spark_checkers.lanes import (
     may_put_back,
 )
 from spark_checkers.planting import Changes, Mutant, Trace
-from spark_checkers.rows import MS, NEVER, NO_TEXT, NONE, Findings
+from spark_checkers.segments import MS, NEVER, NO_TEXT, NONE
 from spark_checkers.twin import Twin
 from specs.vocabulary import LISTENER_SUSPENDS, Kind, Outcome
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
+from spark_checkers.findings import Findings
 from spark_checkers.lanes import (
     END,
     OP_COLUMNS,
@@ -15,7 +16,7 @@ from spark_checkers.lanes import (
     machine_kernel,
 )
 from spark_checkers.planting import Changes, Mutant, Trace
-from spark_checkers.rows import NO_TEXT, NONE, Findings
+from spark_checkers.segments import NO_TEXT, NONE
 from spark_checkers.twin import Twin
 from specs.clauses.rows import is_manual
 from specs.vocabulary import LISTENER_SUSPENDS, Kind, Outcome

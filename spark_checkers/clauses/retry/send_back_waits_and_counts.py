@@ -7,9 +7,10 @@ from functools import partial
 
 import numpy as np
 
+from spark_checkers.findings import Findings
 from spark_checkers.planting import CONCURRENT, Changes, Mutant, Trace
-from spark_checkers.rows import MS, NO_TEXT, NONE, Findings, Rows
-from spark_checkers.segments import dense
+from spark_checkers.rows import Rows
+from spark_checkers.segments import MS, NO_TEXT, NONE, dense
 from spark_checkers.twin import Twin
 from specs.clauses.rows import is_copy_topic
 from specs.history.row import Row

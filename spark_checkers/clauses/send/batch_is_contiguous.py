@@ -8,9 +8,19 @@ from functools import partial
 import numpy as np
 
 from spark_checkers import planting
+from spark_checkers.findings import Findings
 from spark_checkers.planting import Changes, Mutant, Trace
-from spark_checkers.rows import NEVER, NO_TEXT, NONE, Findings, Rows
-from spark_checkers.segments import NOWHERE, Ints, Segments, by_time, positions
+from spark_checkers.rows import Rows
+from spark_checkers.segments import (
+    NEVER,
+    NO_TEXT,
+    NONE,
+    NOWHERE,
+    Ints,
+    Segments,
+    by_time,
+    positions,
+)
 from spark_checkers.stored import COLUMNS, broker_died, halves, refused
 from spark_checkers.twin import Twin
 from specs.clauses.rows import is_copy_topic

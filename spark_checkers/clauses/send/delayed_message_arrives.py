@@ -7,11 +7,12 @@ from functools import partial
 import numpy as np
 
 from spark_checkers import planting
+from spark_checkers.findings import Findings
 from spark_checkers.planting import MS, Changes, Mutant, Planted, Trace
 from spark_checkers.readings import COLUMNS as READING_COLUMNS
 from spark_checkers.readings import Queue, queues_with
-from spark_checkers.rows import NEVER, NO_TEXT, NONE, Findings, Rows
-from spark_checkers.segments import Ints
+from spark_checkers.rows import Rows
+from spark_checkers.segments import NEVER, NO_TEXT, NONE, Ints
 from spark_checkers.stored import (
     COLUMNS,
     STORED_WEAKLY,

@@ -7,9 +7,10 @@ from functools import partial
 import numpy as np
 
 from spark_checkers import planting
+from spark_checkers.findings import Findings
 from spark_checkers.planting import Changes, Mutant, Trace
-from spark_checkers.rows import MS, NEVER, Findings, Rows
-from spark_checkers.segments import dense
+from spark_checkers.rows import Rows
+from spark_checkers.segments import MS, NEVER, dense
 from spark_checkers.stored import copies as copies_of
 from spark_checkers.stored import levels
 from spark_checkers.twin import Twin

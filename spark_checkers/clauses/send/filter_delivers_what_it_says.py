@@ -7,9 +7,13 @@ from functools import partial
 
 import numpy as np
 
+from spark_checkers.findings import Findings
 from spark_checkers.planting import Changes, Mutant, Trace
-from spark_checkers.rows import NEVER, NO_TEXT, NONE, Findings, Rows
+from spark_checkers.rows import Rows
 from spark_checkers.segments import (
+    NEVER,
+    NO_TEXT,
+    NONE,
     NOWHERE,
     Ints,
     Mask,

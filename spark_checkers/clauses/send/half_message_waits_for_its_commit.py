@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from spark_checkers import planting
+from spark_checkers.findings import Findings
 from spark_checkers.planting import Changes, Mutant, Planted, Trace
-from spark_checkers.rows import NEVER, NONE, Findings, Rows
-from spark_checkers.segments import NOWHERE, Ints, dense
+from spark_checkers.rows import Rows
+from spark_checkers.segments import NEVER, NONE, NOWHERE, Ints, dense
 from spark_checkers.stored import COMMIT, halves, refused
 from spark_checkers.stored import copies as copies_of
 from spark_checkers.twin import Twin

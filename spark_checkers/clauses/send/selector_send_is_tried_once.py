@@ -7,9 +7,10 @@ from functools import partial
 import numpy as np
 
 from spark_checkers import planting
+from spark_checkers.findings import Findings
 from spark_checkers.planting import Changes, Mutant, Planted, Trace
-from spark_checkers.rows import NEVER, NO_TEXT, NONE, Findings, Rows
-from spark_checkers.segments import dense, first_of_each, positions
+from spark_checkers.rows import Rows
+from spark_checkers.segments import NEVER, NO_TEXT, NONE, dense, first_of_each, positions
 from spark_checkers.twin import Twin
 from specs.history.row import Row
 from specs.vocabulary import Kind, Outcome

@@ -1,0 +1,213 @@
+"""What a kernel finds: how often its clause was at stake, and the evidence of each violation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from spark_checkers.rows import Rows
+from spark_checkers.run_context import RunContext
+from spark_checkers.segments import NEVER, NO_TEXT, NONE, NOWHERE, Ints, Mask, dense, first_of_each
+from specs.clauses.catalogue import get
+from specs.clauses.certainty import Mark, is_quiet
+from specs.history.runinfo import RunInfo
+from specs.vocabulary import Key, Kind
+
+_PLAIN = RunContext(RunInfo(""))
+
+
+class Findings:
+    """What one clause found in some rows: how often it was at stake, and each violation's evidence.
+
+    The rules for all clauses (`specs.clauses.certainty`) are applied here: rows of a group of which the history lacks
+    what the clause needs count for nothing, and a violation is certain only where nothing unrecorded, nobody unseen
+    and no clock may explain it.
+    """
+
+    __slots__ = ("_at_stake", "_clause", "_found", "_judged", "_unended", "clause", "rows")
+
+    def __init__(self, rows: Rows, clause: str) -> None:
+        self.rows = rows
+        self.clause = clause
+        self._clause = get(clause)
+        self._at_stake = np.zeros(len(rows.words("run")) if rows.size else 0, np.int64)
+        self._found: list[tuple[int, tuple[int, ...], tuple[int, ...], bool, str]] = []
+        self._judged: Mask | None = None
+        self._unended: Ints | None = None
+        if any(
+            rows.runs.get(run, _PLAIN).seen is not None
+            for run in (rows.words("run") if rows.size else ())
+        ):
+            by_group = self._clause.key in (Key.LANE, Key.GROUP, Key.GROUP_KEY)
+            of_group, count = dense(rows.run, rows.group)
+            firsts = first_of_each(of_group, count).tolist()
+            groups = (rows.name_of("group", place) if by_group else "" for place in firsts)
+            has = np.asarray(list(map(self._has_needs, firsts, groups)), np.bool_)
+            self._judged = has[of_group]
+
+    def _has_needs(self, place: int, group: str) -> bool:
+        seen = self.rows.context_of(place).seen
+        if seen is None:
+            return True
+        everything: frozenset[Kind] = frozenset().union(*seen.values())
+        if self._clause.missing(everything):
+            return False
+        mine = seen.get(group, frozenset())
+        return not group or not self._clause.missing(mine | seen.get(None, frozenset()))
+
+    def at_stake(self, where: Ints, times: Ints | None = None) -> None:
+        """The clause was at stake at each of these positions (times: how often at each)."""
+        if len(where) and self._judged is not None:
+            times = None if times is None else times[self._judged[where]]
+            where = where[self._judged[where]]
+        if len(where) and len(self._at_stake) == 1:
+            self._at_stake += len(where) if times is None else times.sum()
+        elif len(where):
+            counts = np.bincount(self.rows.run[where], weights=times, minlength=len(self._at_stake))
+            self._at_stake += counts.astype(np.int64)
+
+    def at_stake_times(self, place: int, times: int) -> None:
+        """The clause was at stake that often in the run of the row at this position."""
+        if self._judged is None or self._judged[place]:
+            self._at_stake[self.rows.run[place]] += times
+
+    def violated(
+        self, *evidence: Ints, certain: Mask | None = None, name: str | None = None
+    ) -> None:
+        """One violation per index of these equally long arrays of positions. NOWHERE: no such evidence."""
+        for index in range(len(evidence[0])):
+            where = [int(column[index]) for column in evidence if column[index] != NOWHERE]
+            self.violation(
+                where, certain=True if certain is None else bool(certain[index]), name=name
+            )
+
+    def violation(
+        self,
+        where: Iterable[int],
+        *,
+        certain: bool = True,
+        also: Iterable[int] = (),
+        group: str | None = None,
+        name: str | None = None,
+    ) -> None:
+        """One violation, shown by the rows at these positions. also: seq_begin of rows of the context.
+
+        group: which one it is about, where only a row of the context says so. name: the finding's public name; the
+        clause's only one by default.
+        """
+        places = sorted(set(where))
+        seqs = tuple(sorted({*(int(self.rows.begin[place]) for place in places), *also}))
+        if self._judged is not None and not self._stands_on_needs(places, group):
+            return
+        certain = certain and self._stands(places)
+        self._found.append(
+            (
+                int(self.rows.run[places[0]]),
+                seqs,
+                tuple(places),
+                certain,
+                name or self._clause.findings[0],
+            )
+        )
+
+    def _stands_on_needs(self, places: Sequence[int], group: str | None) -> bool:
+        """Does the history hold what the clause needs of the group that the evidence is about?"""
+        by_seq = sorted(places, key=lambda place: -int(self.rows.begin[place]))
+        named = (self.rows.name_of("group", place) for place in by_seq)
+        return self._has_needs(by_seq[0], group or next(filter(None, named), ""))
+
+    def _stands(self, places: Sequence[int]) -> bool:
+        """Is the violation certain, but for the clocks?"""
+        rows = self.rows
+        broker, epoch, calls = (
+            rows.text("broker"),
+            rows.number("broker_epoch"),
+            rows.are(Kind.DELIVER),
+        )
+        return self._clause.stands_in(
+            rows.context_of(places[0]).info,
+            epochs=all(epoch[place] != NONE for place in places if broker[place] != NO_TEXT),
+            ended=all(rows.end[place] != NEVER for place in places if calls[place])
+            and self._knows_all(places),
+        )
+
+    def _knows_all(self, places: Sequence[int]) -> bool:
+        """Had nobody in the evidence begun anything before, in its lane or queue, of which the end is missing?"""
+        rows, clause = self.rows, self._clause
+        if not clause.asks_what_a_client_knew or rows.context_of(places[0]).info.closed_world:
+            return True
+        if self._unended is None:
+            self._unended = np.flatnonzero((rows.end == NEVER) & rows.are(*clause.kinds))
+        if not len(self._unended):
+            return True
+        key = rows.lane if clause.key is Key.LANE else rows.queue
+        last = max(int(rows.begin[place]) for place in places)
+        before = self._unended[rows.begin[self._unended] < last]
+        mine = {(int(key[place]), int(rows.client[place])) for place in places}
+        return not any(
+            (int(key[place]), int(rows.client[place])) in mine for place in before.tolist()
+        )
+
+    def _is_quiet(self, places: Sequence[int], seqs: Sequence[int]) -> bool:
+        """Do no clocks other than their own lie too close to the evidence? seqs: its rows of the context as well."""
+        rows, context = self.rows, self.rows.context_of(places[0])
+        bound_us = context.info.clock_bound_us
+        if not bound_us:
+            return True
+        evidence = self._marks(places)
+        evidence += [mark for seq in seqs for mark in context.marks_at.get(seq, ())]
+        near = [context.marks]
+        if self._clause.key in (Key.LANE, Key.QUEUE):
+            key = rows.lane if self._clause.key is Key.LANE else rows.queue
+            wanted = rows.are(*self._clause.kinds) & np.isin(key, key[list(places)])
+            near.append(
+                sorted(self._marks(np.flatnonzero(wanted).tolist()), key=lambda mark: mark[0])
+            )
+        return all(is_quiet(evidence, others, bound_us) for others in near)
+
+    def _marks(self, places: Sequence[int]) -> list[Mark]:
+        rows = self.rows
+        clocks, words = rows.text("clock"), [*rows.words("clock"), None]
+        began = [(int(rows.started[place]), words[clocks[place]]) for place in places]
+        return began + [
+            (int(rows.ended[place]), words[clocks[place]])
+            for place in places
+            if rows.ended[place] != NEVER
+        ]
+
+    @property
+    def opportunities(self) -> dict[str, int]:
+        return {
+            run: int(n)
+            for run, n in zip(
+                self.rows.words("run") if self.rows.size else [], self._at_stake, strict=True
+            )
+        }
+
+    @property
+    def violations(self) -> list[tuple[str, tuple[int, ...], bool, str]]:
+        """(run, seq_begin of the evidence, certain, the finding's name)."""
+        words = self.rows.words("run") if self.rows.size else []
+        return [
+            (words[run], seqs, certain and self._is_quiet(places, seqs), name)
+            for run, seqs, places, certain, name in self._found
+        ]
+
+    @property
+    def places(self) -> list[tuple[str | None, str | None, str | None, int | None, int]]:
+        """Of each violation the group, topic, broker and queue of its last row that has them, and when it began."""
+        return [self._place(places) for _run, _seqs, places, _certain, _name in self._found]
+
+    def _place(
+        self, places: Sequence[int]
+    ) -> tuple[str | None, str | None, str | None, int | None, int]:
+        rows = self.rows
+        latest = sorted(places, key=lambda place: -int(rows.begin[place]))
+        queue_id = rows.number("queue_id")
+        texts = [
+            next((rows.name_of(name, at) for at in latest if rows.text(name)[at] != NO_TEXT), None)
+            for name in ("group", "topic", "broker")
+        ]
+        queue = next((int(queue_id[at]) for at in latest if queue_id[at] != NONE), None)
+        return texts[0], texts[1], texts[2], queue, int(rows.started[latest[0]])
