@@ -87,8 +87,6 @@ class Work:
 class BatchLane(Machine):
     """Follows the work of each incarnation; a subclass compares."""
 
-    __slots__ = ("whole", "works")
-
     def __init__(self, lane: LaneItems, findings: Findings) -> None:
         super().__init__(lane, findings)
         self.works: dict[int, Work] = {}

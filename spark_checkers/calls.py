@@ -36,8 +36,6 @@ class Calls:
 class CallLane(Machine):
     """Follows the calls; a subclass says what a delivery may not leave behind."""
 
-    __slots__ = ("calls",)
-
     BACK: Collection[Outcome] = LISTENER_SUSPENDS
 
     def __init__(self, lane: LaneItems, findings: Findings) -> None:

@@ -61,8 +61,6 @@ class Counter:
 class Counting(Machine):
     """Follows the counters; a subclass says what a delivery and a dead letter must carry."""
 
-    __slots__ = ("counters", "counts", "whole")
-
     def __init__(self, lane: LaneItems, findings: Findings) -> None:
         super().__init__(lane, findings)
         self.counters: dict[int, Counter] = {}

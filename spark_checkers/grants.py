@@ -266,8 +266,6 @@ class LastGrant:
 class LastGrantLane(Machine):
     """Goes through a lane's lock and unlock rows, and knows its last grant."""
 
-    __slots__ = ("last",)
-
     def __init__(self, lane: LaneItems, findings: Findings) -> None:
         super().__init__(lane, findings)
         self.last = LastGrant(self)
@@ -304,8 +302,6 @@ class LastGrantLane(Machine):
 
 class LeaseEndLane(LastGrantLane):
     """Knows the grants that certainly live as well."""
-
-    __slots__ = ("grants",)
 
     def __init__(self, lane: LaneItems, findings: Findings) -> None:
         super().__init__(lane, findings)

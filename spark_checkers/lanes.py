@@ -541,8 +541,6 @@ class LaneItems:
 class Machine:
     """The state of one lane for one clause. A subclass says what a begin and an end do, and may take stretches."""
 
-    __slots__ = ("broker", "config", "context", "findings", "inside", "lane", "now", "stakes")
-
     def __init__(self, lane: LaneItems, findings: Findings) -> None:
         self.lane = lane
         self.context = lane.context

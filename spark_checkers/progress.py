@@ -145,23 +145,6 @@ class Claim(NamedTuple):
 class Progress(Machine):
     """One group on the queue. A subclass asks its questions at commits or first deliveries."""
 
-    __slots__ = (
-        "claims",
-        "delivered",
-        "finished",
-        "incarnations",
-        "log",
-        "queue",
-        "seen_at",
-        "sends",
-        "shared",
-        "unfinished",
-        "unknown",
-        "untold",
-        "was_reset",
-        "worked",
-    )
-
     def __init__(self, lane: LaneItems, findings: Findings) -> None:
         super().__init__(lane, findings)
         rows = lane.digest.rows

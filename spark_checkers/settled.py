@@ -48,19 +48,6 @@ def readings(rows: Rows) -> dict[int, list[Event]]:
 class Settled(Progress):
     """One group on the queue. A subclass says when it is at stake, and what shows that a message is owed."""
 
-    __slots__ = (
-        "at",
-        "events",
-        "handed_over",
-        "last",
-        "last_code",
-        "marker",
-        "owing",
-        "running",
-        "taken_by_hand",
-        "worked_us",
-    )
-
     def __init__(self, lane: LaneItems, findings: Findings) -> None:
         super().__init__(lane, findings)
         self.events: list[Event] = []

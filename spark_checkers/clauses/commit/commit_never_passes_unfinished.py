@@ -17,8 +17,6 @@ from specs.vocabulary import Kind
 class Group(Progress):
     """One group on the queue, asked at every commit."""
 
-    __slots__ = ("ahead",)
-
     def __init__(self, lane: LaneItems, findings: Findings) -> None:
         super().__init__(lane, findings)
         digest = lane.digest

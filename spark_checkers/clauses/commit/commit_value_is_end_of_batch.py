@@ -144,8 +144,6 @@ class Incarnation:
 class Lane(Machine):
     """The incarnations of the lane, and those under which the offset was reset."""
 
-    __slots__ = ("bound_us", "incarnations", "untold", "void")
-
     def __init__(self, lane: LaneItems, findings: Findings) -> None:
         super().__init__(lane, findings)
         config = self.config

@@ -17,8 +17,6 @@ from specs.vocabulary import Kind, Outcome
 class Lane(Machine):
     """For each incarnation, the highest commit that has ended; apart from it one-way ones, as long as they are new."""
 
-    __slots__ = ("highest", "recent", "slack_us")
-
     def __init__(self, lane: LaneItems, findings: Findings) -> None:
         super().__init__(lane, findings)
         self.highest: dict[int, Op] = {}

@@ -22,22 +22,6 @@ REMEMBERED_MAX = 4_096
 class Lane(Machine):
     """The acknowledged commits of about one interval, and all commits that may follow the oldest of them."""
 
-    __slots__ = (
-        "alive",
-        "answered",
-        "bound_us",
-        "deaths",
-        "epochs",
-        "first",
-        "floor_us",
-        "later",
-        "long_us",
-        "only_resets",
-        "short_us",
-        "start_us",
-        "was_reset",
-    )
-
     def __init__(self, lane: LaneItems, findings: Findings) -> None:
         super().__init__(lane, findings)
         config, clocks_us = self.config, self.context.info.clock_bound_us

@@ -20,21 +20,6 @@ class Lane(Machine):
     """What was last certainly stored, what may have been applied after it, the questions under way, and what anybody
     has named."""
 
-    __slots__ = (
-        "all_named",
-        "asked",
-        "bound_us",
-        "first",
-        "floor_us",
-        "highest",
-        "is_closed",
-        "known",
-        "later",
-        "named",
-        "nothing",
-        "was_reset",
-    )
-
     def __init__(self, lane: LaneItems, findings: Findings) -> None:
         super().__init__(lane, findings)
         self.bound_us = self.config.delay_bound_ms * MS + self.context.info.clock_bound_us

@@ -33,8 +33,6 @@ class Incarnation:
 class Lane(Machine):
     """The incarnations that were added and have not unlocked."""
 
-    __slots__ = ("incarnations",)
-
     def __init__(self, lane: LaneItems, findings: Findings) -> None:
         super().__init__(lane, findings)
         self.incarnations: dict[int, Incarnation] = {}

@@ -44,8 +44,6 @@ class Incarnation:
 class Lane(Machine):
     """The incarnations that were added and not dropped."""
 
-    __slots__ = ("incarnations", "untold")
-
     def __init__(self, lane: LaneItems, findings: Findings) -> None:
         super().__init__(lane, findings)
         self.incarnations: dict[int, Incarnation] = {}

@@ -27,8 +27,6 @@ class Client:
 class Lane(Machine):
     """The clients that were granted the lane, and how each lost it."""
 
-    __slots__ = ("clients", "limit_us")
-
     def __init__(self, lane: LaneItems, findings: Findings) -> None:
         super().__init__(lane, findings)
         self.clients: dict[int, Client] = {}

@@ -23,19 +23,6 @@ REMEMBERED_MAX = 64
 class Lane(Machine):
     """What was reset and committed last, the questions under way, and what pulls may have taken."""
 
-    __slots__ = (
-        "asked",
-        "bound",
-        "commits",
-        "dropped",
-        "last",
-        "parked",
-        "pulled_until",
-        "pulls",
-        "resets",
-        "told",
-    )
-
     def __init__(self, lane: LaneItems, findings: Findings) -> None:
         super().__init__(lane, findings)
         self.bound = self.config.delay_bound_ms * MS + self.context.info.clock_bound_us

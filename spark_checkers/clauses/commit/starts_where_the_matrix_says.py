@@ -23,8 +23,6 @@ HALF_AN_HOUR_US = 30 * 60_000 * MS
 class Lane(Machine):
     """Who is about to start, and what it was told."""
 
-    __slots__ = ("adds", "anchors", "bound_us", "first", "lookups", "sent", "start")
-
     def __init__(self, lane: LaneItems, findings: Findings) -> None:
         super().__init__(lane, findings)
         rows = lane.digest.rows

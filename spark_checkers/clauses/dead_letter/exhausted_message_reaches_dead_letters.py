@@ -38,8 +38,6 @@ _LANE_KINDS = (Kind.DELIVER, Kind.DEAD_LETTER, Kind.ADD)
 class Lane(Machine):
     """Deliveries after which a message must be given up, and what came next."""
 
-    __slots__ = ("ended", "exhausted", "limit", "next", "passed", "reset")
-
     def __init__(self, lane: LaneItems, findings: Findings) -> None:
         super().__init__(lane, findings)
         copies = lane.topic.startswith((RETRY_PREFIX, DLQ_PREFIX))

@@ -15,8 +15,6 @@ from specs.vocabulary import Outcome
 class Lane(CallLane):
     """No delivery is beyond a message whose dead letter failed and that has not come again."""
 
-    __slots__ = ()
-
     def next_call(self, calls: Calls, op: Op) -> None:
         self.stakes += bool(calls.failed)
         self._skips(calls, op)

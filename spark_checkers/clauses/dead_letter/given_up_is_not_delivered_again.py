@@ -15,8 +15,6 @@ from specs.vocabulary import Outcome
 class Lane(BatchLane):
     """What was given up comes again with others that have to, or not at all; manual mode is left alone."""
 
-    __slots__ = ()
-
     def delivered(self, work: Work, op: Op) -> None:
         letter, told = work.letters.get(op.offset), work.back.get(op.offset) is False
         rightly = work.rightly(op.offset, op.op)

@@ -14,8 +14,6 @@ from spark_checkers.twin import Twin
 class Lane(BatchLane):
     """By incarnation and offset one acknowledged dead letter; whoever was in manual mode is left alone."""
 
-    __slots__ = ()
-
     def given_up(self, work: Work, op: Op) -> None:
         letter = work.letters.get(op.offset)
         if letter is None or work.manual or op.manual:

@@ -38,8 +38,6 @@ class Work:
 class Lane(Machine):
     """Works by incarnation, last grants by client."""
 
-    __slots__ = ("cap", "counts", "locks", "works")
-
     def __init__(self, lane: LaneItems, findings: Findings) -> None:
         super().__init__(lane, findings)
         self.cap = self.config.continuous_ms * MS

@@ -25,8 +25,6 @@ class Work:
 
 
 class Lane(Machine):
-    __slots__ = ("late", "works")
-
     def __init__(self, lane: LaneItems, findings: Findings) -> None:
         super().__init__(lane, findings)
         self.works: dict[int, Work] = {}

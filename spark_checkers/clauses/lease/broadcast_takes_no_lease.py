@@ -17,8 +17,6 @@ from specs.vocabulary import Kind, Outcome
 class Lane(Machine):
     """Each client's first add, and its first lock where that came earlier."""
 
-    __slots__ = ("adds", "locks")
-
     def __init__(self, lane: LaneItems, findings: Findings) -> None:
         super().__init__(lane, findings)
         self.adds: dict[int, Op] = {}

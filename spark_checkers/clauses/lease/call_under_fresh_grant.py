@@ -32,8 +32,6 @@ class Client:
 class Lane(Machine):
     """The clients of the lane."""
 
-    __slots__ = ("clients", "limit_us")
-
     def __init__(self, lane: LaneItems, findings: Findings) -> None:
         super().__init__(lane, findings)
         self.limit_us = (self.config.client_lease_ms + 1 + self.config.guard_slack_ms) * MS

@@ -44,8 +44,6 @@ class Client:
 class Lane(Machine):
     """The last grant, and the clients of the lane."""
 
-    __slots__ = ("clients", "clocks_us", "interval_us", "limit_us", "lock", "slack_us")
-
     def __init__(self, lane: LaneItems, findings: Findings) -> None:
         super().__init__(lane, findings)
         self.clients: dict[int, Client] = {}

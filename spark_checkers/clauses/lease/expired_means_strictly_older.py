@@ -19,8 +19,6 @@ EDGE_MS = 10
 class Lane(LeaseEndLane):
     """The last moments of an owner's lease, and the first ones after it."""
 
-    __slots__ = ("edge_us",)
-
     def __init__(self, lane: LaneItems, findings: Findings) -> None:
         super().__init__(lane, findings)
         self.edge_us = (self.config.broker_lease_ms - EDGE_MS) * MS

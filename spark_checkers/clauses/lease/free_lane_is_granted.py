@@ -23,8 +23,6 @@ class Lane(LastGrantLane):
     seq of the asker's join. They count only if nobody turns out to have been at work before the history begins.
     """
 
-    __slots__ = ("early", "refused", "whole")
-
     def __init__(self, lane: LaneItems, findings: Findings) -> None:
         super().__init__(lane, findings)
         self.early = 0

@@ -28,8 +28,6 @@ class Lane(Machine):
     undecided: an unlock during a call, as long as nothing else of its client has come that tells more of it.
     """
 
-    __slots__ = ("calls", "drops", "regained", "undecided", "wait_us")
-
     def __init__(self, lane: LaneItems, findings: Findings) -> None:
         super().__init__(lane, findings)
         self.calls: dict[int, Op] = {}

@@ -17,8 +17,6 @@ from specs.vocabulary import Kind, Outcome
 class Lane(Machine):
     """The grants that certainly live."""
 
-    __slots__ = ("grants",)
-
     def __init__(self, lane: LaneItems, findings: Findings) -> None:
         super().__init__(lane, findings)
         self.grants = Grants(self)

@@ -59,8 +59,6 @@ class Client:
 class Lane(Machine):
     """The clients of the lane."""
 
-    __slots__ = ("clients", "clocks_us", "limit_us", "look_us", "processes", "unlocks")
-
     def __init__(self, lane: LaneItems, findings: Findings) -> None:
         super().__init__(lane, findings)
         self.clients: dict[int, Client] = {}

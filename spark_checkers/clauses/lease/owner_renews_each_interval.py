@@ -15,8 +15,6 @@ from specs.vocabulary import Kind
 class Lane(Machine):
     """The last request of each client at work on the lane."""
 
-    __slots__ = ("bound_us", "last")
-
     def __init__(self, lane: LaneItems, findings: Findings) -> None:
         super().__init__(lane, findings)
         config = self.config

@@ -15,8 +15,6 @@ from specs.vocabulary import Kind, Outcome
 class Lane(LastGrantLane):
     """Wants every lane granted that its owner gave back."""
 
-    __slots__ = ()
-
     def free(self, op: Op, grant: Op, why: str) -> None:
         if why == RELEASED:
             self.at_stake(op, True, grant, self.last.released)

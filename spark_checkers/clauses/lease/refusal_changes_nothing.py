@@ -16,8 +16,6 @@ from specs.vocabulary import Kind, Outcome
 class Lane(LeaseEndLane):
     """The last refusal."""
 
-    __slots__ = ("refusal",)
-
     def __init__(self, lane: LaneItems, findings: Findings) -> None:
         super().__init__(lane, findings)
         self.refusal: Op | None = None

@@ -18,8 +18,6 @@ from specs.vocabulary import Kind, Outcome
 class Lane(Machine):
     """The grants that certainly live, and for each owner the last unlock by somebody else."""
 
-    __slots__ = ("grants", "strangers")
-
     def __init__(self, lane: LaneItems, findings: Findings) -> None:
         super().__init__(lane, findings)
         self.grants = Grants(self)

@@ -23,8 +23,6 @@ from specs.vocabulary import Kind, Outcome
 class Lane(Settled):
     """At stake where the lane had to find another owner, now or before, and the group lives."""
 
-    __slots__ = ("bound_us", "strangers_us")
-
     def __init__(self, lane: LaneItems, findings: Findings) -> None:
         super().__init__(lane, findings)
         config = self.config

@@ -14,8 +14,6 @@ from spark_checkers.twin import Twin
 class Lane(Settled):
     """At stake where the last incarnation still works."""
 
-    __slots__ = ()
-
     def is_at_stake(self, last: Incarnation) -> bool:
         return self.lives(last)
 

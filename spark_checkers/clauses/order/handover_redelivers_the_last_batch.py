@@ -67,8 +67,6 @@ class Left(NamedTuple):
 class Lane(Machine):
     """What each incarnation has finished and not reported, and who left the lane last."""
 
-    __slots__ = ("dropped", "left", "works")
-
     def __init__(self, lane: LaneItems, findings: Findings) -> None:
         super().__init__(lane, findings)
         self.works: dict[int, Work] = {}

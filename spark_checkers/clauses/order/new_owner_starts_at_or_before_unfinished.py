@@ -25,8 +25,6 @@ class Stored(NamedTuple):
 class Group(Progress):
     """One group on the queue, and what is known of its stored offset."""
 
-    __slots__ = ("looked", "named", "stored")
-
     def __init__(self, lane: LaneItems, findings: Findings) -> None:
         super().__init__(lane, findings)
         self.stored: Stored | None = None

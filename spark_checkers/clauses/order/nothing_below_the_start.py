@@ -19,8 +19,6 @@ def _goes_back(pull: Op) -> bool:
 class Lane(Machine):
     """Where each incarnation begins, which of them have delivered yet, and which were led elsewhere."""
 
-    __slots__ = ("begun", "start", "void")
-
     def __init__(self, lane: LaneItems, findings: Findings) -> None:
         super().__init__(lane, findings)
         self.start: dict[int, Op] = {}

@@ -66,8 +66,6 @@ class Work:
 class Lane(Machine):
     """The incarnations of one lane."""
 
-    __slots__ = ("keys", "slack_us", "works")
-
     def __init__(self, lane: LaneItems, findings: Findings) -> None:
         super().__init__(lane, findings)
         self.keys = lane.digest.rows.text("sharding_key")

@@ -42,8 +42,6 @@ class Calls:
 class Lane(Machine):
     """The last call of each incarnation, and what is still owed of it."""
 
-    __slots__ = ("calls",)
-
     def __init__(self, lane: LaneItems, findings: Findings) -> None:
         super().__init__(lane, findings)
         self.calls: dict[int, Calls] = {}

@@ -15,8 +15,6 @@ from specs.vocabulary import Kind, Outcome
 class Lane(Counting):
     """Compares what follows a delivery with the counters that its call carried."""
 
-    __slots__ = ()
-
     def delivered(self, counter: Counter, last: Try | None, op: Op) -> None:
         if last is None or last.failed or not ended_before(last.ops[op.offset], op):
             return

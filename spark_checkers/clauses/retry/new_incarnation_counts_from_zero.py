@@ -31,8 +31,6 @@ _KNOWN_AT_ONCE = 1024
 class Lane(Machine):
     """The messages that were suspended last; of each incarnation its add and what it has delivered."""
 
-    __slots__ = ("adds", "counts", "done", "suspended")
-
     def __init__(self, lane: LaneItems, findings: Findings) -> None:
         super().__init__(lane, findings)
         self.counts = not lane.topic.startswith((RETRY_PREFIX, DLQ_PREFIX))

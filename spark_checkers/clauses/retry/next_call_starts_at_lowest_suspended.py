@@ -15,8 +15,6 @@ from specs.vocabulary import LISTENER_SUSPENDS, Outcome
 class Lane(CallLane):
     """Where a call starts after a suspended one, and what it leaves behind."""
 
-    __slots__ = ()
-
     def next_call(self, calls: Calls, op: Op) -> None:
         due = self.due(calls)
         self.stakes += bool(due)

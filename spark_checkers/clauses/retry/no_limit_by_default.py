@@ -25,8 +25,6 @@ from specs.vocabulary import LISTENER_SUSPENDS, Kind, Outcome
 class Lane(Machine):
     """Of each incarnation the messages of its last call, and those that are not finished."""
 
-    __slots__ = ("call", "known", "no_letters")
-
     def __init__(self, lane: LaneItems, findings: Findings) -> None:
         super().__init__(lane, findings)
         self.known: dict[int, dict[int, Op]] = {}

@@ -37,8 +37,6 @@ def own_wait_ms(wished_ms: int) -> int:
 class Lane(Machine):
     """For each incarnation, the suspended messages that have not come again."""
 
-    __slots__ = ("suspended",)
-
     def __init__(self, lane: LaneItems, findings: Findings) -> None:
         super().__init__(lane, findings)
         self.suspended: dict[int, dict[int, Op]] = {}

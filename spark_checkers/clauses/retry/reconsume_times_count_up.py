@@ -16,8 +16,6 @@ from specs.clauses.rows import acknowledges
 class Lane(Counting):
     """Compares each delivery with the one before of the same incarnation."""
 
-    __slots__ = ()
-
     def delivered(self, counter: Counter, last: Try | None, op: Op) -> None:
         if op.reconsume == NONE:
             return

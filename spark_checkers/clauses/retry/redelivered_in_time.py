@@ -42,8 +42,6 @@ class Waiting:
 class Lane(Machine):
     """The last grant of each client, what waits to come again, and the rest of what comes again in part."""
 
-    __slots__ = ("adds", "locks", "rest", "slack", "waiting")
-
     def __init__(self, lane: LaneItems, findings: Findings) -> None:
         super().__init__(lane, findings)
         self.adds: dict[int, Op] = {}

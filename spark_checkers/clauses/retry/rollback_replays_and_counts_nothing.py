@@ -44,8 +44,6 @@ class Work:
 class Lane(Machine):
     """Follows what is taken, in the lanes with a manual ROLLBACK."""
 
-    __slots__ = ("rolls", "works")
-
     def __init__(self, lane: LaneItems, findings: Findings) -> None:
         super().__init__(lane, findings)
         self.works: dict[int, Work] = {}

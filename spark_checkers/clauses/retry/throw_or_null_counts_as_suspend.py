@@ -18,8 +18,6 @@ from specs.vocabulary import Outcome
 class Lane(CallLane):
     """After a null or a throw the lane must not go on, nor come back too soon."""
 
-    __slots__ = ()
-
     BACK = (Outcome.NULL, Outcome.THREW)
 
     def next_call(self, calls: Calls, op: Op) -> None:
