@@ -10,6 +10,7 @@ written case, runs of every mode on the correct reference, and what the laws mak
 from __future__ import annotations
 
 import gc
+import os
 import pickle
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -104,7 +105,7 @@ def prepared(kept: Path | None = None, number: int = SEED) -> Prepared:
             (*_planted(), *long_histories(number)), (*_leased(number), *drawn, *near), valid
         )
         if kept is not None:
-            part = kept.with_suffix(".part")
+            part = kept.with_suffix(f".{os.getpid()}.part")  # another worker makes the same
             part.write_bytes(pickle.dumps(made))
             part.replace(kept)
     gc.freeze()  # what children share stays as it is
