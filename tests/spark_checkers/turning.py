@@ -30,6 +30,8 @@ _STEPS = (1, 5 * MS, 500 * MS, 10_000 * MS, 100_000 * MS)
 """So far a row is moved, µs. A turn between two of them is found; of several one is."""
 _SET = (0, 1, 100, 5_000, 100_000, 4_000_000)
 """Likewise what a setting says, in its own unit."""
+_APART = (0, 1, MS, 1_000 * MS, 30_000 * MS, 300_000 * MS)
+"""Likewise by how much clocks may differ, µs."""
 
 
 def turning(info: RunInfo, rows: Sequence[Row], clause: Clause) -> Iterator[History]:
@@ -49,7 +51,7 @@ def turning(info: RunInfo, rows: Sequence[Row], clause: Clause) -> Iterator[Hist
 def _dimensions(
     info: RunInfo, rows: Rows, settings: Collection[str]
 ) -> Iterator[tuple[Moved, Sequence[int]]]:
-    """What can be moved: each row, all from it on, and its end; how long it asked for; and each setting."""
+    """What can be moved: each row, all from it on, its end; how long it asked for; each setting; clocks."""
     ways = [*(-step for step in reversed(_STEPS)), 0, *_STEPS]
     for at, row in enumerate(rows):
         yield _all_of(info, rows, at, at + 1), ways
@@ -62,6 +64,7 @@ def _dimensions(
     for name in sorted(settings):
         if type(getattr(info.config, name, None)) is int:
             yield _set(info, rows, name), _SET
+    yield _apart(info, rows), _APART
 
 
 def _all_of(info: RunInfo, rows: Rows, begin: int, end: int) -> Moved:
@@ -99,6 +102,10 @@ def _asked_by(info: RunInfo, rows: Rows, at: int) -> Moved:
 
 def _set(info: RunInfo, rows: Rows, name: str) -> Moved:
     return lambda number: (replace(info, config=replace(info.config, **{name: number})), rows)
+
+
+def _apart(info: RunInfo, rows: Rows) -> Moved:
+    return lambda us: (replace(info, clock_bounds_us={"other": us} if us else {}), rows)
 
 
 def _turns(moved: Moved, steps: Sequence[int], clause: Clause) -> Iterator[History]:

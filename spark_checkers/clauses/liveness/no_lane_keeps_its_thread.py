@@ -183,7 +183,7 @@ def _calls(rows: Rows, known: Mask) -> Ints:
 
 
 def _outliving(rows: Rows, adds: Ints, known: Mask) -> Ints:
-    """The calls during which a client added the same lane again, and those of a life that was over when they began."""
+    """The calls during which a client added the same lane again."""
     calls = np.flatnonzero(rows.are(Kind.DELIVER) & known)
     both = np.concatenate([adds, calls])
     lane, _ = dense(rows.run[both], rows.group[both], rows.client[both], rows.lane[both])
@@ -195,10 +195,7 @@ def _outliving(rows: Rows, adds: Ints, known: Mask) -> Ints:
     mine = lane[len(adds) :] * scale
     before = np.searchsorted(places, mine + rows.begin[calls], "right")
     until = np.searchsorted(places, mine + np.minimum(rows.end[calls], scale - 1), "right")
-    last: Ints = order[np.maximum(before - 1, 0)]
-    is_theirs = (before > 0) & (lane[last] == lane[len(adds) :])
-    is_late = is_theirs & (rows.incarnation[adds[last]] != rows.incarnation[calls])
-    found: Ints = calls[(until > before) | is_late]
+    found: Ints = calls[until > before]
     return found
 
 
