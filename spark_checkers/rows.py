@@ -30,6 +30,7 @@ from spark_checkers.segments import (
     positions,
 )
 from specs.clauses.links import Sending
+from specs.clauses.rows import CHANGE_NOTHING_REFUSED
 from specs.history.runinfo import RunInfo
 from specs.plan.config import Config
 from specs.vocabulary import Kind, Level, Outcome, Queue
@@ -46,7 +47,6 @@ Made = TypeVar("Made")
 
 OFFSET_MOVED, _NOTHING_HERE = 21, (19, 20)
 """The codes of pulls that are told to go on elsewhere, or that found nothing."""
-_CHANGE_NOTHING_REFUSED = frozenset({Kind.RESET.value, Kind.TRIM.value})
 
 
 _MADE_OF_KINDS = ("correction", "told_ahead", "digest", "digest_of_requests", "sends")
@@ -471,7 +471,7 @@ def without_refused(table: pa.Table) -> pa.Table:
     if "outcome" not in table.column_names:
         return table
     kinds, words = coded(table.column("kind"))
-    wanted = [word in _CHANGE_NOTHING_REFUSED for word in words]
+    wanted = [word in CHANGE_NOTHING_REFUSED for word in words]
     if not any(wanted):
         return table
     gone = np.asarray([*wanted, False], np.bool_)[kinds]

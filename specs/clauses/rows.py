@@ -21,13 +21,28 @@ REQUEST_LEVELS = frozenset({Level.CLIENT, Level.WIRE, Level.TAP})
 unless asked for. A request is recorded at one of these levels: who taps a client that tells its sends, skips them."""
 
 
+CHANGE_NOTHING_REFUSED = frozenset(
+    {
+        Kind.ADD,
+        Kind.ASSIGN,
+        Kind.DROP,
+        Kind.JOIN,
+        Kind.LEAVE,
+        Kind.RESET,
+        Kind.TRIM,
+        Kind.UNLOCK,
+    }
+)
+"""Kinds of which no clause asks whether they were refused: such a row is as if it were not there."""
+
+
 def changed_nothing(row: Row) -> bool:
     """Was it refused, and is it of a kind that no clause asks for its refusal? Nobody is shown such a row.
 
     Whoever judges requests that may be refused (locks, commits, sends, dead letters) asks for the outcome. An operation
     without an answer (`unknown`, or one way) may have happened, then or later.
     """
-    return row.outcome is Outcome.REFUSED and row.kind in (Kind.RESET, Kind.TRIM)
+    return row.outcome is Outcome.REFUSED and row.kind in CHANGE_NOTHING_REFUSED
 
 
 def is_unsure(row: Row) -> bool:

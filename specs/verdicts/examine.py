@@ -299,6 +299,10 @@ class Examiner:
             if waiting and waiting[0][0] < row.seq_begin:
                 self._end_until(row.seq_begin)
             self._check(row)
+            if self._seen is not None:
+                self._seen.setdefault(row.group, set()).add(row.kind)
+            if row.broker_epoch is not None:
+                self.context.epoch(row)
             if changed_nothing(row):
                 continue
             if row.incarnation is not None and row.client_id is not None:
@@ -310,10 +314,6 @@ class Examiner:
                     )
             elif row.kind is Kind.CRASH and row.client_id is not None:
                 self._lives[row.client_id] = self._lives.get(row.client_id, 0) + 1
-            if self._seen is not None:
-                self._seen.setdefault(row.group, set()).add(row.kind)
-            if row.broker_epoch is not None:
-                self.context.epoch(row)
             if row.kind in CONTEXT_KINDS:
                 self._clock_stepped = self._clock_stepped or row.kind is Kind.CLOCK_STEP
                 self.context.begins(row)
