@@ -6,15 +6,27 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from spark_checkers.rows import Rows
+from spark_checkers.rows import KINDS, Rows
 from spark_checkers.run_context import RunContext
-from spark_checkers.segments import NEVER, NO_TEXT, NONE, NOWHERE, Ints, Mask, dense, first_of_each
+from spark_checkers.segments import (
+    NEVER,
+    NO_TEXT,
+    NONE,
+    NOWHERE,
+    Ints,
+    Mask,
+    Timeline,
+    dense,
+    first_of_each,
+    ints,
+)
 from specs.clauses.catalogue import get
 from specs.clauses.certainty import Mark, is_quiet
 from specs.history.runinfo import RunInfo
 from specs.vocabulary import Key, Kind
 
 _PLAIN = RunContext(RunInfo(""))
+_DELIVER = KINDS.index(Kind.DELIVER)
 
 
 class Findings:
@@ -25,8 +37,6 @@ class Findings:
     and no clock may explain it.
     """
 
-    __slots__ = ("_at_stake", "_clause", "_found", "_judged", "_unended", "clause", "rows")
-
     def __init__(self, rows: Rows, clause: str) -> None:
         self.rows = rows
         self.clause = clause
@@ -35,6 +45,9 @@ class Findings:
         self._found: list[tuple[int, tuple[int, ...], tuple[int, ...], bool, str]] = []
         self._judged: Mask | None = None
         self._unended: Ints | None = None
+        self._certain: dict[tuple[int, bool, bool], bool] = {}
+        self._kin: tuple[Timeline, Ints] | None = None
+        self._marks_by_key: dict[int, list[Mark]] = {}
         if any(
             rows.runs.get(run, _PLAIN).seen is not None
             for run in (rows.words("run") if rows.size else ())
@@ -120,17 +133,15 @@ class Findings:
     def _stands(self, places: Sequence[int]) -> bool:
         """Is the violation certain, but for the clocks?"""
         rows = self.rows
-        broker, epoch, calls = (
-            rows.text("broker"),
-            rows.number("broker_epoch"),
-            rows.are(Kind.DELIVER),
-        )
-        return self._clause.stands_in(
-            rows.context_of(places[0]).info,
-            epochs=all(epoch[place] != NONE for place in places if broker[place] != NO_TEXT),
-            ended=all(rows.end[place] != NEVER for place in places if calls[place])
-            and self._knows_all(places),
-        )
+        broker, epoch, kind = rows.text("broker"), rows.number("broker_epoch"), rows.kind
+        epochs = all(epoch[place] != NONE for place in places if broker[place] != NO_TEXT)
+        ended = all(rows.end[place] != NEVER for place in places if kind[place] == _DELIVER)
+        ended = ended and self._knows_all(places)
+        asked = int(rows.run[places[0]]), epochs, ended
+        if asked not in self._certain:  # there may be as many violations as rows
+            info = rows.context_of(places[0]).info
+            self._certain[asked] = self._clause.stands_in(info, epochs=epochs, ended=ended)
+        return self._certain[asked]
 
     def _knows_all(self, places: Sequence[int]) -> bool:
         """Had nobody in the evidence begun anything before, in its lane or queue, of which the end is missing?"""
@@ -160,11 +171,22 @@ class Findings:
         near = [context.marks]
         if self._clause.key in (Key.LANE, Key.QUEUE):
             key = rows.lane if self._clause.key is Key.LANE else rows.queue
-            wanted = rows.are(*self._clause.kinds) & np.isin(key, key[list(places)])
-            near.append(
-                sorted(self._marks(np.flatnonzero(wanted).tolist()), key=lambda mark: mark[0])
-            )
+            near += [self._marks_of(each) for each in {int(key[place]) for place in places}]
         return all(is_quiet(evidence, others, bound_us) for others in near)
+
+    def _marks_of(self, key: int) -> list[Mark]:
+        """When the rows of a lane or a queue that the clause looks at began and ended, ascending."""
+        if key not in self._marks_by_key:
+            rows = self.rows
+            if self._kin is None:
+                keys = rows.lane if self._clause.key is Key.LANE else rows.queue
+                where = rows.of(*self._clause.kinds)
+                self._kin = Timeline(keys[where], rows.begin[where]), where
+            line, where = self._kin
+            start, stop = line.between(ints([key]), ints([-NEVER]), ints([NEVER]))
+            mine = where[line.order[int(start[0]) : int(stop[0])]].tolist()
+            self._marks_by_key[key] = sorted(self._marks(mine), key=lambda mark: mark[0])
+        return self._marks_by_key[key]
 
     def _marks(self, places: Sequence[int]) -> list[Mark]:
         rows = self.rows
