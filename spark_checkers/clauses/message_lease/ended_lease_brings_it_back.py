@@ -19,7 +19,6 @@ from specs.history.row import Row
 from specs.vocabulary import Kind, Outcome, Queue
 
 ABOUT = (Kind.RECEIVE, Kind.ACK, Kind.RELEASE, Kind.RENEW, Kind.DEAD_LETTER)
-ANSWERED = (Outcome.OK, Outcome.REFUSED)
 
 
 def kernel(rows: Rows, findings: Findings) -> None:
@@ -34,11 +33,13 @@ def kernel(rows: Rows, findings: Findings) -> None:
 
 @dataclass(slots=True)
 class _Loan:
-    """A hand-out. free_us: when its lease is certainly over. owed: the message has to come again. quiet: until which
-    seq a question in vain waits for others to be answered."""
+    """A hand-out. lease_us: how long its lease is. free_us: when it is certainly over. owed: the message has to come
+    again. quiet: until which seq a question in vain waits for others to be answered. missed: once all are, where the
+    last was, by which release, and who asked."""
 
     row: Request
     offset: int
+    lease_us: int
     free_us: int
     owed: bool
     released: int = NOWHERE
@@ -59,7 +60,9 @@ class _Lane:
         self.loans: dict[int, _Loan] = {}
         self.unsure: set[int] = set()
         self.kept_away: dict[int, int] = {}
-        self.lost_us = -self.bound_us
+        self.busy_us = self.lost_us = -FOR_EVER
+        self.handed: set[int] = set()
+        self.free: set[int] = set()
         self.stakes = 0
         self.missed: list[_Loan] = []
 
@@ -71,11 +74,10 @@ class _Lane:
             offset = int(self.rows.offset[row.place])
             if not begins:
                 self._ends(row, offset)
-            elif (
-                row.kind is not Kind.RECEIVE
-                and row.outcome is not Outcome.REFUSED
-                and offset != NONE
-            ):
+            elif row.kind is Kind.RECEIVE:
+                if row.outcome is Outcome.REFUSED and self._lent_until() < self._due(row):
+                    self.free.add(row.begin)
+            elif row.outcome is not Outcome.REFUSED:
                 self._asked(row, offset, now)
         self._tell(min(NEVER, self.context.clock_stepped) - 1)
         if self.stakes:
@@ -83,52 +85,81 @@ class _Lane:
 
     def _asked(self, row: Request, offset: int, now: int) -> None:
         """Whatever may finish the message, or keep it away, begins."""
+        if offset == NONE:
+            self.busy_us = self.busy_us if row.kind is Kind.RENEW else FOR_EVER
+            return
         loan, pause = self.loans.get(offset), int(self.rows.number("suspend_ms")[row.place])
-        if row.kind in (Kind.ACK, Kind.DEAD_LETTER) or (row.kind is Kind.RELEASE and pause == NONE):
+        endless = row.kind is Kind.RELEASE and pause == NONE
+        if endless or row.kind in (Kind.ACK, Kind.DEAD_LETTER):
             self.unsure.add(offset)
             if loan is not None:
                 loan.owed = False
-            if row.kind is not Kind.RELEASE:
+            if not endless:
                 return
         until = applied_until(self.context, self._party(row), row, now)
         if row.kind is Kind.RENEW:
-            until = max(until + self.lease_us, 0 if row.until == NONE else row.until)
-        elif pause != NONE:
-            until += pause * MS
-        self.kept_away[offset] = max(self.kept_away.get(offset, 0), until)
-        if loan is None:
-            return
-        loan.free_us = max(loan.free_us, until)
-        own = row.lease != NO_TEXT and row.lease == loan.row.lease
-        if row.kind is Kind.RELEASE and row.outcome is Outcome.OK and own:
+            lease_us = self.lease_us if loan is None else loan.lease_us
+            until = max(until + lease_us, 0 if row.until == NONE else row.until)
+        else:
+            until = FOR_EVER if endless else until + pause * MS
+        if offset not in self.handed:
+            self.busy_us = max(self.busy_us, until)
+        own = loan is not None and row.lease != NO_TEXT and row.lease == loan.row.lease
+        if loan is not None and own and row.kind is Kind.RELEASE and row.outcome is Outcome.OK:
             loan.free_us, loan.released = until, row.place
+        else:
+            self._keep_away(offset, until)
+
+    def _keep_away(self, offset: int, until: int) -> None:
+        self.kept_away[offset] = max(self.kept_away.get(offset, -FOR_EVER), until)
 
     def _ends(self, row: Request, offset: int) -> None:
         if row.kind is Kind.ACK and row.outcome is Outcome.OK:
-            self.loans.pop(offset, None)
+            loan = self.loans.get(offset)
+            if loan is not None and loan.row.lease == row.lease:
+                del self.loans[offset]
         if row.kind is not Kind.RECEIVE:
             return
         if row.outcome is Outcome.REFUSED:
             self._in_vain(row)
-        elif row.outcome is not Outcome.OK:
-            self.lost_us = max(self.lost_us, row.over_us + self.late_us + self.lease_us)
-        elif offset != NONE:
+        elif row.outcome is not Outcome.OK or offset == NONE:
+            self.lost_us = max(self.lost_us, row.over_us + self.late_us)
+        else:
             before = self.loans.get(offset)
-            self.stakes += before is not None and before.owed
+            if before is not None:
+                self.stakes += before.owed
+                self._keep_away(offset, before.free_us)
+            self.handed.add(offset)
+            told_us = row.until - row.started if row.until != NONE else 0
+            lease_us = max(self.lease_us, told_us)
+            free_us = row.over_us + lease_us if row.until != NONE else FOR_EVER
             last = self.limit >= 0 and (row.times == NONE or row.times >= self.limit)
             owed = row.until != NONE and not last and offset not in self.unsure
-            free_us = max(row.over_us + self.lease_us, self.kept_away.get(offset, 0))
-            self.loans[offset] = _Loan(row, offset, free_us, owed)
+            self.loans[offset] = _Loan(row, offset, lease_us, free_us, owed)
+
+    def _lent_until(self) -> int:
+        """Until when anything of the lane may be lent or put off, by what was told so far."""
+        lent = [loan.free_us for loan in self.loans.values()]
+        away = [self.kept_away[offset] for offset in self.loans if offset in self.kept_away]
+        return max([self.busy_us, self.lost_us + self._longest(), *lent, *away])
+
+    def _longest(self) -> int:
+        return max((loan.lease_us for loan in self.loans.values()), default=self.lease_us)
+
+    def _due(self, asked: Request) -> int:
+        return asked.started - self.bound_us
 
     def _in_vain(self, asked: Request) -> None:
-        due_us = asked.started - self.bound_us
-        latest_us = max((loan.free_us for loan in self.loans.values()), default=-FOR_EVER)
-        if max(self.lost_us, latest_us) >= due_us:
+        due_us = self._due(asked)
+        if asked.begin not in self.free or self._lent_until() >= due_us:
             return
-        others = [row for row in self.asks if row.begin < asked.end < row.end]
+        together = [row for row in self.asks if row.begin < asked.end and row.end > asked.begin]
+        if any(row.outcome is Outcome.OK and row.end < asked.end for row in together):
+            return
+        others = [row for row in together if row.end > asked.end]
         dead = [row for row in others if self._died_us(row, asked.end) is not None]
         if any(
-            (self._died_us(row, asked.end) or 0) + self.late_us + self.lease_us >= due_us
+            (self._died_us(row, asked.end) or 0) + self.late_us + self._longest() >= due_us
             for row in dead
         ):
             return
@@ -138,16 +169,10 @@ class _Lane:
                 self._wait(loan, asked, alive)
 
     def _wait(self, loan: _Loan, asked: Request, others: list[Request]) -> None:
-        """Until all others are answered, or one in a way that explains it."""
+        """Until all others are answered, or one of them was, or may have been, handed anything."""
         for row in sorted(others, key=lambda row: row.end):
             loan.quiet = row.end
-            if row.end == NEVER:
-                return
-            brings = row.outcome is Outcome.OK and self.rows.offset[row.place] in (
-                NONE,
-                loan.offset,
-            )
-            if brings or row.outcome not in ANSWERED:
+            if row.end == NEVER or row.outcome is not Outcome.REFUSED:
                 return
         loan.missed = max([asked.end, *(row.end for row in others)]), loan.released, asked.place
         loan.quiet = NEVER

@@ -1,15 +1,20 @@
 """A message whose lease has ended is handed out when somebody asks for messages of its lane.
 
-Judged by questions that brought nothing (a RECEIVE that was refused). One refutes that was begun when the lease had
-certainly ended, for as long as a timer may be late, and while nothing else of the lane may have been lent or put off;
-but only once each other question that was under way has ended, and none of them brought the message, or may have.
+Judged by questions that brought nothing (a RECEIVE that was refused). One refutes that was begun when, for longer than
+a timer may be late, the lease had certainly ended and nothing else of the lane may have been lent or put off; but only
+once each other question that was under way meanwhile has ended, and none of them brought any message of the lane, or
+may have: a server that hands them out one after the other may let this one wait.
 
-A lease ends by its time, counted from the answer, or after the pause for which an answered release put it back; a
-release that nobody answered ends it no sooner than its time does. Whatever may have renewed it makes it longer. A
-question that nobody answered may have been handed any message, for a lease more, and so may one of a member that died.
+A lease ends by its time, counted from the answer, or after the pause for which an answered release under it put the
+message back, or by an acknowledgement under it that was answered, later than the hand-out. It is taken for as long as
+the hand-out says, and as the configuration does at least; whatever may have renewed it makes it longer, by as much at
+least. What was not answered may still be done while a request may be under way: such a question may have been handed
+any message, for a lease more, the longest of those lent, and so may one of a member that died. Where a release does not
+say for how long, its message is put off until it is acknowledged.
 
 At stake is each message that comes again. Says nothing of a message that somebody may have acknowledged, that was given
-up, or that was handed out as often as it may be, nor of a lease that has no end in time.
+up, or that was handed out as often as it may be, nor of a lease that has no end in time, which lasts until an
+acknowledgement or a release, nor of a lane in which a request names no offset.
 """
 
 from __future__ import annotations
@@ -20,6 +25,7 @@ from dataclasses import dataclass, field
 from specs.clauses.context import Context
 from specs.clauses.intervals import Intervals
 from specs.clauses.judging import NOTHING, Finding, Judge
+from specs.clauses.links import FOR_EVER_US
 from specs.clauses.message_leases import applied_until
 from specs.clauses.premises import (
     BROKER_LIVES,
@@ -75,9 +81,10 @@ class NotBroughtBack(Finding):
 
 @dataclass(slots=True)
 class Lent:
-    """A hand-out. free_us: its lease has certainly ended by then. is_owed: the message has to come again."""
+    """A hand-out. free_us: by then its lease, of lease_us, has certainly ended. is_owed: it has to come again."""
 
     row: Row
+    lease_us: int
     free_us: int
     is_owed: bool
     released: Row | None = None
@@ -85,7 +92,7 @@ class Lent:
 
 @dataclass(slots=True)
 class Suspicion:
-    """A question in vain, and those that were under way then and may have brought the message."""
+    """A question in vain, and those that were under way then and may have brought a message."""
 
     lent: Lent
     released: Row | None
@@ -96,18 +103,25 @@ class Suspicion:
 class LaneJudge(Judge):
     """lent: the last hand-out of each message that may be unfinished. over: messages that may be finished.
 
-    put_off: of each message until when a request may keep it away. open: questions under way. lost_us: until when a
-    message may be lent of which nobody knows. suspicions: by the hand-out's begin.
+    put_off: of each message until when requests, or an earlier lease, may keep it away. stray_us: likewise of those
+    that nobody was handed. lost_us: until when a message may have been handed out of which nobody knows. open:
+    questions under way. ready: those in vain that began when nothing was lent. handed: messages that were handed out,
+    and answered_at: where the last answer came that brought one. suspicions: by the hand-out's begin.
     """
 
     __slots__ = (
+        "answered_at",
         "bound_us",
+        "delay_us",
+        "handed",
         "lease_us",
         "lent",
         "lost_us",
         "open",
         "over",
         "put_off",
+        "ready",
+        "stray_us",
         "suspicions",
     )
 
@@ -116,19 +130,28 @@ class LaneJudge(Judge):
         config = self.config
         self.lease_us = config.broker_lease_ms * MS
         self.bound_us = config.schedule_slack_ms * MS + context.info.clock_bound_us
+        self.delay_us = config.delay_bound_ms * MS
         self.lent: dict[int, Lent] = {}
         self.over = Intervals()
         self.put_off: dict[int, int] = {}
         self.open: dict[int, Row] = {}
-        self.lost_us = -self.bound_us
+        self.stray_us = self.lost_us = -FOR_EVER_US
+        self.ready: set[int] = set()
+        self.handed = Intervals()
+        self.answered_at = 0
         self.suspicions: dict[int, Suspicion] = {}
 
     def begins(self, row: Row) -> Iterable[Finding]:
         offset = row.queue_offset
         if row.kind is Kind.RECEIVE:
             self.open[row.seq_begin] = row
-        elif offset is None or row.outcome is Outcome.REFUSED:
+            if row.outcome is Outcome.REFUSED and self._is_free(row):
+                self.ready.add(row.seq_begin)
+        elif row.outcome is Outcome.REFUSED:
             return NOTHING
+        elif offset is None:
+            if row.kind is not Kind.RENEW:  # which renews a lane
+                self.stray_us = FOR_EVER_US
         elif row.kind in (Kind.ACK, Kind.DEAD_LETTER):
             self._may_be_over(offset)
         else:
@@ -136,31 +159,38 @@ class LaneJudge(Judge):
         return NOTHING
 
     def ends(self, row: Row) -> Iterable[Finding]:
-        if row.kind is Kind.ACK and row.outcome is Outcome.OK and row.queue_offset is not None:
-            self.lent.pop(row.queue_offset, None)
+        offset = row.queue_offset if row.outcome is Outcome.OK else None
+        if row.kind is Kind.ACK and offset is not None:
+            lent = self.lent.get(offset)
+            if lent is not None and lent.row.lease_id == row.lease_id:
+                del self.lent[offset]
         if row.kind is not Kind.RECEIVE:
             return NOTHING
         self.open.pop(row.seq_begin, None)
-        offset = row.queue_offset if row.outcome is Outcome.OK else None
-        if row.outcome not in (Outcome.OK, Outcome.REFUSED):
-            self.lost_us = max(self.lost_us, self._lost_until(over_us(row)))
         if row.outcome is Outcome.REFUSED:
             self._in_vain(row)
+        elif offset is None:
+            self.lost_us = max(self.lost_us, over_us(row) + self.delay_us)
         found = self._resolved(row)
         if offset is not None:
-            self._handed_out(row, offset)
+            self._lends(row, offset)
         return found
 
     # ------------------------------------------------------------ what is lent
 
-    def _handed_out(self, row: Row, offset: int) -> None:
+    def _lends(self, row: Row, offset: int) -> None:
+        self.handed.add(offset)
+        self.answered_at = row.seq_end or row.seq_begin
         before, limit = self.lent.get(offset), self.config.max_reconsume_times
-        self.opportunities += before is not None and before.is_owed
-        times = row.reconsume_times
+        if before is not None:
+            self.opportunities += before.is_owed
+            self._keeps_away(offset, before.free_us)
+        times, until_us = row.reconsume_times, row.lease_until_us
         is_last = limit >= 0 and (times is None or times >= limit)
-        free_us = max(over_us(row) + self.lease_us, self.put_off.get(offset, 0))
-        is_owed = row.lease_until_us is not None and not is_last and offset not in self.over
-        self.lent[offset] = Lent(row, free_us, is_owed)
+        is_owed = until_us is not None and not is_last and offset not in self.over
+        lease_us = max(self.lease_us, (until_us or 0) - row.started_us)
+        free_us = FOR_EVER_US if until_us is None else over_us(row) + lease_us
+        self.lent[offset] = Lent(row, lease_us, free_us, is_owed)
 
     def _may_be_over(self, offset: int) -> None:
         self.over.add(offset)
@@ -171,49 +201,66 @@ class LaneJudge(Judge):
         """A release or a renewal begins."""
         lent, until_us = self.lent.get(offset), applied_until(self.context, row)
         if row.kind is Kind.RENEW:
-            until_us = max(until_us + self.lease_us, row.lease_until_us or 0)
+            lease_us = self.lease_us if lent is None else lent.lease_us
+            until_us = max(until_us + lease_us, row.lease_until_us or 0)
         elif row.suspend_ms is None:
             self._may_be_over(offset)
+            until_us = FOR_EVER_US
         else:
             until_us += row.suspend_ms * MS
-        self.put_off[offset] = max(self.put_off.get(offset, 0), until_us)
-        if lent is None:
-            return
-        lent.free_us = max(lent.free_us, until_us)
-        is_hers = row.lease_id is not None and row.lease_id == lent.row.lease_id
-        if row.kind is Kind.RELEASE and row.outcome is Outcome.OK and is_hers:
+        is_answered = row.kind is Kind.RELEASE and row.outcome is Outcome.OK
+        if lent is not None and is_answered and None is not row.lease_id == lent.row.lease_id:
             lent.free_us, lent.released = until_us, row
+        else:
+            self._keeps_away(offset, until_us)
+
+    def _keeps_away(self, offset: int, until_us: int) -> None:
+        self.put_off[offset] = max(self.put_off.get(offset, until_us), until_us)
+        if offset not in self.handed:
+            self.stray_us = max(self.stray_us, until_us)
+
+    def _is_free(self, asked: Row) -> bool:
+        """Was nothing of the lane lent or put off, for as long as a timer may be late?"""
+        due_us = asked.started_us - self.bound_us
+        return max(self._lent_until(self.lost_us), self.stray_us) < due_us and all(
+            max(lent.free_us, self.put_off.get(offset, lent.free_us)) < due_us
+            for offset, lent in self.lent.items()
+        )
+
+    def _lent_until(self, at_us: int) -> int:
+        """Until when that may be lent which went out by then, and to nobody's knowledge."""
+        longest_us = max((lent.lease_us for lent in self.lent.values()), default=self.lease_us)
+        return at_us + longest_us
 
     # ------------------------------------------------------------ who asked in vain
 
     def _in_vain(self, asked: Row) -> None:
         """A question ended, and brought nothing: was anything certainly there?"""
-        due_us = asked.started_us - self.bound_us
-        if self.lost_us >= due_us or any(lent.free_us >= due_us for lent in self.lent.values()):
+        was_ready = asked.seq_begin in self.ready
+        self.ready.discard(asked.seq_begin)
+        if not was_ready or self.answered_at > asked.seq_begin or not self._is_free(asked):
             return
         others = set()
         for seq, other in self.open.items():
             if not self.context.client_died_since(other.client_id, other):
                 others.add(seq)
-            elif self._lost_until(self._died_us(other)) >= due_us:
-                return
+            else:
+                lost_us = self._lent_until(self._died_us(other) + self.delay_us)
+                if lost_us >= asked.started_us - self.bound_us:
+                    return
         for lent in self.lent.values():
             number = lent.row.seq_begin
             if lent.is_owed and number not in self.suspicions and not self._is_excused(lent.row):
                 self.suspicions[number] = Suspicion(lent, lent.released, asked, set(others))
 
     def _resolved(self, ended: Row) -> list[Finding]:
-        """A question ended: which messages does nobody else bring any more?"""
+        """A question ended: of which is it certain now that nobody else was handed anything?"""
         found: list[Finding] = []
         for number, suspicion in list(self.suspicions.items()):
             lent = suspicion.lent
             if ended.seq_begin in suspicion.others:
                 suspicion.others.discard(ended.seq_begin)
-                brings = ended.outcome is Outcome.OK and ended.queue_offset in (
-                    None,
-                    lent.row.queue_offset,
-                )
-                if brings or ended.outcome not in (Outcome.OK, Outcome.REFUSED):
+                if ended.outcome is not Outcome.REFUSED:
                     del self.suspicions[number]
                     continue
             if not suspicion.others:
@@ -232,10 +279,6 @@ class LaneJudge(Judge):
             or (row.queue_offset or 0) < context.kept_from.get(row.queue, 0)
             or row.lane in context.resets
         )
-
-    def _lost_until(self, at_us: int) -> int:
-        """Until when what went to nobody's knowledge at that time may be lent."""
-        return at_us + self.config.delay_bound_ms * MS + self.lease_us
 
     def _died_us(self, row: Row) -> int:
         died = self.context.last_death.get(row.client_id or "")
