@@ -82,7 +82,7 @@ class Message:
         if row.kind is Kind.RECEIVE:
             self.handed_out(row, now)
         elif row.kind is Kind.ACK:
-            self.last, self.applied_until = None, NONE
+            self.last = None
         elif row.until != NONE and self.last is not None and self.last.lease == row.lease:
             self.alive_until = row.until  # renewed
 
@@ -98,8 +98,7 @@ class Message:
             return
         meets = not ended and self.lives(before, alive_until, row.over_us, now)
         if meets and before.end >= row.begin:
-            together = max(row.over_us, before.over_us)
-            meets = not under_way and self.lives(row, until, together, now)
+            meets = not under_way and self.lives(row, until, before.over_us, now)
         self.again(before, row, meets)
 
     def again(self, before: Request, row: Request, meets: bool) -> None:
@@ -107,7 +106,6 @@ class Message:
 
     def lives(self, handed: Request, until: int, at_us: int, now: int) -> bool:
         """Does the lease certainly live then? until: its end, if nothing else ends it."""
-        at_us = max(at_us, handed.over_us)
         return at_us + self.clocks_us + MS < until and not self._may_be_cut(handed, now)
 
     def _may_be_cut(self, handed: Request, now: int) -> bool:

@@ -3,7 +3,8 @@
 A message is handed out somewhere between the question and the answer, so its lease lasts at least until the question's
 begin plus the lease: `lease_until_us` of the row, moved by each renewal that was answered. It ends sooner by whatever
 may have acknowledged or released the message, under whatever lease: a server that does not fence takes a late request
-of a former holder for the present one's. One that was refused changed nothing. And it may end with the holder's
+of a former holder for the present one's, also one that is on its way while the message is finished, or handed out. One
+that was refused changed nothing. And it may end with the holder's
 connection: where the holder died, left or stood still since, or anything was injected, nothing is certain.
 """
 
@@ -52,9 +53,8 @@ class HandOuts:
         self.context = context
         self.bound_us = context.info.clock_bound_us
         self.last: dict[int, Held] = {}
-        self.under_way: dict[
-            int, int
-        ] = {}  # of a message: until when requests may still be applied
+        self.under_way: dict[int, int] = {}
+        """Of each message until when a request may be applied that ends a lease: also of those that are finished."""
 
     def asked(self, row: Row) -> None:
         """A request about a message begins."""
@@ -79,7 +79,6 @@ class HandOuts:
         held = self.last.get(offset)
         if row.kind is Kind.ACK:
             self.last.pop(offset, None)
-            self.under_way.pop(offset, None)
         elif row.kind is Kind.RENEW and held is not None and held.row.lease_id == row.lease_id:
             held.until_us = held.until_us if row.lease_until_us is None else row.lease_until_us
 
@@ -96,10 +95,8 @@ class HandOuts:
         return before
 
     def lives(self, held: Held, row: Row) -> bool:
-        """Did the lease certainly live at the end of `row`, which ends now?"""
-        ended_us = over_us(row)
-        latest_us = max(ended_us, over_us(held.row))
-        if held.is_over or latest_us + self.bound_us + SPARE_US >= held.until_us:
+        """Did the lease, begun by then, certainly live at the end of `row`?"""
+        if held.is_over or over_us(row) + self.bound_us + SPARE_US >= held.until_us:
             return False
         return not may_be_cut(self.context, held.row)
 
@@ -113,7 +110,7 @@ class HandOuts:
         if ended_before(held.row, row):
             return True
         mine = self.last[row.queue_offset or 0]
-        return not mine.is_over and self.lives(mine, held.row) and self.lives(mine, row)
+        return self.lives(mine, held.row)
 
 
 def applied_until(context: Context, row: Row) -> int:

@@ -107,9 +107,8 @@ class _Key:
                 continue
             if not message.lives(held, message.alive_until, row.over_us, now):
                 continue
-            together = max(row.over_us, held.over_us)
             if held.end < row.begin or (
-                not mine.ended and mine.lives(row, mine.alive_until, together, now)
+                not mine.ended and mine.lives(row, mine.alive_until, held.over_us, now)
             ):
                 yield held
 

@@ -2,8 +2,13 @@
 
 Judged whenever a message is handed out that somebody else had before: the lease before has to have ended, by its time,
 by an acknowledgement or a release, or with its holder. Only two hand-outs refute of which the later one certainly came
-in the other's lifetime, wherever between question and answer either was made (`specs.clauses.message_leases`). Says
-nothing about a member that works on when its lease is over.
+in the other's lifetime, by more than a millisecond besides what clocks may be apart, wherever between question and
+answer either was made (`specs.clauses.message_leases`).
+
+An acknowledgement or a release counts whoever made it, under whatever lease. It may be done until it was answered, or
+for `delay_bound_ms` where it was not, also to a lease that began while it was on its way. A renewal counts likewise of
+a lease that had begun: that one then lasts no longer than the renewal says. A member that leaves any group may have
+closed the connection by which it holds what it has. Says nothing about a member that works on when its lease is over.
 """
 
 from __future__ import annotations
