@@ -64,7 +64,7 @@ _LOOKED_AT = (
 _SENT = ("run", "message_id", "attempt")
 WINDOWED = ("run", "seq_begin", "started_us", "ended_us", "clock")
 OF_CONTEXT = frozenset(
-    {*_LOOKED_AT, *WINDOWED, "seq_end", "client_id", "value", "view", "detail"}
+    {*_LOOKED_AT, *WINDOWED, "seq_end", "client_id", "process", "value", "view", "detail"}
 ) - {"message_id", "origin_id", "attempt"}
 """What is asked of a row of the context; nothing else is told of it."""
 

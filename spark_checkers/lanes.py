@@ -611,6 +611,20 @@ class Machine:
             self.lane.name(client), self.lane.group, op.begin, self.now
         )
 
+    def is_of_the_process_before(self, op: Op, later: Op) -> bool:
+        """Is the process that did this certainly gone, and did the next of its name do what came later?
+
+        For kernels that have the column `process`.
+        """
+        rows = self.lane.digest.rows
+        code = int(rows.text("process")[op.place])
+        if code != int(rows.text("process")[later.place]):
+            return False
+        process = rows.words("process")[code] if code != NO_TEXT else None
+        return self.context.is_of_the_process_before(
+            self.lane.name(op.client), self.lane.group, op.begin, process, self.now
+        )
+
     def sending(self, op: Op) -> Sending:
         """The request on its way to the lane's broker."""
         return Sending(self.lane.name(op.client), self.broker, op.kind, op.started)

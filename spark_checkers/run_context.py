@@ -83,6 +83,8 @@ class RunContext:
     """Seq at which it first added each lane."""
     died_us: dict[int, int] = field(default_factory=dict)
     """By the seq of a crash: when."""
+    died_as: dict[int, str | None] = field(default_factory=dict)
+    """By the seq of a crash: which process its row names."""
     unsure: dict[str, int] = field(default_factory=dict)
     """The first seq at which a send of its ended and nobody knows how."""
 
@@ -203,6 +205,7 @@ class RunContext:
             self.client_state.setdefault(client, []).append((seq, row.kind))
             if row.kind is Kind.CRASH:
                 self.died_us[seq] = row.started_us if row.ended_us is None else row.ended_us
+                self.died_as[seq] = row.process
             if row.kind is Kind.JOIN and row.group:
                 self.joined.setdefault(row.group, []).append((seq, client))
 
@@ -274,6 +277,33 @@ class RunContext:
                     return True
                 left = None
         return False
+
+    def is_of_the_process_before(
+        self, client: str, group: str, seq: int, process: str | None, now: int
+    ) -> bool:
+        """Is the process that did something at `seq` certainly gone: did rows that name it tell of the client's last
+        death, or of a shutdown that was over before the client worked in the group again?"""
+        death = self.latest(client, Kind.CRASH, now)
+        if death is not None and death > seq and self.died_as[death] == process:
+            return True
+        under_way: dict[str | None, Row] = {}
+        over: dict[str | None, Row] = {}
+        for at, where, row in self.work.get(client, ()):
+            if at > now:
+                break
+            if row.kind is Kind.LEAVE:
+                under_way[where] = row
+                continue
+            anew = where == group or (where is None and row.kind is Kind.JOIN)
+            for key in (None, group) if anew else (None,):
+                leave = under_way.pop(key, None)
+                if leave is not None and leave.seq_end is not None and leave.seq_end < at:
+                    over[key] = leave
+        return any(
+            leave.process == process and seq <= (leave.seq_end or 0)
+            for leave in (over.get(None), over.get(group))
+            if leave is not None
+        )
 
     def member_since(self, group: str, client: str, now: int) -> int | None:
         """The seq of the JOIN since which the client is a member of the group; None where it is none."""

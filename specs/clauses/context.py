@@ -56,9 +56,11 @@ class Context:
     left: dict[str, list[Row]] = field(default_factory=dict)
     paused: dict[str, Row] = field(default_factory=dict)
     lanes: dict[str, set[KeyValue]] = field(default_factory=dict)
-    # By client, and group where the row names it: who is leaving, and the leaving whose successor is there.
+    # By client, and group where the row names it: who is leaving, the leaving whose successor is there, and the last
+    # one that was over before its successor came.
     leaving: dict[tuple[str, str | None], Row] = field(default_factory=dict)
     old_lives: dict[tuple[str, str | None], int] = field(default_factory=dict)
+    shut_down: dict[tuple[str, str | None], Row] = field(default_factory=dict)
     # By group and client: the start of who lives.
     members: dict[str, dict[str, Row]] = field(default_factory=dict)
     # By group and topic.
@@ -248,17 +250,19 @@ class Context:
     def _works(self, row: Row) -> None:
         """The client works in the row's group: whoever of its name was leaving that is gone."""
         client = row.client_id or ""
-        self._came_again((client, None))
+        self._came_again((client, None), row)
         if row.group is not None:
-            self._came_again((client, row.group))
+            self._came_again((client, row.group), row)
         elif row.kind is Kind.JOIN:  # of a process, whatever its groups
             for key in [key for key in self.leaving if key[0] == client]:
-                self._came_again(key)
+                self._came_again(key, row)
 
-    def _came_again(self, key: tuple[str, str | None]) -> None:
+    def _came_again(self, key: tuple[str, str | None], row: Row) -> None:
         leave = self.leaving.pop(key, None)
         if leave is not None:
             self.old_lives[key] = leave.seq_begin if leave.seq_end is None else leave.seq_end
+            if leave.seq_end is not None and leave.seq_end < row.seq_begin:
+                self.shut_down[key] = leave
 
     def is_of_an_old_life(self, client_id: str | None, group: str | None, row: Row) -> bool:
         """Did the process that did `row` die, or leave the group and begin anew there, since?
@@ -268,6 +272,23 @@ class Context:
         client = client_id or ""
         left = max(self.old_lives.get((client, group), -1), self.old_lives.get((client, None), -1))
         return row.seq_begin <= left or self.client_died_since(client_id, row)
+
+    def is_of_the_process_before(self, row: Row, now: Row) -> bool:
+        """Is what did `row` certainly gone, and what does `now`, of the same client and group, the next of its name?
+
+        Its last death, or a shutdown that was over before the client came again, is of the process that `row` names,
+        and `now` names it too. Two processes of one client id go on without each other.
+        """
+        client = row.client_id or ""
+        ends = [self.shut_down.get((client, now.group)), self.shut_down.get((client, None))]
+        if self.client_died_since(client, row):
+            ends.append(self.last_death.get(client))
+        return any(
+            end is not None
+            and row.seq_begin <= (end.seq_end or end.seq_begin)
+            and end.process == row.process == now.process
+            for end in ends
+        )
 
     def _gone(self, client_id: str, group: str | None = None) -> None:
         for name, members in self.members.items():
@@ -359,6 +380,7 @@ class Context:
         self.first_adds.clear()
         self.disturbed_us, self.set_back_us = -1, 0
         self.old_lives.clear()
+        self.shut_down.clear()
         self.left.clear()
         self.faults.clear()
         self.crowded.clear()

@@ -47,13 +47,9 @@ class Lane(Machine):
             self._client(op.client).last = op
         elif op.kind is Kind.ADD and op.incarnation != NO_TEXT:
             client = self._client(op.client)
-            client.work, client.pulled = op.incarnation, False
-            last = client.last
-            if last is not None and self.is_of_an_old_life(op.client, last):
-                last = client.last = None
-            client.add = (
-                None if last and last.kind is Kind.LOCK and last.outcome is Outcome.OK else op
-            )
+            client.work, client.pulled, client.add = op.incarnation, False, None
+            if not self._may_have_lease(client, op):
+                client.add = op
         elif op.kind is Kind.PULL and op.incarnation != NO_TEXT:
             client = self._client(op.client)
             if client.work == op.incarnation and not client.pulled:
@@ -61,6 +57,14 @@ class Lane(Machine):
                 self.stakes += 1
                 if client.add is not None:
                     self.found(client.add, op)
+
+    def _may_have_lease(self, client: Client, add: Op) -> bool:
+        last = client.last
+        if last is None:
+            return False
+        if self.is_of_an_old_life(add.client, last):
+            return not self.is_of_the_process_before(last, add)
+        return last.kind is Kind.LOCK and last.outcome is Outcome.OK
 
     def ends(self, op: Op) -> None:
         if op.kind is not Kind.LOCK or op.client == NO_TEXT:
@@ -75,7 +79,11 @@ class Lane(Machine):
 
 
 _KINDS = (Kind.LOCK, Kind.UNLOCK, Kind.ADD)
-TWIN = Twin("LSE-11", OP_COLUMNS, machine_kernel(Lane, _KINDS, lease=False, asides=(Kind.PULL,)))
+TWIN = Twin(
+    "LSE-11",
+    (*OP_COLUMNS, "process"),
+    machine_kernel(Lane, _KINDS, lease=False, asides=(Kind.PULL,)),
+)
 find = TWIN.find
 
 

@@ -4,8 +4,11 @@ Each incarnation needs a grant of its own. It counts when its answer came before
 client's last word with the broker at the ADD (newer than any refusal and than any unlock of its own before the
 ADD), or came after the ADD. What happens to the lease later, its loss included, is no matter of this clause. A
 refusal is newer only when its request is (a late answer to an older request says nothing), and an error code says
-nothing either. What a process was told before it died, or shut down, is nothing to the next one of its name. Rooted in
-the ADD: who is seen to pull only was perhaps granted the lane earlier.
+nothing either. What a process was told before it died, or had shut down, is nothing to the next one of its name: where
+the rows of its death or shutdown, of the grant and of the ADD name one process, and the shutdown was over when the
+client came again. Where they do not, it may be a process that goes on, and nothing is claimed of the incarnation.
+Rooted in the ADD: who is seen to pull only was perhaps granted the lane earlier. A shutdown after the ADD excuses
+nothing here: who pulls while it shuts down needs a lease as well.
 """
 
 from __future__ import annotations
@@ -81,13 +84,7 @@ class LaneJudge(Judge):
             case Kind.UNLOCK:
                 self._client(row.client_id).last = row
             case Kind.ADD if row.incarnation is not None:
-                client = self._client(row.client_id)
-                if client.last is not None and self.context.is_of_an_old_life(
-                    row.client_id, row.group, client.last
-                ):
-                    client.last = None
-                client.work, client.pulled = row.incarnation, False
-                client.add = None if client.has_lease else row
+                self._adds(row, self._client(row.client_id))
             case Kind.PULL if row.incarnation is not None:
                 client = self._client(row.client_id)
                 if client.work == row.incarnation and not client.pulled:
@@ -98,6 +95,15 @@ class LaneJudge(Judge):
             case _:
                 pass
         return NOTHING
+
+    def _adds(self, row: Row, client: _Client) -> None:
+        client.work, client.pulled = row.incarnation, False
+        last, context = client.last, self.context
+        if last is not None and context.is_of_an_old_life(row.client_id, row.group, last):
+            is_gone = context.is_of_the_process_before(last, row)
+            client.add = row if is_gone else None
+        else:
+            client.add = None if client.has_lease else row
 
     def ends(self, row: Row) -> Iterable[Finding]:
         if row.kind is not Kind.LOCK or row.client_id is None:
