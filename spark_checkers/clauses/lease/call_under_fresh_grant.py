@@ -80,10 +80,12 @@ class Lane(Machine):
             self._client(op.client).drop = op
 
     def _call(self, op: Op, client: Client) -> None:
-        if client.last is not None and self.is_of_an_old_life(op.client, client.last):
-            client.last, client.answered = None, False
-        self.stakes += client.answered
-        last = client.last
+        last, answered = client.last, client.answered
+        if last is not None and self.is_of_an_old_life(op.client, last):
+            if not self.is_of_the_process_before(last, op):
+                return
+            last, answered = None, False
+        self.stakes += answered
         if last is None:
             last = client.add
             if (
@@ -97,11 +99,14 @@ class Lane(Machine):
             since = last.started
         else:
             since = last.over_us
-            if last.outcome is Outcome.OK and op.started - since < self.limit_us:
-                return
+            if last.outcome is Outcome.OK:
+                if op.started - since < self.limit_us:
+                    return
+            elif op.started <= since + self.config.guard_slack_ms * MS:
+                return  # it may have looked before it was told
         if self.paused_since(op.client, since):
             return
-        self.stakes += not client.answered
+        self.stakes += not answered
         if last.kind is Kind.UNLOCK and client.regained is not None:
             grant, drop = client.regained
             if drop.incarnation != op.incarnation and grant.begin < last.begin:
@@ -128,7 +133,7 @@ class Lane(Machine):
 
 
 _KINDS = (Kind.LOCK, Kind.UNLOCK, Kind.DELIVER, Kind.ADD, Kind.DROP)
-TWIN = Twin("LSE-3", OP_COLUMNS, machine_kernel(Lane, _KINDS, lease=True))
+TWIN = Twin("LSE-3", (*OP_COLUMNS, "process"), machine_kernel(Lane, _KINDS, lease=True))
 find = TWIN.find
 
 

@@ -4,11 +4,18 @@ What the client knows of its lease is its last certain answer and its own unlock
 away (only if its request is newer than that of the grant: a late answer to an older request says nothing, and an
 error code says nothing either); (b) a grant is good for the client's limit, measured from its answer in whole
 milliseconds, exactly the limit included; (c) a lane that was added without any answered lock has no lease; (d) an
-own unlock ends it at once. A process that dies, or shuts down, takes what it knew with it: the next one of its name
-begins without a lease. Between the guard and the call the client must not have been paused.
+own unlock ends it at once. Between the guard and the call the client must not have been paused.
+
+A process that dies, or has shut down, takes what it knew with it: the next one of its name begins without a lease,
+where the rows of the death or the shutdown, of the last answer and of the call name one process, and the shutdown was
+over when the client came again. Where they do not, it may be a process that goes on, and nothing is claimed. Who begins
+without a lease is found by the ADD of the call's incarnation: a call of which no ADD is seen since was perhaps granted
+the lane earlier.
 
 The guard looks first, and the begin of the call is recorded after it; a process can lose its core, or collect its
-garbage, in between. The configuration says how long that may take (`guard_slack_ms`; nothing in virtual time).
+garbage, in between. The configuration says how long that may take (`guard_slack_ms`; nothing in virtual time): a grant
+may be older by so much, and a refusal that was answered so shortly before the call takes nothing from it. An unlock
+does at once: the client itself sends it, and whoever of its threads does so can wait for the one that has looked.
 
 One finding is told apart, for clients are built so. *Late unlock*: the unlock after which the call began was for an
 incarnation that the client had dropped earlier, and it had been granted the lane anew in between.
@@ -78,11 +85,12 @@ class _Client:
 class LaneJudge(Judge):
     """Remembers, for each client, what it last knew of its lease."""
 
-    __slots__ = ("clients", "limit_us")
+    __slots__ = ("clients", "limit_us", "look_us")
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
         self.clients: dict[str, _Client] = {}
+        self.look_us = self.config.guard_slack_ms * MS
         self.limit_us = (self.config.client_lease_ms + 1 + self.config.guard_slack_ms) * MS
 
     def _client(self, name: str) -> _Client:
@@ -111,29 +119,30 @@ class LaneJudge(Judge):
         return NOTHING
 
     def _call_begins(self, row: Row, client: _Client) -> Iterable[Finding]:
-        if client.last is not None and self.context.is_of_an_old_life(
-            row.client_id, row.group, client.last
-        ):
-            client.last, client.answered = None, False
-        last = client.last
-        if client.answered:
+        last, answered = client.last, client.answered
+        if last is not None and self.context.is_of_an_old_life(row.client_id, row.group, last):
+            if not self.context.is_of_the_process_before(last, row):
+                return NOTHING
+            last, answered = None, False
+        if answered:
             self.opportunities += 1
         if last is None:
             add = client.add
             if add is None or add.incarnation != row.incarnation:
                 return NOTHING
             if self.context.is_of_an_old_life(row.client_id, row.group, add):
-                return NOTHING  # another process of that name died, not this one
+                return NOTHING
             last, since_us = add, add.started_us
         elif last.kind is Kind.UNLOCK:
             since_us = last.started_us
         else:
             since_us = over_us(last)
-            if last.outcome is Outcome.OK and row.started_us - since_us < self.limit_us:
+            age_us = row.started_us - since_us
+            if age_us < self.limit_us if last.outcome is Outcome.OK else age_us <= self.look_us:
                 return NOTHING
         if self.context.paused_since(row.client_id, since_us):
             return NOTHING
-        if not client.answered:
+        if not answered:
             self.opportunities += 1
         if last.kind is Kind.UNLOCK and client.grant is not None:
             grant, drop = client.grant

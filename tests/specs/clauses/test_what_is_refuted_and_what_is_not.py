@@ -316,7 +316,7 @@ EXAMPLES = (
         """
         0ms   alice  locks     billing/orders/b0/3  ok
         10ms  alice  locks     billing/orders/b0/3  refused
-        20ms  alice  delivers  billing/orders/b0/3  offset=7 success
+        1s    alice  delivers  billing/orders/b0/3  offset=7 success
         """,
     ),
     Example(
