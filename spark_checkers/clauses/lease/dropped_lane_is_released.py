@@ -117,7 +117,7 @@ class Lane(Machine):
                 return
             since = max(since, owner.work.over_us)
         late = op.started - since - self.slack_us
-        if late - self.clocks_us < 0:
+        if late - self.clocks_us <= 0:
             return
         if owner.freed is not None and owner.freed.begin < lock.begin:
             self.found(lock, drop, op, owner.freed, name="taken-again")

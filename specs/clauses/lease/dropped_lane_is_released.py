@@ -1,16 +1,17 @@
 """A client that drops a lane, or shuts down in good order, gives its lease back: nobody has to wait for the expiry.
 
-Found when somebody else is refused the lane though its last owner has dropped it, is long done with it, and has
-not even begun to give it back. "Long done": a call of the lane, and what follows it, may still run after the drop,
-and the release may come a timer's slack after both. An unlock that was begun is enough, since it may get lost on
-its way. Silent when the client crashed or was paused since, asks for the lane again, or its lease has run out
-anyway (then the refusal is the broker's business); when the broker crashed since the grant; and when somebody else
-was granted the lane since, for then it was lost and not dropped.
+Found when somebody else is refused the lane though its last owner has dropped it, is long done with it, and has not
+even begun to give it back. "Long done": a call of the lane, and what follows it, may still run after the drop, and the
+release may come a timer's slack after both, exactly the slack included. An unlock that was begun is enough, since it
+may get lost on its way. Silent when the client crashed since the grant, was paused since the drop (a pause that was
+over before says nothing), asks for the lane or adds it again, or its lease has run out anyway (then the refusal is the
+broker's business); when the broker crashed since the grant; and when somebody else was granted the lane since, for then
+it was lost and not dropped. A shutdown is seen by its DROP rows; a DROP without an end says nothing.
 
 Three findings are told apart from the rest, for clients are built so. *Taken again*: the owner had given the lane back,
-and then asked for it once more without having been assigned it anew. *Late after call*, and *late*: the successor is
-refused within one rebalance interval (`LATE_MS`, or more) of the moment at which the release was due, and when the lane
-was dropped, a call of it ran, or none did.
+asked for it once more without having been assigned it anew, and dropped it after that. *Late after call*, and *late*:
+the successor is refused within one rebalance interval (`LATE_MS`, or more) of the moment at which the release was due,
+and when the lane was dropped, a call of it ran, or none did.
 """
 
 from __future__ import annotations
@@ -139,7 +140,7 @@ class LaneJudge(Judge):
         elif refuses(row) and self.lock is not None and (drop := self._awaited(row)) is not None:
             self.opportunities += 1
             due_us = self._due_us(drop, row)
-            if due_us is not None and row.started_us - self.bound_us >= due_us:
+            if due_us is not None and row.started_us - self.bound_us > due_us:
                 return (self._told_apart(self.lock, drop, row, due_us),)
         return NOTHING
 
