@@ -23,9 +23,9 @@ how it was answered. What rests on a listener's call that runs still is at most 
 clients finds of one that has begun such an operation before, in that lane or queue: it knew more than the history.
 
 *Clocks.* Rows of one clock are in the order that they say. A row of another clock is only where the bound between
-clocks allows: a finding is certain when no row of its key, and none about deaths, pauses and departures, that another
-clock timed, lies within the bound of a begin or an end in the evidence. Then no error of the clocks that the bound
-allows changes what came before what.
+clocks allows: a finding is certain when no row of its key, and none about the run (`OF_THE_RUN`), that another clock
+timed, lies within the bound of a begin or an end in the evidence. Then no error of the clocks that the bound allows
+changes what came before what. The bound is the largest that the history names of any clock.
 
 What is recorded: what the recorder declares (`records` in run.json); of a history of level `tap` alone, what a tap
 sees; of a closed world, everything. Nothing is known of any other history: a kind of which it holds no row counts as

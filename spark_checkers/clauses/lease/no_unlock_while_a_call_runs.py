@@ -61,8 +61,12 @@ class Lane(Machine):
 
     def _runs(self, op: Op) -> None:
         last = self.calls.get(op.client)
-        if last is None or op.end >= last.end:
+        if last is None or op.end >= last.end or self._is_of_a_former_process(last, op):
             self.calls[op.client] = op
+
+    def _is_of_a_former_process(self, last: Op, op: Op) -> bool:
+        name = self.lane.name(op.client)
+        return self.context.is_of_an_old_life(name, self.lane.group, last.begin, op.begin)
 
     def begins(self, op: Op) -> None:
         if op.client == NO_TEXT:

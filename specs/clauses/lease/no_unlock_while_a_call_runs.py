@@ -1,9 +1,12 @@
 """A client gives no lease back while its listener call of the lane runs.
 
-Whoever comes next would start beside it (LSE-2). The exception is a shutdown whose waiting time has run out: then
-the call is left to itself, or cut. A call that a shutdown cut is over only for the client's book-keeping; an unlock
-of the same incarnation before the waiting time is over counts against it. What a dead process left open says
-nothing about the next process of that name, nor does what one that shut down left to itself.
+Whoever comes next would start beside it (LSE-2). The exception is a shutdown whose waiting time has run out (a
+millisecond less counts as well): then the call is left to itself, or cut. A shutdown that is over before that, while
+the call runs, is no exception. A call that was cut is over only for the client's book-keeping, whether or not a
+shutdown is told; an unlock of the same incarnation counts against it, unless a shutdown has waited long enough. What a
+dead process left open says nothing about the next process of that name, nor does what one left to itself that shut
+down. Of several calls of a process the one that ends last is looked at: a cut one is passed over once another has ended
+after it.
 
 Two findings are told apart from the rest, for clients are built so. *Dropped while running*: the client has dropped the
 incarnation whose call runs (some tell that only once they have given the lane back, a timer's slack later at most).
@@ -67,7 +70,7 @@ class LateUnlock(UnlockedTooSoon):
 
 
 class LaneJudge(Judge):
-    """Remembers, for each client, the call that may still run: of all its calls the one that ends last.
+    """Remembers, for each client, the call that may still run: of all its process's calls the one that ends last.
 
     And its last drop, with the grant that followed it; and a finding that waits for a drop.
     """
@@ -97,6 +100,7 @@ class LaneJudge(Judge):
                 last is None
                 or row.seq_end is None
                 or (last.seq_end is not None and row.seq_end >= last.seq_end)
+                or self.context.is_of_an_old_life(client, row.group, last)
             ):
                 self.calls[client] = row
         elif row.kind is Kind.UNLOCK:
