@@ -14,35 +14,43 @@ from specs.vocabulary import Kind, Outcome
 
 
 class Lane(LeaseEndLane):
-    """The last refusal."""
+    """The last refusal of the lane while it was certainly owned, and the lease that it met."""
 
     def __init__(self, lane: LaneItems, findings: Findings) -> None:
         super().__init__(lane, findings)
-        self.refusal: Op | None = None
+        self.met: dict[int, tuple[Op, Op]] = {}  # by owner
+        self.given_back: set[int] = set()  # by whom, since its last grant
 
-    def _since(self, lease: Op, op: Op) -> Op | None:
-        """The last refusal, if it is a stranger's and lies between grant and request."""
-        refusal = self.refusal
-        if refusal is None or refusal.client == lease.client:
+    def _culprit(self, lease: Op, op: Op) -> Op | None:
+        """The last refusal that met this lease, if it was answered before the request."""
+        met, refusal = self.met.get(lease.client, (None, None))
+        if met is None or refusal is None or met.place != lease.place:
             return None
-        return refusal if ended_before(lease, refusal) and ended_before(refusal, op) else None
+        return refusal if ended_before(refusal, op) else None
+
+    def begins(self, op: Op) -> None:
+        super().begins(op)
+        if op.kind is Kind.UNLOCK:
+            self.given_back.add(op.client)
 
     def owned(self, op: Op, lease: Op) -> None:
-        refusal = self._since(lease, op)
+        refusal = self._culprit(lease, op)
         if refusal is not None:
             self.at_stake(op, False, lease, refusal)
+        if refuses(op) and ended_before(lease, op):
+            self.met[lease.client] = lease, op
 
     def free(self, op: Op, grant: Op, why: str) -> None:
-        refusal = self._since(grant, op)
-        if refusal is None or why != EXPIRED:
+        refusal = self._culprit(grant, op)
+        if refusal is None or why != EXPIRED or grant.client in self.given_back:
             return
         if op.started - refusal.over_us + self.last.clocks_us < self.last.limit_us:
             self.at_stake(op, True, grant, refusal)
 
     def asked(self, op: Op) -> None:
         super().asked(op)
-        if refuses(op):
-            self.refusal = op
+        if op.outcome is Outcome.OK:
+            self.given_back.discard(op.client)
 
 
 TWIN = Twin("LSE-7", OP_COLUMNS, machine_kernel(Lane, (Kind.LOCK, Kind.UNLOCK), lease=True))

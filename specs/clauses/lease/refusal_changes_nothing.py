@@ -1,9 +1,12 @@
 """A refused request leaves the owner's lease as it was: it makes it neither longer nor shorter.
 
 A special case of LSE-1, LSE-4 and LSE-14, and the one that names the culprit: somebody is refused an owned lane, and
-after that the lease lives on though it has run out (the last refusal is at most the limit ago, so that it may have
-prolonged it), or somebody is granted the lane though the lease still lives. The same certainty as in those clauses
-is asked for. What the owner itself is answered is no refusal of a stranger, and does not count.
+after that the lease lives on though it has run out (the last such refusal is at most the limit ago, so that it may
+have prolonged it), or somebody is granted the lane though the lease still lives. The same certainty as in those
+clauses is asked for, also of the refusal: the lease lived when it was answered. A refusal that comes when the lease
+may have run out is no culprit, and neither is any once the owner has begun to give the lane back, whatever that was
+answered: a lane that is not free then is a matter of LSE-4 or LSE-6. What the owner itself is answered is no refusal
+of a stranger, and does not count.
 """
 
 from __future__ import annotations
@@ -44,30 +47,35 @@ class Changed(Finding):
 
 
 class LaneJudge(LeaseEndJudge):
-    """Remembers the last refusal."""
+    """Remembers, of each owner, the last refusal of a stranger while its lease lived."""
 
-    __slots__ = ("refusal",)
+    __slots__ = ("refusals",)
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
-        self.refusal: Row | None = None
+        self.refusals: dict[str, Row] = {}
 
-    def _refused_since(self, lease: Row, row: Row) -> Row | None:
-        """The last refusal, where it is a stranger's and lies between the owner's grant and the request."""
-        refusal = self.refusal
-        if refusal is None or refusal.client_id == lease.client_id:
-            return None
-        return refusal if ended_before(lease, refusal) and ended_before(refusal, row) else None
+    def _refused_before(self, row: Row, lease: Row) -> Row | None:
+        """The last refusal of the owned lane, where it was answered before the request."""
+        refusal = self.refusals.get(lease.client_id or "")
+        return refusal if refusal is not None and ended_before(refusal, row) else None
+
+    def begins(self, row: Row) -> Iterable[Finding]:
+        if row.kind is Kind.UNLOCK:
+            self.refusals.pop(row.client_id or "", None)
+        return super().begins(row)
 
     def owned(self, row: Row, lease: Row) -> Iterable[Finding]:
-        refusal = self._refused_since(lease, row)
+        refusal = self._refused_before(row, lease)
+        if refuses(row) and ended_before(lease, row):
+            self.refusals[lease.client_id or ""] = row
         if refusal is None:
             return NOTHING
         self.opportunities += 1
         return (Changed(lease, refusal, row),) if row.outcome is Outcome.OK else NOTHING
 
     def free(self, row: Row, grant: Row, why: Free) -> Iterable[Finding]:
-        refusal = self._refused_since(grant, row)
+        refusal = self._refused_before(row, grant)
         if why is not Free.EXPIRED or refusal is None:
             return NOTHING
         if row.started_us - over_us(refusal) + self.last.bound_us >= self.last.limit_us:
@@ -77,8 +85,8 @@ class LaneJudge(LeaseEndJudge):
 
     def asked(self, row: Row) -> Iterable[Finding]:
         found = super().asked(row)
-        if refuses(row):
-            self.refusal = row
+        if row.outcome is Outcome.OK:
+            self.refusals.pop(row.client_id or "", None)
         return found
 
 
