@@ -7,8 +7,9 @@ still be applied asks here (`Context.may_arrive_until`, and its twin), and whoev
 applied asks whether anything stood in its way (`Context.is_disturbed`).
 
 Who is meant: a fault's row says so in its detail, after what it is: `partition alice b0`, `hold alice b0`. Two names
-are the ends of one link; one name is everything to and from it; none is everybody. A fault that had no effect
-(refused) kept nothing back. A fault that breaks or loses (`cut`, `lose`) holds nothing back, but disturbs. One with a
+are the ends of one link; one name is everything to and from it; none is everybody. A fault of which no effect was
+seen (refused) counts like any other: what it kept back may be a request that nobody waits for, which shows nowhere. A
+fault that breaks or loses (`cut`, `lose`) holds nothing back, but disturbs. One with a
 number (`delay alice b0 500`) makes each frame so many ms later; any other may hold frames until it ends.
 """
 
@@ -23,7 +24,7 @@ from functools import lru_cache
 from specs.faults import FAULTS
 from specs.history.row import Row
 from specs.plan.fault import Requests
-from specs.vocabulary import Kind, Outcome
+from specs.vocabulary import Kind
 
 MS = 1000
 FOR_EVER_US = 1 << 60
@@ -107,7 +108,7 @@ def hold_up(row: Row) -> HoldUp | None:
             if row.client_id
             else None
         )
-    if row.kind is not Kind.FAULT or row.outcome is Outcome.REFUSED:
+    if row.kind is not Kind.FAULT:
         return None
     tap = _TAP.match(row.detail or "")
     if tap is not None:

@@ -96,10 +96,10 @@ CONVENTIONS: Mapping[Kind, str] = {
     Kind.PAUSE: "A process was stopped from begin to end; `client_id` or `broker` says which.",
     Kind.CLOCK_STEP: "An instant: a wall clock jumped by `value` ms. Lease clauses stop judging there.",
     Kind.FAULT: "The harness injected a fault (`detail`) at the begin and healed it at the end; `ok` when its effect "
-    "was seen, else `refused`. A detail that begins with `duplicate` and a blank says that frames came twice. A "
-    "fault of a link names after its first word whom it concerns: both ends (`partition alice b0`), or one; nobody is "
-    "everybody. It may hold requests back until it ends; `delay` with a number, by so many ms; `cut`, `lose` and "
-    "`drop_next` hold nothing back.",
+    "was seen, else `refused`, which does not say that it had none: it excuses all the same. A detail that begins with "
+    "`duplicate` and a blank says that frames came twice. A fault of a link names after its first word whom it "
+    "concerns: both ends (`partition alice b0`), or one; nobody is everybody. It may hold requests back until it ends; "
+    "`delay` with a number, by so many ms; `cut`, `lose` and `drop_next` hold nothing back.",
 }
 
 OUTCOMES: Mapping[Outcome, str] = {

@@ -73,7 +73,10 @@ def test_only_what_overlaps_the_request_on_its_way_holds_it_up() -> None:
     assert latest(detail("hold alice b0", "0s..900ms")) == 4
     assert latest(detail("hold alice b0", "5s..10s")) == 4
     assert latest(detail("hold alice b0", "4s..10s")) == 13
-    assert latest(detail("hold alice b0", "0s..10s", "refused")) == 4
+
+
+def test_that_no_effect_of_a_fault_was_seen_does_not_say_that_it_had_none() -> None:
+    assert latest(detail("hold alice b0", "0s..10s", "refused")) == 13
 
 
 def test_who_stands_still_sends_and_reads_later() -> None:
