@@ -40,17 +40,17 @@ class Calls:
 
 
 class Client:
-    """One client: its last grant, the same if certain, its last drop and unlock, and the calls of its processes.
+    """One client: its last grant, its last certain one, its last drop and unlock, and the calls of its processes.
 
-    idle: it gave the lane back while no call ran; whatever it calls next has no lease.
+    over: when (seq) it first gave the lane back since the certain grant; whatever it calls later has no lease.
     """
 
-    __slots__ = ("calls", "drop", "granted", "idle", "lock", "unlock")
+    __slots__ = ("calls", "drop", "granted", "lock", "over", "unlock")
 
     def __init__(self) -> None:
         self.granted: Op | None = None
         self.lock: Op | None = None
-        self.idle = False
+        self.over = NEVER
         self.drop: Op | None = None
         self.unlock: Op | None = None
         self.calls: dict[int, Calls] = {}
@@ -65,6 +65,7 @@ class Lane(Machine):
         self.unlocks = Unlocks(self)
         self.limit_us = self.config.broker_lease_ms * MS
         self.look_us = self.config.guard_slack_ms * MS
+        self.stop_us = self.look_us if self.look_us else -1
         self.clocks_us = self.context.info.clock_bound_us
         self.processes = lane.digest.rows.text("process")
 
@@ -91,7 +92,8 @@ class Lane(Machine):
                     and NO_TEXT not in (mine, process)
                     and NEVER not in (op.end, running.end)
                 )
-                if code != op.client or apart:
+                leased = running.begin < client.over
+                if leased and (code != op.client or apart):
                     yield code, client, lock, running
 
     def takes(self, stretch: Stretch) -> bool:
@@ -107,11 +109,9 @@ class Lane(Machine):
             self.broker, granted.begin, granted.epoch, until
         ):
             return False
-        if client.idle and client.lock is not None:
-            return False
         if granted is not None and self._late(granted, stretch.earliest_us, stretch.latest_us):
             return False
-        if context.paused_since(name(first.client), stretch.earliest_us - self.look_us + 1, until):
+        if context.paused_since(name(first.client), stretch.earliest_us - self.stop_us, until):
             return False
         calls = client.calls.get(mine)
         begun = calls is not None and calls.op == first.op  # the first of its calls
@@ -151,14 +151,12 @@ class Lane(Machine):
         if op.kind is Kind.UNLOCK:
             self.unlocks.add(op)
             client.unlock = op
-            client.idle = all(ended_before(calls.running, op) for calls in client.calls.values())
+            client.over = min(client.over, op.begin)
         elif op.kind is Kind.DROP:
             client.drop = op
         elif op.kind is Kind.DELIVER:
             calls = client.calls.get(self._process(op))
             if calls is None or calls.op != op.op:
-                if client.idle:
-                    client.lock = None
                 self._call(op, client.granted)
             if calls is None:
                 calls = client.calls[self._process(op)] = Calls(op)
@@ -167,7 +165,7 @@ class Lane(Machine):
     def _late(self, granted: Op, earliest_us: int, latest_us: int) -> bool:
         """Might one of the calls rely on an answer that came so late that the lease was over at the broker?"""
         fresh_us = (self.config.client_lease_ms + 1) * MS + self.look_us
-        relies = earliest_us <= granted.ended + fresh_us
+        relies = earliest_us < granted.ended + fresh_us
         return relies and latest_us > granted.started + self.limit_us
 
     def _call(self, op: Op, granted: Op | None) -> None:
@@ -175,7 +173,7 @@ class Lane(Machine):
             self.broker_died_since(granted) or self._late(granted, op.started, op.started)
         ):
             return
-        if self.paused_since(op.client, op.started - self.look_us + 1):
+        if self.paused_since(op.client, op.started - self.stop_us):
             return  # it may have looked at its lease before it was stopped
         for code, client, lock, running in self._others(op, op.started):
             if (
@@ -204,8 +202,8 @@ class Lane(Machine):
         if op.kind is Kind.LOCK and op.outcome is Outcome.OK and op.client != NO_TEXT:
             client = self._client(op.client)
             client.granted = op
-            client.lock = None if self.unlocks.may_undo(op) else op
-            client.idle = False
+            if not self.unlocks.may_undo(op):
+                client.lock, client.over = op, NEVER
 
 
 _KINDS = (Kind.LOCK, Kind.UNLOCK, Kind.DELIVER, Kind.DROP)

@@ -1,15 +1,17 @@
 """Listener calls of two clients on one lane never overlap while the first one's lease certainly lives.
 
 The lock is advisory: nothing stops a listener that outlives its lease. So the promise is claimed while the running
-client's last grant is certainly alive (asked for at most the broker's limit before the second call begins), the
-client is not shutting down and did not crash, and the broker did not crash since either client's grant: a restart
-empties the lock table, and a client goes on under a grant that the broker has forgotten. An unlock that the
-running client itself sends *during* its call is no excuse: that is how two clients come to overlap. One that it sent
-before its call began has ended the lease.
+client's last certain grant is alive (asked for at most the broker's limit before the second call begins), the
+client is not shutting down and did not crash since its call began, and the broker did not crash since either client's
+grant: a restart empties the lock table, and a client goes on under a grant that the broker has forgotten. An unlock
+that the running client itself sends *during* its call is no excuse: that is how two clients come to overlap. Nor is it
+one when the client asks for the lane again meanwhile. An unlock that it sent before its call began has ended the lease.
 
 The second client looks at its lease before it calls. One that was stopped between the two begins a call, as soon as
 it goes on, under a lease that it has lost meanwhile, and no client can prevent that: so a call within the time from
-look to call (`guard_slack_ms`) after a stop is not judged, nor one whose lease was fresh so long before.
+look to call (`guard_slack_ms`, exactly that time included; none where it is 0) after a stop is not judged. Nor is one
+whose grant was answered so late that the lease is over at the broker, and was still fresh to the client, by its own
+limit, that time before the call.
 
 Two processes under one client id are two clients that share a lease: the broker can't tell them apart. They are told
 apart by the column `process`, where both calls have it and both have ended.
@@ -93,16 +95,17 @@ class LateUnlock(TwoProcessors):
 class _Client:
     """One client on the lane.
 
-    granted: its last grant; lock: the same, if it is certain and its last call began under it. released: given back
-    while no call ran. drop, unlock: its last ones. calls: of each process the last call, and the one that ends last.
+    granted: its last grant; lock: the last one that is certain. given_back: its first unlock since, which ended the
+    lease for whatever call begins after it. drop, unlock: its last ones. calls: of each process the last call, and the
+    one that ends last.
     """
 
-    __slots__ = ("calls", "drop", "granted", "lock", "released", "unlock")
+    __slots__ = ("calls", "drop", "given_back", "granted", "lock", "unlock")
 
     def __init__(self) -> None:
         self.granted: Row | None = None
         self.lock: Row | None = None
-        self.released = False
+        self.given_back: Row | None = None
         self.drop: Row | None = None
         self.unlock: Row | None = None
         self.calls: dict[str | None, _Calls] = {}
@@ -121,7 +124,16 @@ class _Calls:
 class LaneJudge(Judge):
     """Remembers, for each client, its last grant and the calls that may still run."""
 
-    __slots__ = ("bound_us", "clients", "fresh_us", "limit_us", "look_us", "slack_us", "unlocks")
+    __slots__ = (
+        "bound_us",
+        "clients",
+        "fresh_us",
+        "limit_us",
+        "look_us",
+        "slack_us",
+        "stop_us",
+        "unlocks",
+    )
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
@@ -129,6 +141,7 @@ class LaneJudge(Judge):
         self.unlocks = Unlocks(context)
         self.limit_us = self.config.broker_lease_ms * MS
         self.look_us = self.config.guard_slack_ms * MS
+        self.stop_us = self.look_us or -1  # at one moment nobody can be stopped in between
         self.fresh_us = (self.config.client_lease_ms + 1) * MS + self.look_us
         self.slack_us = self.config.schedule_slack_ms * MS
         self.bound_us = context.info.clock_bound_us
@@ -142,7 +155,7 @@ class LaneJudge(Judge):
         elif row.kind is Kind.UNLOCK:
             self.unlocks.begins(row)
             client.unlock = row
-            client.released = all(ended_before(each.running, row) for each in client.calls.values())
+            client.given_back = client.given_back or row
         elif row.kind is Kind.DELIVER:
             return self._delivered(row, client)
         return NOTHING
@@ -151,8 +164,6 @@ class LaneJudge(Judge):
         calls = client.calls.get(row.process)
         found: Iterable[Finding] = NOTHING
         if calls is None or row.op_id != calls.op:
-            if client.released:
-                client.lock = None
             found = self._call_begins(row, client)
         if calls is None:
             client.calls[row.process] = _Calls(row)
@@ -176,7 +187,7 @@ class LaneJudge(Judge):
             or self._was_answered_late(granted, row)
         ):
             return NOTHING
-        if self.context.paused_since(row.client_id, row.started_us - self.look_us + 1):
+        if self.context.paused_since(row.client_id, row.started_us - self.stop_us):
             return NOTHING
         found: list[Finding] = []
         for name, other in self.clients.items():
@@ -185,6 +196,9 @@ class LaneJudge(Judge):
             for process, calls in other.calls.items():
                 running = calls.running
                 if other is client and (None in (process, row.process) or process == row.process):
+                    continue
+                back = other.given_back
+                if back is not None and back.seq_begin < running.seq_begin:
                     continue
                 if self.context.is_of_an_old_life(name, row.group, running):
                     continue
@@ -197,7 +211,7 @@ class LaneJudge(Judge):
 
     def _was_answered_late(self, granted: Row, row: Row) -> bool:
         """Is the grant fresh to the client when the call begins, though it may have expired at the broker?"""
-        fresh = row.started_us - over_us(granted) <= self.fresh_us
+        fresh = row.started_us - over_us(granted) < self.fresh_us
         return fresh and row.started_us - granted.started_us > self.limit_us
 
     def _holds(self, name: str, lock: Row, row: Row) -> bool:
@@ -212,8 +226,8 @@ class LaneJudge(Judge):
         if row.kind is Kind.LOCK and row.outcome is Outcome.OK and row.client_id is not None:
             client = self._client(row.client_id)
             client.granted = row
-            client.lock = None if self.unlocks.may_undo(row) else row
-            client.released = False
+            if not self.unlocks.may_undo(row):
+                client.lock, client.given_back = row, None
         return NOTHING
 
     def _told_apart(self, client: _Client, lock: Row, running: Row, second: Row) -> Finding:
