@@ -361,7 +361,7 @@ class _Made:
         self._killed.add(name)
         if Kind.CRASH in self._written:
             client = self._clients[name]
-            fields = {"client_id": name, "group": client.group or None}
+            fields = {"process": name, "client_id": name, "group": client.group or None}
             self._harness.note(Kind.CRASH, Outcome.OK, fields)
 
     async def _pause(self, action: Action) -> None:
@@ -436,7 +436,9 @@ class _Made:
         if client.kind != "consumer" and kind is not Kind.PAUSE:
             return None
         self._marks += 1
-        self._harness.begin(self._marks, kind, {"client_id": name, "group": client.group or None})
+        # It is the client's own process that comes, stands still or goes, whoever writes that down.
+        fields = {"process": name, "client_id": name, "group": client.group or None}
+        self._harness.begin(self._marks, kind, fields)
         return self._marks
 
     def _end(self, mark: int | None, columns: Mapping[str, Any] = MappingProxyType({})) -> None:
