@@ -369,6 +369,11 @@ class RunContext:
         added = list(self.lanes.get(client, {}).values())
         return 2 * bisect_right(added, now) <= self.info.config.threads
 
+    def brokers_of(self, client: str, now: int) -> int:
+        """Of how many brokers had the client added lanes up to `now`?"""
+        added = self.lanes.get(client, {})
+        return len({lane.broker for lane, seq in added.items() if seq <= now})
+
     def broker_died_between(self, broker: str, after: int, until: int) -> bool:
         """Did the broker die at a seq in (after, until]: by a crash, or by a row that names a new epoch of it?"""
         seqs = self.broker_died.get(broker, ())

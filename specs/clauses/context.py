@@ -56,6 +56,7 @@ class Context:
     left: dict[str, list[Row]] = field(default_factory=dict)
     paused: dict[str, Row] = field(default_factory=dict)
     lanes: dict[str, set[KeyValue]] = field(default_factory=dict)
+    brokers: dict[str, set[str | None]] = field(default_factory=dict)
     # By client, and group where the row names it: who is leaving, the leaving whose successor is there, and the last
     # one that was over before its successor came.
     leaving: dict[tuple[str, str | None], Row] = field(default_factory=dict)
@@ -142,6 +143,7 @@ class Context:
             case Kind.ADD if row.client_id:
                 self._works(row)
                 self.lanes.setdefault(row.client_id, set()).add(row.lane)
+                self.brokers.setdefault(row.client_id, set()).add(row.broker)
                 self.first_adds.setdefault((row.group, row.topic), row)
             case Kind.RESET:
                 self.resets.add(row.lane)
@@ -222,6 +224,10 @@ class Context:
     def has_threads(self, client_id: str | None) -> bool:
         """Has a client at least twice as many threads as it ever had lanes? So many that none waits for one."""
         return 2 * len(self.lanes.get(client_id or "", ())) <= self.config.threads
+
+    def brokers_of(self, client_id: str | None) -> int:
+        """Of how many brokers a client has ever added lanes: as many requests may be one round of its renewals."""
+        return len(self.brokers.get(client_id or "", ()))
 
     def epoch(self, row: Row) -> None:
         """A row that names the epoch of its broker: a new one is a death of the broker, somewhere before.
@@ -373,6 +379,7 @@ class Context:
         self.epoch_deaths.clear()
         self.unflushed.clear()
         self.lanes.clear()
+        self.brokers.clear()
         self.resets.clear()
         self.kept_from.clear()
         self.trims.clear()

@@ -18,9 +18,7 @@ class Lane(Machine):
     def __init__(self, lane: LaneItems, findings: Findings) -> None:
         super().__init__(lane, findings)
         config = self.config
-        self.bound_us = (
-            config.lock_interval_ms + config.schedule_slack_ms + config.delay_bound_ms
-        ) * MS
+        self.interval_us = (config.lock_interval_ms + config.schedule_slack_ms) * MS
         self.last: dict[int, Op] = {}
 
     def takes(self, stretch: Stretch) -> bool:
@@ -30,11 +28,15 @@ class Lane(Machine):
 
     def _is_late(self, op: Op, at_us: int) -> bool:
         last = self.last.get(op.client)
-        return (
-            last is not None
-            and last.incarnation == op.incarnation
-            and at_us - last.started > self.bound_us
-        )
+        if last is None or last.incarnation != op.incarnation:
+            return False
+        due_us = last.over_us + self.interval_us
+        return at_us > due_us and at_us > due_us + self._round_us(op.client)
+
+    def _round_us(self, client: int) -> int:
+        """So long requests to each broker of the client may take, one after the other."""
+        asked = self.context.brokers_of(self.lane.name(client), self.now)
+        return max(asked, 1) * self.config.delay_bound_ms * MS
 
     def begins(self, op: Op) -> None:
         if op.client == NO_TEXT:
@@ -84,10 +86,12 @@ find = TWIN.find
 
 def renewals_missing(trace: Trace) -> Changes:
     config = trace.info.config
-    bound = (config.lock_interval_ms + config.schedule_slack_ms + config.delay_bound_ms) * MS
+    interval = (config.lock_interval_ms + config.schedule_slack_ms) * MS
     working = (Kind.DELIVER, Kind.PULL, Kind.COMMIT)
     for rows in trace.works:
         add = next(row for row in rows if row.kind is Kind.ADD)
+        mine = (row for row in trace.of(Kind.ADD) if row.client_id == add.client_id)
+        bound = interval + len({row.broker for row in mine}) * config.delay_bound_ms * MS
         late = next(
             (
                 row

@@ -1,12 +1,16 @@
 """While a client works on a lane it asks for its lease again each lock interval.
 
-Measured from the last request (or from the ADD) to whatever the incarnation does next: it asks again, pulls,
-delivers or commits. It must have asked by the interval, the slack of a timer and the time that an answer may take
-(a client asks one broker after the other, and waits for each). It counts that it asks, not what it is answered.
-Silent where a request does not name its incarnation, in a shutdown (some clients stop renewing first), and once the
-lane was dropped: then nothing is owed any more. Silent as well where something may have hindered the client since, or
-hidden its requests from who looks on between it and the broker: a crash or a pause of either, or a fault of the link.
-It is judged again from its next request on.
+Measured from the end of the last request (or from the ADD) to whatever the incarnation does next: it asks again,
+pulls, delivers or commits. It must have asked by the interval (`lock_interval_ms`), the slack of a timer
+(`schedule_slack_ms`) and, once for each broker of which the client has ever added a lane, the time that an answer may
+take (`delay_bound_ms`): it asks one broker after the other and waits for each, so that another one that does not
+answer puts this request off. It counts that it asks, not what it is answered.
+Of a client's incarnations of a lane only the one that it added last is judged. Silent where a request does not name
+its incarnation, in a shutdown (some clients stop renewing first; one that names no group is of all), and once the
+lane was dropped: then nothing is owed any more. Silent as well where something may have hindered the client since the
+last request, or hidden its requests from who looks on between it and the broker: a crash or a pause of either, or a
+fault of the link, also one that was over at most the time of an answer before that request. It is judged again from
+its next request on.
 """
 
 from __future__ import annotations
@@ -24,6 +28,7 @@ from specs.clauses.premises import (
     ORDERLY,
     Premise,
 )
+from specs.clauses.rows import over_us
 from specs.clauses.words import MS, at, ms, who
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Party
@@ -67,14 +72,13 @@ class NotRenewed(Finding):
 class LaneJudge(Judge):
     """Remembers, for each client at work on the lane, when it last asked for the lease."""
 
-    __slots__ = ("bound_us", "last")
+    __slots__ = ("answer_us", "bound_us", "last")
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
         config = self.config
-        self.bound_us = (
-            config.lock_interval_ms + config.schedule_slack_ms + config.delay_bound_ms
-        ) * MS
+        self.bound_us = (config.lock_interval_ms + config.schedule_slack_ms) * MS
+        self.answer_us = config.delay_bound_ms * MS
         self.last: dict[str, Row] = {}
 
     def begins(self, row: Row) -> Iterable[Finding]:
@@ -91,7 +95,7 @@ class LaneJudge(Judge):
             return NOTHING
         found: Iterable[Finding] = NOTHING
         if last is not None and last.incarnation == row.incarnation:
-            is_late = row.started_us - last.started_us > self.bound_us
+            is_late = self._is_late(client, last, row)
             if is_late or row.kind is Kind.LOCK:
                 if self._is_hindered(client, last, row):
                     self.last.pop(client)
@@ -106,6 +110,13 @@ class LaneJudge(Judge):
             else:
                 self.last.pop(client, None)
         return found
+
+    def _is_late(self, client: str, last: Row, row: Row) -> bool:
+        """Is it more than an interval ago, and a round of requests to all of the client's brokers?"""
+        spare_us = self.bound_us - (row.started_us - over_us(last))
+        return (
+            spare_us < 0 and spare_us + self.answer_us * max(1, self.context.brokers_of(client)) < 0
+        )
 
     def _is_hindered(self, client: str, last: Row, row: Row) -> bool:
         """May something have kept the client from asking since, or its requests from being seen?"""
@@ -124,7 +135,7 @@ judge = LaneJudge
 def explain(found: NotRenewed) -> str:
     last, later = found.last, found.later
     begun = "added it" if last.kind is Kind.ADD else "asked for its lease"
-    age = ms(later.started_us - last.started_us)
+    age = ms(later.started_us - over_us(last))
     return (
         f"{who(later)} was at work on {later.lane} at {at(later)} ({later.kind}), {age} after it had {begun}, and had "
         "not asked for its lease since"
