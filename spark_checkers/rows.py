@@ -279,9 +279,9 @@ class Rows:
     def correction(self) -> Mask:
         """Does this commit report a broker's correction: is that said, or did a pull name its value before?
 
-        A pull names a value when it is told to go on there: code 21, or nothing found and further ahead. The commits
-        of the incarnation (where the pull names none: of the client) that repeat it count, up to the first other
-        one after them, and until the incarnation begins anew.
+        A pull names a value when it is told to go on there: code 21, or no code and further back, or nothing found and
+        further ahead. The commits of the incarnation (where the pull names none: of the client) that repeat it count,
+        up to the first other one after them, and until the incarnation begins anew.
         """
         found = self.corrected.copy()
         if not {"code", "value", "queue_offset", "incarnation", "client_id"}.issubset(
@@ -290,9 +290,10 @@ class Rows:
             return found
         code, value = self.number("code"), self.value
         ahead = np.isin(code, _NOTHING_HERE) & (self.offset != NONE) & (value > self.offset)
+        back = (code == NONE) & (value < self.offset)
         told = (
             self.are(Kind.PULL)
-            & ((code == OFFSET_MOVED) | ahead)
+            & ((code == OFFSET_MOVED) | ahead | back)
             & (value != NONE)
             & (self.end < NEVER)
         )

@@ -28,13 +28,20 @@ def goes_ahead(pull: Row) -> bool:
     return pull.code == OFFSET_MOVED or pull.code in NOTHING_HERE
 
 
+def may_go_back(pull: Row) -> bool:
+    """Was the pull told to go on further back than it asked, as far as anybody says? Its code may not be told."""
+    if pull.value is None or pull.queue_offset is None or pull.value >= pull.queue_offset:
+        return False
+    return pull.code in (OFFSET_MOVED, None)
+
+
 class Corrections:
     """Which commits report a broker's correction, whether or not who recorded them says so (`detail=corrected`).
 
-    A pull that was told to go on elsewhere (its code is 21, or it found nothing and goes on further ahead) names the
-    value. A commit of it, by the incarnation that pulled, is the broker's correction: the first one, and those that
-    repeat it, until the incarnation has reported something else after it. A pull that names no incarnation speaks for
-    its client.
+    A pull that was told to go on elsewhere (its code is 21, or not told and it names a lower offset than was asked for,
+    or it found nothing and goes on further ahead) names the value. A commit of it, by the incarnation that pulled, is
+    the broker's correction: the first one, and those that repeat it, until the incarnation has reported something else
+    after it. A pull that names no incarnation speaks for its client.
     """
 
     __slots__ = ("_named",)
@@ -54,7 +61,7 @@ class Corrections:
         value = row.value
         if row.kind is not Kind.PULL or value is None:
             return
-        if row.code == OFFSET_MOVED or (row.code in NOTHING_HERE and goes_ahead(row)):
+        if row.code == OFFSET_MOVED or may_go_back(row) or goes_ahead(row):
             by = (
                 (row.group, row.client_id, "")
                 if row.incarnation is None

@@ -106,19 +106,18 @@ class Lane(Machine):
         elif op.incarnation == NO_TEXT:
             return
         elif op.kind is Kind.ADD:
-            self._begun(op.incarnation, op)
+            self._begun(op, op)
         elif op.kind is Kind.DROP and work is not None:
             work.drop = op
             self.dropped[op.client] = work
         elif op.kind is Kind.COMMIT and work is not None and op.value != NONE:
             self._reported(work, op)
         elif op.kind is Kind.DELIVER and op.offset != NONE:
-            self._delivered(work or self._begun(op.incarnation, None), op)
+            self._delivered(work or self._begun(op, None), op)
 
-    def _begun(self, name: int, add: Op | None) -> Work:
-        work = self.works[name] = Work(add, self.left)
-        if add is not None:  # it hands nothing over
-            self.dropped.pop(add.client, None)
+    def _begun(self, first: Op, add: Op | None) -> Work:
+        work = self.works[first.incarnation] = Work(add, self.left)
+        self.dropped.pop(first.client, None)  # a client that goes on hands nothing over
         if self.left is not None:
             self.left.work.frozen = True
         self.left = None

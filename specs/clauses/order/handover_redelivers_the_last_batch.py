@@ -8,10 +8,12 @@ every offset that it had reported when the new owner began. A report that was ma
 fault, so an old owner that reported an offset beyond the message is not judged, whatever was stored. What is finished
 follows the listener's result (auto mode, or a COMMIT that covers it); messages given up as dead letters don't count.
 Whoever records ADD records every COMMIT too: an old owner without an ADD is not judged. A client that takes the lane
-again itself hands nothing over: what it gives back afterwards is its later work, and so it is where it crashed after
-the drop, whether or not a later ADD was seen. A reset clears what is
-remembered, and an old owner that met a broker's correction (a commit of the value that a pull was told to go on at,
-whether or not who recorded it says `detail=corrected`) is not judged. A commit that was refused reported nothing.
+again before it gave it back hands nothing over: what it gives back afterwards is its later work, be it that its ADD
+was seen, or a delivery, or a crash of the client after the drop. After the unlock it is a new owner like any other. Of
+two that left the lane before the new owner began, only the one that gave it back last is asked. A reset clears what is
+remembered, the ADD too, and an old owner that met a broker's correction (a commit of the value that a pull was told to
+go on at, whether or not who recorded it says `detail=corrected`) is not judged. A commit that was refused reported
+nothing.
 """
 
 from __future__ import annotations
@@ -109,7 +111,7 @@ class LaneJudge(Judge):
             case Kind.UNLOCK:
                 self._unlocked(row)
             case Kind.ADD if row.incarnation is not None:
-                self._begun(row.incarnation, row)
+                self._begun(row.incarnation, row, row)
             case Kind.DROP if row.incarnation in self.works:
                 work = self.works[row.incarnation]
                 work.drop = row
@@ -117,16 +119,15 @@ class LaneJudge(Judge):
             case Kind.COMMIT if row.incarnation in self.works and row.value is not None:
                 self._reported(self.works[row.incarnation], row, row.value)
             case Kind.DELIVER if row.incarnation is not None and row.queue_offset is not None:
-                work = self.works.get(row.incarnation) or self._begun(row.incarnation, None)
+                work = self.works.get(row.incarnation) or self._begun(row.incarnation, row, None)
                 return self._delivered(work, row, row.queue_offset)
             case _:
                 pass
         return NOTHING
 
-    def _begun(self, name: str, add: Row | None) -> _Work:
+    def _begun(self, name: str, row: Row, add: Row | None) -> _Work:
         work = self.works[name] = _Work(add, self.left)
-        if add is not None:
-            self.dropped.pop(add.client_id, None)
+        self.dropped.pop(row.client_id, None)  # who takes the lane again hands nothing over
         if self.left is not None:
             old = self.left.work  # what it does from now on comes too late
             old.finished = {
