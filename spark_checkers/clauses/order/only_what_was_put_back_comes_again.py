@@ -75,8 +75,10 @@ def kernel(rows: Rows, findings: Findings) -> None:
 def _sent_back(rows: Rows) -> Mask:
     """The pulls that were told to go on at a lower offset."""
     least = np.maximum(rows.offset, 0)
-    moved = rows.are(Kind.PULL) & (rows.number("code") == OFFSET_MOVED) & (rows.end < NEVER)
-    back: Mask = moved & (rows.value < least)
+    code = rows.number("code")
+    untold = (code == NONE) & (rows.value != NONE) & (rows.offset != NONE)
+    told = (code == OFFSET_MOVED) | untold
+    back: Mask = rows.are(Kind.PULL) & told & (rows.value < least) & (rows.end < NEVER)
     return back
 
 

@@ -6,10 +6,10 @@ acknowledging call between (that finishes all that was taken). Where nobody says
 been in either: a ROLLBACK then may have put back all that may have been taken. A call that never ended, that was cut,
 or that still runs is the business of other clauses. Only an incarnation whose ADD was seen is judged: without it,
 nobody knows whether the client has dropped the lane and begun anew. A look-up of the stored offset, a reset, and a
-broker's correction clear what is remembered: a pull that was told to go back, and a commit of the value that a pull was
-told to go on at, whether or not who recorded it says `detail=corrected`. What is remembered reaches `REMEMBERED`
-offsets back from the highest, as far as a client's cache of one lane does; what comes again from further back than that
-is not judged here.
+broker's correction clear what is remembered: a pull that was told to go back (its code is 21, or not told), and a
+commit of the value that a pull was told to go on at, whether or not who recorded it says `detail=corrected`. What is
+remembered reaches `REMEMBERED` offsets back from the highest, as far as a client's cache of one lane does; what comes
+again from further back than that is not judged here.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from specs.clauses.context import Context
-from specs.clauses.incarnations import OFFSET_MOVED, Corrections
+from specs.clauses.incarnations import OFFSET_MOVED, Corrections, may_go_back
 from specs.clauses.judging import NOTHING, Finding, Judge
 from specs.clauses.premises import NO_RESET, ORDERLY
 from specs.clauses.rows import certainly_acknowledges, may_put_back
@@ -107,7 +107,8 @@ class LaneJudge(Judge):
 
     def _pulled(self, pull: Row) -> None:
         """A pull may be told to go back. One that names no incarnation speaks for its client."""
-        if pull.code != OFFSET_MOVED or (pull.value or 0) >= (pull.queue_offset or 0):
+        moved = pull.code == OFFSET_MOVED and (pull.value or 0) < (pull.queue_offset or 0)
+        if not (moved or may_go_back(pull)):
             return
         for name, work in self.works.items():
             if pull.incarnation in (None, name) and (
