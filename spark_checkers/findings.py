@@ -21,9 +21,9 @@ from spark_checkers.segments import (
     ints,
 )
 from specs.clauses.catalogue import get
-from specs.clauses.certainty import Mark, is_quiet
+from specs.clauses.certainty import Mark, is_quiet, moved_meanwhile
 from specs.history.runinfo import RunInfo
-from specs.vocabulary import Key, Kind
+from specs.vocabulary import Key, Kind, Lane
 
 _PLAIN = RunContext(RunInfo(""))
 _DELIVER = KINDS.index(Kind.DELIVER)
@@ -113,7 +113,7 @@ class Findings:
         seqs = tuple(sorted({*(int(self.rows.begin[place]) for place in places), *also}))
         if self._judged is not None and not self._stands_on_needs(places, group):
             return
-        certain = certain and self._stands(places)
+        certain = certain and self._stands(places) and not self._may_be_moved(places, seqs)
         self._found.append(
             (
                 int(self.rows.run[places[0]]),
@@ -142,6 +142,20 @@ class Findings:
             info = rows.context_of(places[0]).info
             self._certain[asked] = self._clause.stands_in(info, epochs=epochs, ended=ended)
         return self._certain[asked]
+
+    def _may_be_moved(self, places: Sequence[int], seqs: Sequence[int]) -> bool:
+        """Could a reset excuse the violation that was under way meanwhile? seqs: of all its rows."""
+        rows = self.rows
+        resets = rows.context_of(places[0]).slow_resets
+        if not resets or Kind.RESET not in self._clause.excuses:
+            return False
+        queue, text = rows.number("queue_id"), rows.name_of
+        lanes = {
+            Lane(text("group", at), text("topic", at), text("broker", at), int(queue[at]))
+            for at in places
+            if queue[at] != NONE
+        }
+        return moved_meanwhile(seqs, lanes, resets)
 
     def _knows_all(self, places: Sequence[int]) -> bool:
         """Had nobody in the evidence begun anything before, in its lane or queue, of which the end is missing?"""

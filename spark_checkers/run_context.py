@@ -93,6 +93,8 @@ class RunContext:
     """By group: which client."""
     resets: dict[Any, int] = field(default_factory=dict)
     """By lane: seq of the first time that somebody moved its offset."""
+    slow_resets: list[Row] = field(default_factory=list)
+    """Those that took time, or were never answered."""
     moves: dict[str | None, list[int]] = field(default_factory=dict)
     """By group: seq of each time that somebody moved an offset."""
     adds: dict[tuple[str | None, str | None], tuple[int, Row]] = field(default_factory=dict)
@@ -171,6 +173,8 @@ class RunContext:
                 self.resets.setdefault(row.lane, row.seq_begin)
                 if row.level in REQUEST_LEVELS:
                     self.moves.setdefault(row.group, []).append(row.seq_begin)
+                    if row.seq_end != row.seq_begin:
+                        self.slow_resets.append(row)
             case Kind.TRIM if row.value is not None:
                 told = self.trims.setdefault(row.queue, [])
                 told.append((row.seq_begin, max(row.value, told[-1][1] if told else 0)))

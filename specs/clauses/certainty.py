@@ -22,6 +22,10 @@ excuse, and what a clause that goes by it finds is at most possible.
 how it was answered. What rests on a listener's call that runs still is at most possible; and so is what a clause about
 clients finds of one that has begun such an operation before, in that lane or queue: it knew more than the history.
 
+*Resets.* Whoever moves the offset of a lane may have moved it at any moment until the answer, and without an answer at
+any later one. A finding of a clause that a reset could excuse is at most possible where one of its lane was under way
+as anything of the evidence began.
+
 *Clocks.* Rows of one clock are in the order that they say. A row of another clock is only where the bound between
 clocks allows: a finding is certain when no row of its key, and none about the run (`OF_THE_RUN`), that another clock
 timed, lies within the bound of a begin or an end in the evidence. Then no error of the clocks that the bound allows
@@ -35,11 +39,11 @@ not recorded where a clause needs it, and what could excuse is assumed not to ha
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from specs.history.row import Row
 from specs.history.runinfo import RunInfo
-from specs.vocabulary import Kind, Level
+from specs.vocabulary import Kind, Lane, Level
 
 EVERYTHING = frozenset(Kind)
 SEEN_BY_A_TAP = frozenset(
@@ -96,6 +100,28 @@ def marks_of(row: Row) -> tuple[Mark, ...]:
     """When the operation began and ended."""
     began = (row.started_us, row.clock)
     return (began,) if row.ended_us is None else (began, (row.ended_us, row.clock))
+
+
+def moved_meanwhile(
+    begins: Collection[int], lanes: Collection[Lane], resets: Iterable[Row]
+) -> bool:
+    """Was a reset of one of these lanes under way as anything that has these seqs began?
+
+    resets: those that took time, or were never answered. Lanes of no group are queues: of whichever group.
+    """
+    named = [lane for lane in lanes if lane.group]
+    for reset in resets:
+        mine = reset.lane in named or (
+            not named and any(lane[1:] == reset.lane[1:] for lane in lanes)
+        )
+        until = NEVER_ANSWERED if reset.seq_end is None else reset.seq_end
+        if mine and any(reset.seq_begin < seq < until for seq in begins):
+            return True
+    return False
+
+
+NEVER_ANSWERED = 1 << 62
+"""A seq after all others."""
 
 
 def is_quiet(evidence: Iterable[Mark], others: Sequence[Mark], bound_us: int) -> bool:

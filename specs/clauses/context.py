@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from specs.clauses.keys import KeyValue
 from specs.clauses.links import FOR_EVER_US, HoldUps, Sending, arrives_until, is_disturbed
+from specs.clauses.rows import REQUEST_LEVELS
 from specs.clauses.words import MS
 from specs.faults import disk_full, duplicate, lingers_us
 from specs.faults import pause as standstill
@@ -89,6 +90,8 @@ class Context:
     # By run: where the last reading of a queue and a topic's last call stand in the order.
     drained: dict[tuple[str, Queue], int] = field(default_factory=dict)
     delivered: dict[tuple[str, str | None], int] = field(default_factory=dict)
+    # By run: the resets that took time, or were never answered.
+    slow_resets: dict[str, list[Row]] = field(default_factory=dict)
     # By run: the first dead letter that was read and names the id of its origin. Whoever reads looks at that column.
     named_origin: dict[str, Row] = field(default_factory=dict)
 
@@ -147,6 +150,8 @@ class Context:
                 self.first_adds.setdefault((row.group, row.topic), row)
             case Kind.RESET:
                 self.resets.add(row.lane)
+                if row.seq_end != row.seq_begin and row.level in REQUEST_LEVELS:
+                    self.slow_resets.setdefault(row.run, []).append(row)
             case Kind.TRIM if row.value is not None:
                 self.kept_from[row.queue] = max(row.value, self.kept_from.get(row.queue, 0))
                 self.trims.setdefault(row.topic or "", []).append(row)

@@ -8,7 +8,15 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from specs.clauses.catalogue import all_clauses
-from specs.clauses.certainty import EVERYTHING, OF_THE_RUN, Mark, is_quiet, marks_of, told_of
+from specs.clauses.certainty import (
+    EVERYTHING,
+    OF_THE_RUN,
+    Mark,
+    is_quiet,
+    marks_of,
+    moved_meanwhile,
+    told_of,
+)
 from specs.clauses.clause import Clause
 from specs.clauses.context import CONTEXT_KINDS, LOOKS, Context
 from specs.clauses.judging import Finding, Judge
@@ -102,7 +110,17 @@ class _Bench:
                 self.unended.get((key(row), row.client_id), last) >= last for row in evidence
             )
         epochs = all(row.broker_epoch is not None for row in evidence if row.broker)
-        return clause.stands_in(self.context.info, epochs=epochs, ended=ended)
+        return not self._may_be_moved(evidence) and clause.stands_in(
+            self.context.info, epochs=epochs, ended=ended
+        )
+
+    def _may_be_moved(self, evidence: Sequence[Row]) -> bool:
+        """Could a reset excuse it that was under way meanwhile?"""
+        resets = self.context.slow_resets.get(evidence[-1].run)
+        if not resets or Kind.RESET not in self.clause.excuses:
+            return False
+        lanes = {row.lane for row in evidence if row.queue_id is not None}
+        return moved_meanwhile([row.seq_begin for row in evidence], lanes, resets)
 
     def without_end(self, row: Row) -> None:
         """A row of which the history does not hold the end, in an open world."""
