@@ -115,14 +115,30 @@ class Lane(Machine):
         calls.failed.pop(offset, None)
 
     def ends(self, op: Op) -> None:
-        if op.kind is Kind.DEAD_LETTER and op.incarnation != NO_TEXT:
-            calls = self.calls.get(op.incarnation)
-            if calls is not None and op.offset >= 0 and ended_before(calls.rows[-1], op):
-                if op.outcome is Outcome.OK:
+        if op.kind is not Kind.DEAD_LETTER or op.offset < 0:
+            return
+        arrived = op.outcome is Outcome.OK
+        if op.incarnation != NO_TEXT:
+            known = self.calls.get(op.incarnation)
+            mine = [] if known is None else [known]
+        else:  # it arrived, for whichever work of its client
+            every = self.calls.values() if arrived else ()
+            mine = [calls for calls in every if calls.rows[-1].client == op.client]
+        for calls in mine:
+            if op.offset in calls.owed:
+                if ended_before(calls.owed[op.offset], op):
+                    self._gave_up(calls, op)
+            elif ended_before(calls.rows[-1], op):
+                if arrived:
                     calls.given_up.add(op.offset)
-                    self._is_over(calls, op.offset)
-                else:
-                    calls.failed[op.offset] = op
+                self._gave_up(calls, op)
+
+    def _gave_up(self, calls: Calls, letter: Op) -> None:
+        """The message was given up, or that failed."""
+        if letter.outcome is Outcome.OK:
+            self._is_over(calls, letter.offset)
+        else:
+            calls.failed[letter.offset] = letter
 
 
 _KINDS = (Kind.DELIVER, Kind.DEAD_LETTER, Kind.ADD, Kind.RESET)

@@ -2,9 +2,11 @@
 
 (a) An incarnation has one running call at a time. (b) After a call that asks for its batch again (SUSPEND, null, a
 throw, or a manual ROLLBACK) no call may start beyond what is owed of that batch: each message of it stays owed until it
-came again, or was given up by an acknowledged dead letter since. A ROLLBACK takes its dead letters back as well. A
-message whose retries were used up, and of whose dead letter there is no row at all, is not claimed: a client that is
-watched from outside gives messages up without telling, and whether they arrived is for DLQ-1 to say.
+came again, or was given up by a dead letter that began after the call had ended and was acknowledged (one that names no
+incarnation speaks for its client). A ROLLBACK takes its dead letters back as well. A message whose retries were used
+up, or whose counter is not told though there is a limit, is owed only where such a dead letter of it had failed when
+the next call began: a client that is watched from outside gives messages up without telling, and whether they
+arrived is for DLQ-1 to say. What is owed is forgotten when the incarnation is added anew, and when its client dies.
 Says nothing about which message of the batch comes first, nor about other lanes.
 """
 
@@ -138,19 +140,26 @@ class LaneJudge(Judge):
         )
 
     def ends(self, row: Row) -> Iterable[Finding]:
-        if row.kind is Kind.DEAD_LETTER and row.incarnation is not None:
-            calls = self.calls.get(row.incarnation)
-            if (
-                calls is not None
-                and row.queue_offset is not None
-                and ended_before(calls.rows[-1], row)
-            ):
-                if row.outcome is Outcome.OK:
-                    calls.given_up.add(row.queue_offset)
-                    calls.settled(row.queue_offset)
-                else:
+        if row.kind is Kind.DEAD_LETTER and row.queue_offset is not None:
+            for calls in self._of(row):
+                put_back = calls.owed.get(row.queue_offset)
+                if not ended_before(put_back or calls.rows[-1], row):
+                    continue
+                if row.outcome is not Outcome.OK:
                     calls.failed[row.queue_offset] = row
+                    continue
+                if put_back is None:
+                    calls.given_up.add(row.queue_offset)
+                calls.settled(row.queue_offset)
         return NOTHING
+
+    def _of(self, letter: Row) -> list[_Calls]:
+        """Whose dead letter it is. One that arrived and names no incarnation speaks for its client."""
+        if letter.incarnation is not None:
+            return [each for each in (self.calls.get(letter.incarnation),) if each is not None]
+        if letter.outcome is not Outcome.OK:
+            return []
+        return [each for each in self.calls.values() if each.rows[-1].client_id == letter.client_id]
 
 
 judge = LaneJudge
