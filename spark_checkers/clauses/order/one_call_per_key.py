@@ -41,6 +41,20 @@ class Call:
                 if told and each.offset not in self.given_up:
                     self.owed[each.offset] = each
 
+    def letter(self, op: Op, *, arrived: bool) -> None:
+        """A dead letter has ended, of this call or of what calls before it put back, or of neither."""
+        owed = self.owed.get(op.offset)
+        if owed is None and all(each.offset != op.offset for each in self.rows):
+            return
+        if not ended_before(owed or self.rows[-1], op):
+            return
+        if not arrived:
+            self.failed.add(op.offset)
+        elif owed is None:
+            self.given_up.add(op.offset)
+        else:
+            del self.owed[op.offset]
+
 
 class Work:
     """One incarnation: its add, the last call of each key, and what it had begun more than the slack ago."""
@@ -95,6 +109,7 @@ class Lane(Machine):
         if last is not None and last.rows[0].op == op.op:
             last.rows.append(op)
             last.owed.pop(op.offset, None)
+            last.failed.discard(op.offset)
             return
         call = work.calls[key] = Call(op)
         self.stakes += 1
@@ -116,26 +131,26 @@ class Lane(Machine):
                     offset: each for offset, each in last.owed.items() if offset != op.offset
                 }
                 call.failed = last.failed
+                call.failed.discard(op.offset)
 
     def ends(self, op: Op) -> None:
-        if op.incarnation == NO_TEXT:
-            return
-        if op.kind is Kind.DROP:
+        if op.kind is Kind.DROP and op.incarnation != NO_TEXT:
             self.works.pop(op.incarnation, None)
         elif op.kind is Kind.DEAD_LETTER and op.offset >= 0:
-            work = self.works.get(op.incarnation)
-            call = None if work is None else work.calls.get(int(self.keys[op.place]))
-            if (
-                call is None
-                or self.keys[op.place] == NO_TEXT
-                or not ended_before(call.rows[-1], op)
-            ):
-                return
-            if op.outcome is Outcome.OK:
-                call.given_up.add(op.offset)
-                call.owed.pop(op.offset, None)
-            else:
-                call.failed.add(op.offset)
+            self._dead_letter(op, int(self.keys[op.place]))
+
+    def _dead_letter(self, op: Op, key: int) -> None:
+        """What arrived may name neither the incarnation nor the key; what failed has to."""
+        arrived, named = op.outcome is Outcome.OK, op.incarnation != NO_TEXT
+        if not arrived and (not named or key == NO_TEXT):
+            return
+        works = [self.works.get(op.incarnation)] if named else [*self.works.values()]
+        for work in works:
+            if work is None:
+                continue
+            for call in [work.calls.get(key)] if key != NO_TEXT else [*work.calls.values()]:
+                if call is not None and (named or call.rows[-1].client == op.client):
+                    call.letter(op, arrived=arrived)
 
 
 _KINDS = (Kind.DELIVER, Kind.DEAD_LETTER, Kind.ADD, Kind.DROP, Kind.RESET)

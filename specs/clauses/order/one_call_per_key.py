@@ -2,9 +2,11 @@
 
 Within an incarnation, for messages with a sharding key: (a) no call of a key begins while another one of it runs;
 (b) none begins with an offset below those of the key's call before; (c) after a call that asks for its messages
-again (SUSPEND, null or a throw) none begins beyond what is owed of them: each stays owed until it came again, or was
-given up by an acknowledged dead letter since (or, its retries used up, perhaps unseen: of a client that is watched from
-outside no dead letter need be told). Messages without a key are free, and so are different keys, and different lanes.
+again (SUSPEND, null, a throw, or a manual ROLLBACK) none begins beyond what is owed of them: each stays owed until it
+came again, or was given up by a dead letter that began after the call had ended and was acknowledged (one that names
+no incarnation speaks for its client). A message whose retries were used up, or whose counter is not told though there
+is a limit, is owed only where such a dead letter of it had failed when the key's next call began: of a client that is
+watched from outside none need be told. Messages without a key are free, and so are different keys, and different lanes.
 
 (d) In an incarnation that was watched from its add, the first call of a key begins no later than the slack of the
 schedule after a call that begins with a later message. The later one was pulled no earlier and was given a thread,
@@ -73,6 +75,10 @@ class _Call:
         self.given_up: set[int] = set()
         self.failed: set[int] = set()
 
+    def has(self, offset: int) -> bool:
+        """Is the message of this call, or owed of calls before?"""
+        return offset in self.owed or any(row.queue_offset == offset for row in self.rows)
+
 
 class _Incarnation:
     """add: None where it was not seen. calls: the last one of each key. highest: of the calls that began longer ago
@@ -133,6 +139,7 @@ class LaneJudge(Judge):
         if last is not None and last.op == row.op_id:
             last.rows.append(row)
             last.owed.pop(offset, None)
+            last.failed.discard(offset)
             return NOTHING
         call = mine.calls[key] = _Call(row.op_id)
         call.rows.append(row)
@@ -141,7 +148,7 @@ class LaneJudge(Judge):
             found = self._new_call(last, offset, row)
             if not found:
                 call.owed = {place: each for place, each in last.owed.items() if place != offset}
-                call.failed = last.failed
+                call.failed = last.failed - {offset}
             return found
         later = mine.highest
         if mine.add is None or later is None or (later.queue_offset or 0) <= offset:
@@ -170,22 +177,42 @@ class LaneJudge(Judge):
         )
 
     def ends(self, row: Row) -> Iterable[Finding]:
-        name, key, offset = row.incarnation, row.sharding_key, row.queue_offset
-        if name is None:
-            return NOTHING
-        if row.kind is Kind.DROP:
-            self.incarnations.pop(name, None)
-        elif row.kind is Kind.DEAD_LETTER and key is not None and offset is not None:
-            mine = self.incarnations.get(name)
-            call = None if mine is None else mine.calls.get(key)
-            if call is None or not ended_before(call.rows[-1], row):
-                return NOTHING
-            if row.outcome is Outcome.OK:
-                call.given_up.add(offset)
+        offset = row.queue_offset
+        if row.kind is Kind.DROP and row.incarnation is not None:
+            self.incarnations.pop(row.incarnation, None)
+        elif row.kind is Kind.DEAD_LETTER and offset is not None:
+            for call in self._about(row, offset):
+                put_back = call.owed.get(offset)
+                if not ended_before(put_back or call.rows[-1], row):
+                    continue
+                if row.outcome is not Outcome.OK:
+                    call.failed.add(offset)
+                    continue
+                if put_back is None:
+                    call.given_up.add(offset)
                 call.owed.pop(offset, None)
-            else:
-                call.failed.add(offset)
         return NOTHING
+
+    def _about(self, letter: Row, offset: int) -> list[_Call]:
+        """The calls whose message it gives up.
+
+        One that arrived speaks, where it names no incarnation, for its client, and without a key for whichever call
+        had the message.
+        """
+        name, key = letter.incarnation, letter.sharding_key
+        if (name is None or key is None) and letter.outcome is not Outcome.OK:
+            return []
+        works = self.incarnations.values() if name is None else (self.incarnations.get(name),)
+        calls = [
+            call
+            for work in works
+            if work is not None
+            for call in (work.calls.values() if key is None else (work.calls.get(key),))
+            if call is not None and call.has(offset)
+        ]
+        if name is None:
+            return [call for call in calls if call.rows[-1].client_id == letter.client_id]
+        return calls
 
 
 judge = LaneJudge
