@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 from spark_checkers.findings import Findings
-from spark_checkers.lanes import BEGIN, LaneItems, Machine, Op, Stretch, asks_again, may_put_back
+from spark_checkers.lanes import (
+    BEGIN,
+    LaneItems,
+    Machine,
+    Op,
+    Stretch,
+    asks_again,
+    may_have_put_back,
+)
 from spark_checkers.segments import NO_TEXT
 from spark_checkers.stored import STORED_WEAKLY
-from specs.vocabulary import Kind, Outcome
+from specs.vocabulary import LISTENER_RESULTS, Kind, Outcome
 
 BATCH_KINDS = (Kind.DELIVER, Kind.DEAD_LETTER, Kind.ADD, Kind.RESET)
 
@@ -18,16 +26,28 @@ def is_safe(letter: Op) -> bool:
 
 class Work:
     """One incarnation. calls: by number, the messages of a call; latest: of a message, the number of its last call. The
-    number is ours: what a call goes by may come again.
+    number is ours: what a call goes by may come again. born: operations that began before are another life's.
 
     letters: of a message given up, its first acknowledged dead letter. back: those that came again since, and whether
     their batch may have had to.
     """
 
-    __slots__ = ("back", "calls", "cut", "latest", "letters", "manual", "running", "size", "whole")
+    __slots__ = (
+        "back",
+        "born",
+        "calls",
+        "cut",
+        "latest",
+        "letters",
+        "manual",
+        "running",
+        "size",
+        "whole",
+    )
 
-    def __init__(self, size: int, *, whole: bool = False) -> None:
+    def __init__(self, size: int, born: int, *, whole: bool = False) -> None:
         self.size = size
+        self.born = born
         self.whole = whole  # nothing of the next call can be cut off
         self.cut: int | None = None  # the call of which something may be
         self.manual = False
@@ -42,12 +62,8 @@ class Work:
         before = self.calls.get(self.running, {})
         if any(op.op == call for op in before.values()):
             return
-        for offset, op in before.items():
-            if (
-                self.latest.get(offset) == self.running
-                and offset not in self.letters
-                and not asks_again(op)
-            ):
+        for offset in before if self._is_finished(before) else ():
+            if self.latest.get(offset) == self.running and offset not in self.letters:
                 del self.latest[offset]
         wanted = set(self.latest.values())
         self.calls = {each: ops for each, ops in self.calls.items() if each in wanted}
@@ -56,12 +72,17 @@ class Work:
         if not self.whole:
             self.cut, self.whole = self.running, True
 
+    def _is_finished(self, held: dict[int, Op]) -> bool:
+        """Is there a result of the call, and none that puts it back?"""
+        results = [op for op in held.values() if op.outcome in LISTENER_RESULTS]
+        return bool(results) and not any(asks_again(op) for op in results)
+
     def rightly(self, offset: int, call: int) -> bool | None:
         """May the message come again in this call, because of others? None: its own call is unknown."""
         last = self.latest.get(offset)
         if last is None:
             return None
-        if not asks_again(self.calls[last][offset]):
+        if self._is_finished(self.calls[last]):
             return False
         if last == self.cut and len(self.calls[last]) < self.size:
             return None
@@ -82,6 +103,7 @@ class Work:
             self.back[op.offset] = self.rightly(op.offset, op.op) is not False
         self.calls[self.running][op.offset] = op
         self.latest[op.offset] = self.running
+        self.manual |= op.outcome not in LISTENER_RESULTS and may_have_put_back(op)
 
 
 class BatchLane(Machine):
@@ -103,7 +125,7 @@ class BatchLane(Machine):
         """A dead letter begins."""
 
     def takes(self, stretch: Stretch) -> bool:
-        work = self._work(stretch.first.incarnation)
+        work = self._work(stretch.first)
         known = {*work.letters, *work.latest} if self.whole else set()
         if not self.whole or any(stretch.first.offset <= offset < stretch.stop for offset in known):
             return False
@@ -112,9 +134,10 @@ class BatchLane(Machine):
         work.manual |= stretch.first.manual
         return True
 
-    def _work(self, name: int) -> Work:
+    def _work(self, op: Op) -> Work:
         return self.works.setdefault(
-            name, Work(self.config.batch, whole=self.context.info.closed_world)
+            op.incarnation,
+            Work(self.config.batch, op.begin, whole=self.context.info.closed_world),
         )
 
     def begins(self, op: Op) -> None:
@@ -123,9 +146,9 @@ class BatchLane(Machine):
         elif op.incarnation == NO_TEXT:
             return
         elif op.kind is Kind.ADD:
-            self.works[op.incarnation] = Work(self.config.batch, whole=True)
+            self.works[op.incarnation] = Work(self.config.batch, op.begin, whole=True)
         elif op.offset >= 0:
-            work = self._work(op.incarnation)
+            work = self._work(op)
             if op.kind is Kind.DELIVER:
                 self.delivered(work, op)
             else:
@@ -135,9 +158,11 @@ class BatchLane(Machine):
         work = (
             self.works.get(op.incarnation) if op.incarnation != NO_TEXT and op.offset >= 0 else None
         )
-        if work is None or op.kind not in (Kind.DELIVER, Kind.DEAD_LETTER):
+        if work is None or op.begin < work.born:
             return
-        work.manual |= op.manual or (op.kind is Kind.DELIVER and may_put_back(op))
+        if op.kind not in (Kind.DELIVER, Kind.DEAD_LETTER):
+            return
+        work.manual |= op.manual or (op.kind is Kind.DELIVER and may_have_put_back(op))
         if op.kind is Kind.DELIVER or work.manual:
             return
         came_back = work.back.pop(op.offset, False)

@@ -122,6 +122,12 @@ def may_put_back(op: Op) -> bool:
     return op.outcome is Outcome.ROLLBACK and may_be_manual(op)
 
 
+def may_have_put_back(op: Op) -> bool:
+    """Likewise, or did nobody see its result, nor say that it was in auto mode?"""
+    unseen = op.outcome not in LISTENER_RESULTS and (op.manual or not op.has_mode)
+    return unseen or may_put_back(op)
+
+
 def may_be_by_hand(rows: Rows) -> Mask:
     """Of each row: was it a call in manual mode, or one that ended and of which nobody says in which?"""
     mode = rows.text("commit_mode")

@@ -78,6 +78,13 @@ def may_put_back(row: Row) -> bool:
     return row.outcome is Outcome.ROLLBACK and may_be_manual(row)
 
 
+def may_have_put_back(row: Row) -> bool:
+    """Likewise, where nobody may have seen the result: of a call that is not over, was cut, or ended unknown."""
+    return may_put_back(row) or (
+        row.outcome not in LISTENER_RESULTS and row.commit_mode != CommitMode.AUTO
+    )
+
+
 def asks_again(row: Row) -> bool:
     """Does the call's result ask for the same messages again, after the suspend time?"""
     return row.outcome in LISTENER_SUSPENDS or (row.outcome is Outcome.ROLLBACK and is_manual(row))

@@ -19,10 +19,11 @@ class Lane(BatchLane):
         letter, told = work.letters.get(op.offset), work.back.get(op.offset) is False
         rightly = work.rightly(op.offset, op.op)
         wrong = rightly is False or (rightly is None and self.config.batch == 1)
+        wrong = wrong and not work.manual
         held = work.calls.get(work.latest.get(op.offset, -1), {}) if self.config.batch > 1 else {}
         batch = [*held.values(), *(work.letters[each] for each in held if each in work.letters)]
         work.deliver(op)
-        if letter is not None and wrong and not work.manual:
+        if letter is not None and wrong:
             work.back[op.offset] = False
             if not told:
                 self.found(letter, op, *batch)

@@ -6,16 +6,18 @@ last call, those that have to come again, and those that were given up (few).
 
 A dead letter that was stored weakly (codes 10 to 12: not flushed, or not copied, in time) may be lost with its broker.
 A client may take it for sent or send it again, so that it counts neither as acknowledged nor as failed.
+
+What began before an ADD of its incarnation, or a RESET, is of an earlier life and does not count when it ends.
 """
 
 from __future__ import annotations
 
 from specs.clauses.context import Context
 from specs.clauses.judging import Judge
-from specs.clauses.rows import asks_again, is_manual, may_put_back
+from specs.clauses.rows import asks_again, is_manual, may_have_put_back
 from specs.clauses.stored import STORED_WEAKLY
 from specs.history.row import Row
-from specs.vocabulary import Kind, Outcome
+from specs.vocabulary import LISTENER_RESULTS, Kind, Outcome
 
 BATCH_KINDS = frozenset({Kind.DELIVER, Kind.DEAD_LETTER, Kind.ADD, Kind.RESET})
 
@@ -35,19 +37,27 @@ class Batch:
         self.whole = whole
         self.rows: dict[int, Row] = {}
 
+    def may_come_again(self) -> bool:
+        """Did any of its rows tell that it was put back, or none of them how it ended?"""
+        rows = self.rows.values()
+        return any(map(asks_again, rows)) or all(
+            row.outcome not in LISTENER_RESULTS for row in rows
+        )
+
 
 class Work:
-    """One incarnation.
+    """One incarnation. since: what began earlier is not of it.
 
     manual: has it, or may it have, made a call in manual mode, in which a ROLLBACK replays what was given up as well?
     last: offset → the message's last batch. letters: offset → its first acknowledged dead letter. again: what came
     again since, and whether it had to, with others of its batch.
     """
 
-    __slots__ = ("again", "begun", "current", "last", "letters", "manual", "size")
+    __slots__ = ("again", "begun", "current", "last", "letters", "manual", "since", "size")
 
-    def __init__(self, size: int, *, begun: bool = False) -> None:
+    def __init__(self, size: int, since: int, *, begun: bool = False) -> None:
         self.size = size  # so many messages a call holds at most
+        self.since = since
         self.begun = begun  # something of it was seen before
         self.manual = False
         self.current: Batch | None = None
@@ -60,10 +70,11 @@ class Work:
         batch = self.last.get(offset)
         if batch is None:
             return None
-        is_whole = batch.whole or len(batch.rows) >= self.size
-        if not is_whole and asks_again(batch.rows[offset]):
+        if not batch.may_come_again():
+            return False
+        if not batch.whole and len(batch.rows) < self.size:
             return None
-        return asks_again(batch.rows[offset]) and any(
+        return any(
             other not in self.letters
             and (self.last.get(other) is batch or self._comes_in(other, op))
             for other in batch.rows
@@ -93,14 +104,14 @@ class Work:
             self.again[offset] = self.others_come(offset, row.op_id) is not False
         self.current.rows[offset] = row
         self.last[offset] = self.current
+        if row.outcome not in LISTENER_RESULTS and may_have_put_back(row):
+            self.manual = True  # nobody may ever see it end
 
     def _finished(self, batch: Batch | None) -> None:
-        for offset, row in batch.rows.items() if batch is not None else ():
-            if (
-                self.last.get(offset) is batch
-                and offset not in self.letters
-                and not asks_again(row)
-            ):
+        if batch is None or batch.may_come_again():
+            return
+        for offset in batch.rows:
+            if self.last.get(offset) is batch and offset not in self.letters:
                 del self.last[offset]
 
     def given_up(self, row: Row, offset: int) -> None:
@@ -130,14 +141,14 @@ class BatchesJudge(Judge):
         if row.incarnation is None:
             return None
         if row.kind is Kind.ADD:
-            self.works[row.incarnation] = Work(self.config.batch, begun=True)
+            self.works[row.incarnation] = Work(self.config.batch, row.seq_begin, begun=True)
             return None
         if row.queue_offset is None:
             return None
         work = self.works.get(row.incarnation)
         if work is None:
             work = self.works[row.incarnation] = Work(
-                self.config.batch, begun=self.context.info.closed_world
+                self.config.batch, row.seq_begin, begun=self.context.info.closed_world
             )
         return work
 
@@ -146,11 +157,12 @@ class BatchesJudge(Judge):
         work = self.works.get(row.incarnation or "")
         if (
             work is None
+            or row.seq_begin < work.since
             or row.queue_offset is None
             or row.kind not in (Kind.DELIVER, Kind.DEAD_LETTER)
         ):
             return False
-        if is_manual(row) or (row.kind is Kind.DELIVER and may_put_back(row)):
+        if is_manual(row) or (row.kind is Kind.DELIVER and may_have_put_back(row)):
             work.manual = True
         if row.kind is Kind.DELIVER or work.manual:
             return False

@@ -2,10 +2,13 @@
 
 Where a call held several messages, one of them that was given up may come again as long as another one of them has to,
 since a batch is put back as a whole: not once all of them were given up, nor after the others have come again without
-it, nor after the batch succeeded. Where it comes again and is given up in vain, it has to come as well. Claimed in
-auto mode (in manual mode a ROLLBACK replays what was given up as well). Another incarnation may deliver it: it may not
-know. Says nothing where the dead letter was stored weakly (it may be lost, and sent again), once the lane was reset,
-nor of a message of several whose batch is not in the history.
+it, nor after the batch succeeded: one row of a call tells how all of it ended, and where none does it may have been
+put back. Where it comes again and is given up in vain, it has to come as well. Claimed in auto mode (in manual mode a
+ROLLBACK replays what was given up as well): where nobody says the mode, until any manual call, or one that may have
+been a manual ROLLBACK, since it ended so or nobody knows how. Another incarnation may deliver it: it may not know. Says
+nothing where the dead letter was stored weakly (it may be lost, and sent again), nor of a message of several whose
+batch is not in the history. Nothing is remembered across an ADD or a reset: what began before is of an earlier life,
+and does not count when it ends.
 """
 
 from __future__ import annotations
