@@ -19,12 +19,14 @@ class Calls:
     """One incarnation: its last call; by offset, what was put back and is still to come, and which dead letters failed.
 
     stored: offsets whose dead letter was acknowledged, unless they were delivered again since. whole: the last call is
-    not the first that the history shows of the incarnation, so nothing of it can be cut off.
+    not the first that the history shows of the incarnation, so nothing of it can be cut off. born: what began before
+    is another life's.
     """
 
-    __slots__ = ("call", "failed", "owed", "rows", "stored", "whole")
+    __slots__ = ("born", "call", "failed", "owed", "rows", "stored", "whole")
 
-    def __init__(self, *, whole: bool = False) -> None:
+    def __init__(self, born: int, *, whole: bool = False) -> None:
+        self.born = born
         self.whole = whole
         self.call = NONE
         self.rows: list[Op] = []
@@ -64,10 +66,13 @@ class CallLane(Machine):
         """What is owed below was told of."""
         calls.owed = {offset: op for offset, op in calls.owed.items() if offset >= below}
 
-    def takes(self, stretch: Stretch) -> bool:
-        calls = self.calls.setdefault(
-            stretch.first.incarnation, Calls(whole=self.context.info.closed_world)
+    def _calls_of(self, op: Op) -> Calls:
+        return self.calls.setdefault(
+            op.incarnation, Calls(op.begin, whole=self.context.info.closed_world)
         )
+
+    def takes(self, stretch: Stretch) -> bool:
+        calls = self._calls_of(stretch.first)
         if calls.owed or calls.failed:
             return False
         calls.whole = calls.whole or bool(calls.rows) or stretch.calls > 1
@@ -84,16 +89,11 @@ class CallLane(Machine):
         elif op.incarnation == NO_TEXT:
             return
         elif op.kind is Kind.ADD:
-            self.calls[op.incarnation] = Calls(whole=True)
+            self.calls[op.incarnation] = Calls(op.begin, whole=True)
         elif op.offset >= 0 and op.kind is Kind.DELIVER:
-            self._deliver(
-                self.calls.setdefault(op.incarnation, Calls(whole=self.context.info.closed_world)),
-                op,
-            )
+            self._deliver(self._calls_of(op), op)
         elif op.offset >= 0 and op.kind is Kind.DEAD_LETTER:
-            calls = self.calls.setdefault(
-                op.incarnation, Calls(whole=self.context.info.closed_world)
-            )
+            calls = self._calls_of(op)
             if op.outcome is not Outcome.OK and op.offset not in calls.stored:
                 calls.failed[op.offset] = op
 
@@ -115,7 +115,7 @@ class CallLane(Machine):
         calls = (
             self.calls.get(op.incarnation) if op.incarnation != NO_TEXT and op.offset >= 0 else None
         )
-        if calls is None:
+        if calls is None or op.begin < calls.born:
             return
         if op.kind is Kind.DELIVER:
             if (

@@ -2,7 +2,8 @@
 
 A call that asks for its messages again puts them back. Each of them stays *owed* until it was delivered again, or its
 dead letter was acknowledged; calls in between, of whatever other messages, change nothing about that. So a batch of
-which only a part comes again is not forgotten with that part. That calls overlap is ORD-3's matter.
+which only a part comes again is not forgotten with that part. That calls overlap is ORD-3's matter. What began before
+an ADD of its incarnation, or a RESET, is of an earlier life and does not count when it ends.
 """
 
 from __future__ import annotations
@@ -24,13 +25,14 @@ class Calls:
 
     owed: offset → the delivery that put the message back. failed: offset → the message's last dead letter, from its
     begin on. given_up: the offsets with an acknowledged dead letter since their last delivery. begun: was anything seen
-    before the last call, which therefore is not cut off at its front?
+    before the last call, which therefore is not cut off at its front? since: what began earlier is not of it.
     """
 
-    __slots__ = ("begun", "failed", "given_up", "op", "owed", "rows")
+    __slots__ = ("begun", "failed", "given_up", "op", "owed", "rows", "since")
 
-    def __init__(self, op: int, *, begun: bool = False) -> None:
+    def __init__(self, op: int, since: int, *, begun: bool = False) -> None:
         self.op = op
+        self.since = since
         self.begun = begun
         self.rows: list[Row] = []
         self.owed: dict[int, Row] = {}
@@ -92,14 +94,14 @@ class CallsJudge(Judge):
             case Kind.RESET:
                 self.calls.clear()
             case Kind.ADD if row.incarnation is not None:
-                self.calls[row.incarnation] = Calls(-1, begun=True)
+                self.calls[row.incarnation] = Calls(-1, row.seq_begin, begun=True)
             case Kind.DELIVER:
                 return self._delivered(row)
             case Kind.DEAD_LETTER if row.incarnation is not None and row.queue_offset is not None:
                 calls = self.calls.get(row.incarnation)
                 if calls is None:
                     calls = self.calls[row.incarnation] = Calls(
-                        -1, begun=self.context.info.closed_world
+                        -1, row.seq_begin, begun=self.context.info.closed_world
                     )
                 if row.outcome is not Outcome.OK and row.queue_offset not in calls.given_up:
                     calls.failed[row.queue_offset] = row
@@ -114,7 +116,7 @@ class CallsJudge(Judge):
         calls = self.calls.get(row.incarnation)
         if calls is None:
             calls = self.calls[row.incarnation] = Calls(
-                row.op_id, begun=self.context.info.closed_world
+                row.op_id, row.seq_begin, begun=self.context.info.closed_world
             )
         is_next = row.op_id != calls.op and all(ended_before(each, row) for each in calls.rows)
         found = self.next_call(calls, row) if is_next else self.same_call(calls, row)
@@ -131,7 +133,7 @@ class CallsJudge(Judge):
     def ends(self, row: Row) -> Iterable[Finding]:
         calls = self.calls.get(row.incarnation or "")
         offset = row.queue_offset
-        if calls is None or offset is None:
+        if calls is None or offset is None or row.seq_begin < calls.since:
             return NOTHING
         if row.kind is Kind.DELIVER:
             if row.outcome is Outcome.ROLLBACK:

@@ -1,11 +1,13 @@
 """After a suspended batch the next call starts at the batch's lowest offset, and nothing of the batch is left behind.
 
 A batch is put back as a whole. (a) The next call of the incarnation starts at its lowest offset, or, where some of its
-messages were given up meanwhile, at one up to the lowest of the others. (b) Each of the others is owed until it was
-delivered again or given up: no call delivers anything beyond it before, be it the next call or, where only a part of
-the batch came again, a later one. A message whose retries were used up, and of whose dead letter there is no row, may
-have been given up unseen: nothing is claimed of it. A manual ROLLBACK puts more back than its batch, see RTY-9. Says
-nothing once the lane was reset.
+messages were given up meanwhile, at one up to the lowest of the others. In an open world the batch may have begun below
+what is seen of it, unless it is full, or the ADD or an earlier call of its incarnation was seen. (b) Each of the others
+is owed until it was delivered again or given up: no call delivers anything beyond it before, be it the next call or,
+where only a part of the batch came again, a later one. A message whose retries were used up, and of whose dead letter
+there is no row, may have been given up unseen: nothing is claimed of it. A manual ROLLBACK puts more back than its
+batch, see RTY-9. Nothing is remembered across an ADD or a reset: a call that began before is of an earlier life, and
+asks for nothing when it ends.
 """
 
 from __future__ import annotations
