@@ -14,12 +14,13 @@ from spark_checkers.lanes import (
     Stretch,
     asks_again,
     machine_kernel,
+    may_have_put_back,
     may_put_back,
 )
 from spark_checkers.planting import Changes, Mutant, Trace
 from spark_checkers.segments import MS, NEVER, NO_TEXT, NONE
 from spark_checkers.twin import Twin
-from specs.vocabulary import Kind, Outcome
+from specs.vocabulary import LISTENER_RESULTS, Kind, Outcome
 
 LEAST_MS, MOST_MS = 10, 30_000
 
@@ -34,49 +35,73 @@ def own_wait_ms(wished_ms: int) -> int:
     return min(max(wished_ms, LEAST_MS), MOST_MS)
 
 
+class Life:
+    """From an ADD, or the first call after a reset, on: what is suspended, and has not come again.
+
+    born: calls that began before are another life's. rolls: nobody can say that it never rolled back by hand.
+    """
+
+    __slots__ = ("born", "rolls", "suspended")
+
+    def __init__(self, born: int) -> None:
+        self.born = born
+        self.rolls = False
+        self.suspended: dict[int, Op] = {}
+
+
 class Lane(Machine):
-    """For each incarnation, the suspended messages that have not come again."""
+    """Compares what comes again with what its incarnation's life has suspended."""
 
     def __init__(self, lane: LaneItems, findings: Findings) -> None:
         super().__init__(lane, findings)
-        self.suspended: dict[int, dict[int, Op]] = {}
+        self.lives: dict[int, Life] = {}
 
     def takes(self, stretch: Stretch) -> bool:
-        mine = self.suspended.get(stretch.first.incarnation, ())
+        life = self.lives.get(stretch.first.incarnation)
+        mine = life.suspended if life is not None else ()
         return not any(stretch.first.offset <= offset < stretch.stop for offset in mine)
 
     def begins(self, op: Op) -> None:
         if op.kind is Kind.RESET:
-            self.suspended.clear()
+            self.lives.clear()
         elif op.incarnation == NO_TEXT:
             return
         elif op.kind is Kind.ADD:
-            self.suspended.pop(op.incarnation, None)
+            self.lives[op.incarnation] = Life(op.begin)
         elif op.kind is Kind.DEAD_LETTER and op.outcome is Outcome.REFUSED:
             return  # its message comes again, and has to wait for that
         elif op.offset >= 0:
-            before = self.suspended.get(op.incarnation, {}).pop(op.offset, None)
-            if op.kind is Kind.DELIVER and before is not None and before.ended < NEVER:
-                self.stakes += 1
-                if op.started <= before.ended + (wait_ms(before, self.config.suspend_ms) - 1) * MS:
-                    self.found(before, op)
+            life = self.lives.setdefault(op.incarnation, Life(op.begin))
+            before = life.suspended.pop(op.offset, None)
+            if op.kind is Kind.DELIVER:
+                if before is not None and before.ended < NEVER:
+                    self._again(life, before, op)
+                life.rolls |= op.outcome not in LISTENER_RESULTS and may_have_put_back(op)
+
+    def _is_left(self, op: Op) -> bool:
+        """May it have been given up unseen, so that a ROLLBACK may replay it at once?"""
+        limit = self.config.max_reconsume_times
+        return limit >= 0 and not NONE < op.reconsume < limit
+
+    def _again(self, life: Life, before: Op, op: Op) -> None:
+        if life.rolls and self._is_left(before):
+            return
+        self.stakes += 1
+        if op.started <= before.ended + (wait_ms(before, self.config.suspend_ms) - 1) * MS:
+            self.found(before, op)
 
     def ends(self, op: Op) -> None:
-        asks = asks_again(op)
-        if (
-            op.kind is not Kind.DELIVER
-            or not (asks or may_put_back(op))
-            or op.incarnation == NO_TEXT
-            or op.offset < 0
-        ):
+        if op.kind is not Kind.DELIVER or op.incarnation == NO_TEXT or op.offset < 0:
             return
-        mine = self.suspended.get(op.incarnation, {})
-        if op.outcome is Outcome.ROLLBACK:  # it may replay at once what was given up unseen
-            limit = self.config.max_reconsume_times
-            mine = {
-                at: each for at, each in mine.items() if limit < 0 or NONE < each.reconsume < limit
+        life = self.lives.get(op.incarnation)
+        if life is None or op.begin < life.born:
+            return
+        if may_put_back(op):
+            life.suspended = {
+                at: each for at, each in life.suspended.items() if not self._is_left(each)
             }
-        self.suspended[op.incarnation] = {**mine, op.offset: op} if asks else mine
+        if asks_again(op):
+            life.suspended[op.offset] = op
 
 
 _KINDS = (Kind.DELIVER, Kind.DEAD_LETTER, Kind.ADD, Kind.RESET)

@@ -3,9 +3,12 @@
 The time counts from the end of the call that asked for it (SUSPEND, null, a throw, or a manual ROLLBACK). It is what
 the listener asked for, else the consumer's own, clamped to 10..30000 ms. Both sides count in whole milliseconds, so a
 redelivery refutes when it comes at least one millisecond early. Every suspended message is remembered until it comes
-again, whatever of the lane comes in between: several keys may be suspended at once. One that was given up, or may have
-been where nobody saw it, waits for nothing any more: a ROLLBACK may replay it soon. A dead letter that was refused gave
-nothing up. Says nothing about another incarnation, nor about coming late."""
+again, whatever of the lane comes in between: several keys may be suspended at once. One that was given up waits for
+nothing any more: a ROLLBACK may replay it soon. One that had used up its retries, and may have been given up where
+nobody saw it, waits until a call has ended in what may be a manual ROLLBACK, or has begun of which nobody knows how it
+ended, nor that it was in auto mode. A dead letter that was refused gave nothing up, and alone excuses nothing. Nothing
+is remembered across an ADD or a reset: a call that began before is of an earlier life, and asks for nothing when it
+ends. Says nothing about another incarnation, nor about coming late."""
 
 from __future__ import annotations
 
@@ -16,10 +19,10 @@ from specs.clauses.calls import may_be_given_up
 from specs.clauses.context import Context
 from specs.clauses.judging import NOTHING, Finding, Judge
 from specs.clauses.premises import IN_PLACE
-from specs.clauses.rows import asks_again, may_put_back, over_us
+from specs.clauses.rows import asks_again, may_have_put_back, may_put_back, over_us
 from specs.clauses.words import MS, at, ms, who
 from specs.history.row import Row
-from specs.vocabulary import Key, Kind, Outcome, Party
+from specs.vocabulary import LISTENER_RESULTS, Key, Kind, Outcome, Party
 
 ID = "RTY-1"
 TITLE = "no redelivery before the suspend time"
@@ -53,29 +56,49 @@ class TooEarly(Finding):
     promised_ms: int
 
 
+class _Life:
+    """An incarnation. since: what began earlier is not of it. suspended: by offset, what has not come again.
+
+    unsure: has a call begun that may have been a manual ROLLBACK, as nobody knows how it ended?
+    """
+
+    __slots__ = ("since", "suspended", "unsure")
+
+    def __init__(self, since: int) -> None:
+        self.since = since
+        self.suspended: dict[int, Row] = {}
+        self.unsure = False
+
+
 class LaneJudge(Judge):
     """Remembers, for each incarnation, the suspended messages that have not come again."""
 
-    __slots__ = ("suspended",)
+    __slots__ = ("lives",)
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
-        self.suspended: dict[str, dict[int, Row]] = {}
+        self.lives: dict[str, _Life] = {}
 
     def begins(self, row: Row) -> Iterable[Finding]:
         if row.kind is Kind.RESET:
-            self.suspended.clear()
+            self.lives.clear()
             return NOTHING
         if row.incarnation is None:
             return NOTHING
-        if row.kind is Kind.ADD:
-            self.suspended.pop(row.incarnation, None)
+        life = self.lives.get(row.incarnation)
+        if row.kind is Kind.ADD or life is None:
+            life = self.lives[row.incarnation] = _Life(row.seq_begin)
+        if row.queue_offset is None or row.kind is Kind.ADD or _is_refused_letter(row):
             return NOTHING
-        mine = self.suspended.get(row.incarnation)
-        if not mine or row.queue_offset is None or _is_refused_letter(row):
+        before = life.suspended.pop(row.queue_offset, None)
+        if row.kind is not Kind.DELIVER:
             return NOTHING
-        before = mine.pop(row.queue_offset, None)
-        if row.kind is not Kind.DELIVER or before is None or before.ended_us is None:
+        found = NOTHING if before is None else self._again(life, before, row)
+        life.unsure |= row.outcome not in LISTENER_RESULTS and may_have_put_back(row)
+        return found
+
+    def _again(self, life: _Life, before: Row, row: Row) -> Iterable[Finding]:
+        if before.ended_us is None or (life.unsure and may_be_given_up(before, self.config)):
             return NOTHING
         self.opportunities += 1
         promised = suspend_ms(before, self.config.suspend_ms)
@@ -84,22 +107,20 @@ class LaneJudge(Judge):
         return (TooEarly(before, row, promised),)
 
     def ends(self, row: Row) -> Iterable[Finding]:
-        asks = asks_again(row)
+        life = self.lives.get(row.incarnation or "")
         if (
-            row.kind is not Kind.DELIVER
-            or not (asks or may_put_back(row))
-            or not row.incarnation
+            life is None
+            or row.seq_begin < life.since
+            or row.kind is not Kind.DELIVER
             or row.queue_offset is None
         ):
             return NOTHING
-        mine = self.suspended.setdefault(row.incarnation, {})
-        if row.outcome is Outcome.ROLLBACK:
-            for offset in [
-                each for each, before in mine.items() if may_be_given_up(before, self.config)
-            ]:
-                del mine[offset]
-        if asks:
-            mine[row.queue_offset] = row
+        if may_put_back(row):
+            for offset, before in list(life.suspended.items()):
+                if may_be_given_up(before, self.config):
+                    del life.suspended[offset]
+        if asks_again(row):
+            life.suspended[row.queue_offset] = row
         return NOTHING
 
 
