@@ -19,7 +19,7 @@ from spark_checkers.planting import Changes, Mutant, Trace
 from spark_checkers.segments import NO_TEXT, NONE
 from spark_checkers.twin import Twin
 from specs.clauses.rows import is_manual
-from specs.vocabulary import LISTENER_SUSPENDS, Kind, Outcome
+from specs.vocabulary import LISTENER_RESULTS, LISTENER_SUSPENDS, Kind, Outcome
 
 _AUTO_FINISHES = (Outcome.SUCCESS, Outcome.COMMIT, Outcome.ROLLBACK)
 
@@ -86,6 +86,8 @@ class Lane(Machine):
             if put_back is not None:
                 self.stakes += 1
                 self._count(*put_back, op)
+            if op.outcome not in LISTENER_RESULTS:  # nobody knows whether it commits
+                work.taken, work.rollback = [], None
 
     def _begin_call(self, work: Work, op: Op) -> None:
         if NONE < work.spent < op.offset:

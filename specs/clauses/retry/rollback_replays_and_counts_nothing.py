@@ -3,9 +3,10 @@
 In manual mode a SUCCESS leaves its messages taken until a COMMIT. A ROLLBACK puts them all back, with its own batch:
 (a) until each of them has come again, no call of the incarnation delivers anything beyond the lowest that has not, and
 (b) each of them carries, when it comes again, the retry counter that it carried before. An auto call that acknowledges,
-or whose message is given up, commits all that was taken as well. After a message was given up in manual mode, or may
-have been where nobody saw it, nothing is claimed of what was taken before it.
-Says nothing once the lane was reset.
+or whose message is given up, commits all that was taken as well; so may a call of which nobody knows how it ended.
+After a message was given up in manual mode, or may have been where nobody saw it, nothing is claimed of what was taken
+before it. Nor is anything claimed of a call that ended after the next one had begun, or by one that began before the
+ROLLBACK's had ended. Nothing is remembered across an ADD or a reset.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from specs.clauses.rows import acknowledges, ended_before, is_manual, over_us
 from specs.clauses.words import at, who
 from specs.history.row import Row
 from specs.plan.traits import Stake, Trait
-from specs.vocabulary import LISTENER_SUSPENDS, Key, Kind, Outcome, Party
+from specs.vocabulary import LISTENER_RESULTS, LISTENER_SUSPENDS, Key, Kind, Outcome, Party
 
 ID = "RTY-9"
 TITLE = "a manual ROLLBACK replays all that was taken"
@@ -91,10 +92,13 @@ class LaneJudge(Judge):
                 mine = self.incarnations[row.incarnation] = _Incarnation()
             if row.op_id != mine.op:
                 self._next_call(mine, row, row.queue_offset)
-            return [
+            found = [
                 *self._passed(mine, row, row.queue_offset),
                 *self._counter(mine, row, row.queue_offset),
             ]
+            if row.outcome not in LISTENER_RESULTS:  # it may have ended in a COMMIT
+                mine.commit()
+            return found
         return NOTHING
 
     def _next_call(self, mine: _Incarnation, row: Row, offset: int) -> None:
