@@ -8,6 +8,10 @@ from typing import Any
 __all__ = ["conform", "judge", "read_history", "schema", "write_history"]
 
 
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
 def __getattr__(name: str) -> Any:
     # Not imported before somebody asks: the generator and the engine `arrow` do without what a DataFrame needs.
     if name in __all__:

@@ -12,6 +12,7 @@ from types import ModuleType
 import spark_checkers.clauses as package
 from spark_checkers.twin import Grouping, Twin
 from specs.clauses.catalogue import FAMILIES, all_clauses
+from specs.clauses.certainty import told_of
 from specs.history.runinfo import RunInfo
 from specs.vocabulary import Level
 
@@ -35,8 +36,14 @@ def all_twins() -> tuple[Twin, ...]:
 
 
 def applicable(info: RunInfo) -> tuple[Twin, ...]:
-    """The twins of the clauses whose premises a run meets from its begin to its end."""
-    return tuple(twin for twin in all_twins() if twin.clause.unmet(info) is None)
+    """The twins of the clauses whose premises a run meets from its begin to its end, and that need nothing of which
+    somebody says that it is not recorded."""
+    known = told_of(info)
+    return tuple(
+        twin
+        for twin in all_twins()
+        if twin.clause.unmet(info) is None and (known is None or not twin.clause.missing(known))
+    )
 
 
 def kernels(twins: Iterable[Twin]) -> tuple[Twin, ...]:

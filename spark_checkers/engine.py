@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from spark_checkers import facts, scatter
@@ -165,7 +166,12 @@ def judge_here(
 def _judged(history: History, profile: Profile, options: Mapping[str, Any], jobs: Jobs) -> Verdict:
     chosen = chosen_by(options)
     examination = examine(
-        history, jobs, chosen, findings=options.get("findings"), scratch=options.get("scratch")
+        history,
+        jobs,
+        chosen,
+        findings=options.get("findings"),
+        scratch=options.get("scratch"),
+        told=None if chosen is not None else profile.spoken_of,
     )
     return concluded(examination, history.info, profile, options, {"engine": jobs.name})
 
@@ -177,11 +183,12 @@ def examine(
     *,
     findings: Path | None = None,
     scratch: Path | None = None,
+    told: Sequence[str] | None = None,
 ) -> Examination:
     """What a pass over the history finds, clause by clause.
 
-    clauses: which to judge, by default all.
-    findings: a folder for all findings; scratch: one that every task can write.
+    clauses: which to judge, by default all. findings: a folder for all findings, or for those of the clauses `told`;
+    scratch: one that every task can write.
     """
     missing = {clause.id for clause in all_clauses()} - {twin.id for twin in all_twins()}
     if missing:
@@ -193,7 +200,7 @@ def examine(
         examiner = _Examiner(history, jobs, folder)
         examination = examiner.examine(all_clauses() if clauses is None else clauses)
         if findings is not None:
-            examiner.keep_findings(findings)
+            examiner.keep_findings(findings, told)
         return examination
     except Exception as error:
         raise _told(error) from error
@@ -454,12 +461,17 @@ class _Examiner:
         )
         return Examination(tallies, seen.run_facts, list(self.history.why_cut))
 
-    def keep_findings(self, folder: Path) -> None:
-        """Move what the tasks found to where it is wanted, in an order that does not change; a table even if empty."""
+    def keep_findings(self, folder: Path, told: Sequence[str] | None) -> None:
+        """Move what the tasks found to where it is wanted, in an order that does not change; a table even if empty.
+
+        told: the clauses of which it is kept; None for all.
+        """
         folder.mkdir(parents=True, exist_ok=True)
         tables = [pq.read_table(path) for path in self.findings]
         schema = FINDINGS_ARROW.remove(FINDINGS_ARROW.get_field_index("opportunities"))
         found = pa.concat_tables(tables) if tables else schema.empty_table()
+        if told is not None:
+            found = found.filter(pc.is_in(found.column("clause"), pa.array(told, pa.string())))
         order = [("clause", "ascending"), ("run", "ascending"), ("at_us", "ascending")]
         pq.write_table(found.sort_by(order), folder / "findings.parquet")
 

@@ -32,6 +32,7 @@ from specs.clauses.catalogue import all_clauses, select
 from specs.clauses.clause import Clause
 from specs.clauses.rows import REQUEST_LEVELS
 from specs.errors import HistoryError, UsageError
+from specs.history.arrow import near_name
 from specs.history.columns import COLUMNS, NAMES
 from specs.history.row import Row
 from specs.history.runinfo import RunInfo
@@ -58,16 +59,25 @@ def schema() -> Any:
 def conform(rows: Any) -> Any:
     """A DataFrame with the columns of a history, in their order and types; others are left out.
 
-    A column that may be null may be missing. Starts no job. Raises HistoryError, with one sentence, for a required
-    column that is missing and for one of another type.
+    A column that may be null may be missing. Starts no job. Raises HistoryError, with one sentence, for what is no
+    DataFrame, for a required column that is missing, for one of another type, and for a further one that has nearly the
+    name of one that is missing: without an offset, say, hardly anything would be judged.
     """
     from pyspark.sql import functions as F
 
+    if not hasattr(rows, "sparkSession"):
+        raise HistoryError(f"history rows are a DataFrame of Spark, not {type(rows).__name__}")
     found = {field.name: field.dataType.simpleString() for field in rows.schema.fields}
+    further = [name for name in found if name not in NAMES]
     lacking = [each.name for each in COLUMNS if each.required and each.name not in found]
     if lacking:
         raise HistoryError(
             f"the rows lack {', '.join(lacking)}, which every history row must have; they have {', '.join(found)}"
+            f"{near_name(further, lacking)}"
+        )
+    if near := near_name(further, [name for name in NAMES if name not in found]):
+        raise HistoryError(
+            f"the rows have the unknown columns {', '.join(further)}{near} Rename it, or leave it out"
         )
     names = {"string": "string", "int64": "bigint"}
     columns = []
@@ -117,11 +127,17 @@ def write_history(rows: Any, path: str, run: RunInfo) -> None:
     """
     session = rows.sparkSession
     place = str(path).rstrip("/")
-    conform(rows).repartitionByRange("run", "seq_begin").sortWithinPartitions(
-        "run", "seq_begin"
-    ).write.parquet(f"{place}/history")
+    sorted_rows = conform(rows).repartitionByRange("run", "seq_begin")
+    sorted_rows = sorted_rows.sortWithinPartitions("run", "seq_begin")
     text = json.dumps(run.to_json(), sort_keys=True)
-    session.createDataFrame([(text,)], "value string").coalesce(1).write.text(f"{place}/run.json")
+    described = session.createDataFrame([(text,)], "value string").coalesce(1)
+    try:
+        sorted_rows.write.parquet(f"{place}/history")
+        described.write.text(f"{place}/run.json")
+    except Exception as error:
+        if "PATH_ALREADY_EXISTS" in str(error):
+            raise HistoryError(f"{place} holds a history already: give another folder") from error
+        raise
 
 
 def judge(
@@ -194,8 +210,11 @@ class JudgedRows:
 
     @property
     def findings(self) -> Any:
-        """Every violation: clause, finding, certain, seqs of the evidence, lane and time."""
-        return self.found.where("finding is not null").drop("opportunities")
+        """Every violation of a clause that the profile speaks of: clause, finding, certain, evidence, lane and time."""
+        from pyspark.sql import functions as F
+
+        told = self.found.where("finding is not null").drop("opportunities")
+        return told.where(F.col("clause").isin(*self.profile.spoken_of))
 
     @property
     def evidence(self) -> Any:

@@ -64,10 +64,10 @@ def check_schema(schema: pa.Schema, path: Path) -> None:
     missing = [column.name for column in COLUMNS if column.required]
     missing = [name for name in missing if name not in schema.names]
     if missing:
-        near = _near(unknown, missing)
+        near = near_name(unknown, missing)
         raise HistoryError(f"{path} lacks the columns {', '.join(missing)}{near}")
     if unknown:
-        near = _near(unknown, [name for name in NAMES if name not in schema.names])
+        near = near_name(unknown, [name for name in NAMES if name not in schema.names])
         raise HistoryError(f"{path} has the unknown columns {', '.join(unknown)}{near}")
     for column in COLUMNS:
         if column.name in schema.names:
@@ -79,7 +79,7 @@ def check_schema(schema: pa.Schema, path: Path) -> None:
 _VERSIONS = {str(number).encode() for number in range(1, HISTORY_VERSION + 1)}
 
 
-def _near(unknown: list[str], wanted: list[str]) -> str:
+def near_name(unknown: list[str], wanted: list[str]) -> str:
     for name in unknown:
         if close := difflib.get_close_matches(name, wanted, n=1):
             return f"; is {name} meant to be {close[0]}?"

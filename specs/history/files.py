@@ -13,7 +13,7 @@ from pathlib import Path
 
 from specs.errors import HistoryError
 from specs.history.row import Row
-from specs.history.runinfo import RunInfo, read_runinfo
+from specs.history.runinfo import RunInfo, is_described, read_runinfo
 from specs.history.store import (
     History,
     check_parquet,
@@ -51,7 +51,7 @@ def open_any(source: Path, read_stdin: Callable[[], bytes]) -> History:
 
 def _from_file(path: Path) -> History:
     whole = path.parent.parent
-    if path.parent.name == "history" and (whole / "run.json").is_file():
+    if path.parent.name == "history" and is_described(whole):
         raise HistoryError(f"{path} is a part of the history {whole}; give that folder")
     with path.open("rb") as file:
         is_parquet = file.read(len(_PARQUET_MAGIC)) == _PARQUET_MAGIC
@@ -96,4 +96,4 @@ def _from_bytes(data: bytes, name: str, folder: Path | None) -> History:
 
 
 def _beside(folder: Path) -> RunInfo | None:
-    return read_runinfo(folder) if (folder / "run.json").is_file() else None
+    return read_runinfo(folder) if is_described(folder) else None

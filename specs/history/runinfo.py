@@ -149,9 +149,20 @@ def write_runinfo(folder: Path, info: RunInfo) -> None:
     temporary.replace(folder / "run.json")
 
 
+def is_described(folder: Path) -> bool:
+    """Has the folder a `run.json`?"""
+    return _description(folder).is_file()
+
+
+def _description(folder: Path) -> Path:
+    """The file that describes the run: Spark writes a text as a folder of its own, with one part."""
+    path = folder / "run.json"
+    return next(iter(sorted(path.glob("part-*"))), path) if path.is_dir() else path
+
+
 def read_runinfo(folder: Path) -> RunInfo:
     """Read `run.json`. Raises HistoryError where there is none or it can't be read."""
-    path = folder / "run.json"
+    path = _description(folder)
     if not path.is_file():
         raise HistoryError(f"{folder} is no history: it has no run.json")
     try:

@@ -22,7 +22,7 @@ from specs.history.arrow import BATCH_ROWS, ORDER_KEY, arrow_schema, check_schem
 from specs.history.columns import COLUMNS, LARGEST, NAMES, SMALLEST
 from specs.history.journal import assemble, read_journal
 from specs.history.row import Row, make_row
-from specs.history.runinfo import RunInfo, read_runinfo, write_runinfo
+from specs.history.runinfo import RunInfo, is_described, read_runinfo, write_runinfo
 from specs.vocabulary import Kind, Level, Outcome
 
 
@@ -215,9 +215,9 @@ def open_history(folder: Path | str) -> History:
     folder = Path(folder)
     if not folder.is_dir():
         raise HistoryError(f"{folder} is no history: there is no such folder")
-    if folder.name == "history" and (folder.parent / "run.json").is_file():
+    if folder.name == "history" and is_described(folder.parent):
         raise HistoryError(f"{folder} is a part of the history {folder.parent}; give that folder")
-    info = read_runinfo(folder) if (folder / "run.json").is_file() else None
+    info = read_runinfo(folder) if is_described(folder) else None
     journals = sorted((folder / "journal").glob("*.jsonl"))
     parts = _parts(folder / "history") or (None if journals else _parts(folder))
     if parts is None and info is None:

@@ -91,6 +91,13 @@ class Profile:
         return {"mode": self.mode, "message_model": self.message_model}
 
     @property
+    def spoken_of(self) -> tuple[str, ...]:
+        """The clauses that it claims or allows to be broken."""
+        return tuple(
+            name for name, claim in self.claims.items() if claim.status != "not_applicable"
+        )
+
+    @property
     def bare(self) -> tuple[str, ...]:
         """The clauses that it allows without naming the finding: whatever else breaks them is hidden too.
 

@@ -22,7 +22,7 @@ from specs.errors import HistoryError, UsageError
 from specs.history.columns import NAMES
 from specs.history.row import Row
 from specs.history.runinfo import RunInfo
-from specs.history.store import rows_to_table, write_history
+from specs.history.store import open_history, rows_to_table, write_history
 from specs.verdicts import engine as python_engine
 from specs.vocabulary import Kind
 
@@ -153,6 +153,19 @@ def test_a_column_that_may_be_null_may_be_missing_and_another_may_be_there(
     assert found.schema.fieldNames() == spark_checkers.schema().fieldNames()
 
 
+def test_a_column_by_nearly_the_name_of_one_that_is_missing_is_refused(
+    session: Any, tmp_path: Path
+) -> None:
+    """Left out, it would be a history in which hardly anything is at stake."""
+    _info, rows = recorded()
+    frame = frame_of(session, tmp_path, list(rows))
+    renamed = frame.withColumnRenamed("queue_offset", "offset")
+    with pytest.raises(HistoryError, match="unknown columns offset; is offset meant to be queue_o"):
+        spark_checkers.conform(renamed)
+    with pytest.raises(HistoryError, match="are a DataFrame of Spark, not list"):
+        spark_checkers.conform([1])
+
+
 def test_a_history_is_written_and_read_by_spark(session: Any, tmp_path: Path) -> None:
     info, rows = recorded()
     frame = frame_of(session, tmp_path, list(rows))
@@ -160,6 +173,10 @@ def test_a_history_is_written_and_read_by_spark(session: Any, tmp_path: Path) ->
     again, told = spark_checkers.read_history(f"file://{tmp_path}/written", session)
     assert told == info
     assert again.count() == len(rows)
+    ours = open_history(tmp_path / "written")
+    assert (ours.info, len(list(ours.rows()))) == (info, len(rows)), "as any other history"
+    with pytest.raises(HistoryError, match="holds a history already: give another folder"):
+        spark_checkers.write_history(frame, f"file://{tmp_path}/written", info)
     with pytest.raises(HistoryError, match=r"nothing/run.json can't be read: "):
         spark_checkers.read_history(f"file://{tmp_path}/nothing", session)
 
