@@ -24,6 +24,7 @@ class Lane(Machine):
         self.start: dict[int, Op] = {}
         self.begun: set[int] = set()
         self.void: set[int] = set()
+        self.clients: dict[int, int] = {}  # of each incarnation
 
     def takes(self, stretch: Stretch) -> bool:
         first = stretch.first
@@ -35,23 +36,37 @@ class Lane(Machine):
                 return False
             self.stakes += stretch.rows
         self.begun.add(first.incarnation)
+        self.clients.setdefault(first.incarnation, first.client)
         return True
 
     def begins(self, op: Op) -> None:
         if op.kind is Kind.RESET:
             self.void.update(self.start, self.begun)
             self.start.clear()
-        elif op.incarnation == NO_TEXT:
-            return
-        elif op.kind is Kind.ADD:
+        elif op.kind in (Kind.COMMIT, Kind.PULL):
+            if op.corrected or (op.kind is Kind.PULL and _goes_back(op)):
+                self._led_elsewhere(op)
+        elif op.incarnation != NO_TEXT:
+            self.clients.setdefault(op.incarnation, op.client)
+            self._of_an_incarnation(op)
+
+    def _led_elsewhere(self, op: Op) -> None:
+        """The incarnation was, or any that the client may have."""
+        led = {op.incarnation}
+        if op.incarnation == NO_TEXT:
+            led = {name for name, each in self.clients.items() if each in (NO_TEXT, op.client)}
+        self.void |= led
+        for name in led & self.start.keys():
+            del self.start[name]
+
+    def _of_an_incarnation(self, op: Op) -> None:
+        if op.kind is Kind.ADD:
+            self.clients[op.incarnation] = op.client
             self.begun.discard(op.incarnation)
             self.void.discard(op.incarnation)
             self.start.pop(op.incarnation, None)
             if op.value != NONE:
                 self.start[op.incarnation] = op
-        elif (op.kind is Kind.COMMIT and op.corrected) or (op.kind is Kind.PULL and _goes_back(op)):
-            self.void.add(op.incarnation)
-            self.start.pop(op.incarnation, None)
         elif op.kind is Kind.DELIVER and op.offset != NONE:
             self._deliver(op)
 

@@ -1,11 +1,12 @@
 """An incarnation never delivers below the offset that it fetched at its start.
 
-The start is the value of the ADD. A look-up of the stored offset that the incarnation makes afterwards sets it anew
-while nothing has been delivered, and later only lowers it: who looks up again may go back that far. An answer that
-nothing is stored leaves the start to the client, and the clause stays silent then. Two things may take a client
-below its start: a reset by an operator, and a broker's word that the offset is out of range (a commit marked
-`corrected`, or a pull whose answer names a lower offset than was asked for). An incarnation that met one of them is
-judged no more.
+The start is the value of the ADD, or, where none was seen before, that of a look-up of the stored offset that names the
+incarnation. A look-up that the incarnation makes afterwards sets it anew while nothing has been delivered, and later
+only lowers it: who looks up again may go back that far. An answer that nothing is stored leaves the start to the
+client, and the clause stays silent then. Two things may take a client below its start: a reset by an operator, and a
+broker's word that the offset is out of range (a commit marked `corrected`, or a pull whose answer names a lower offset
+than was asked for, from its begin on; one that names no incarnation speaks for its client). An incarnation that met
+one of them is judged no more, until it is added anew.
 """
 
 from __future__ import annotations
@@ -55,12 +56,15 @@ class BelowTheStart(Finding):
 class LaneJudge(Judge):
     """Remembers, for each incarnation, the row that says where it begins, and whether it has delivered yet."""
 
-    __slots__ = ("begun", "start", "void")
+    __slots__ = ("begun", "clients", "start", "void")
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
         self.start: dict[str, Row] = {}
         self.begun: set[str] = set()
+        self.clients: dict[
+            str, str | None
+        ] = {}  # whose each incarnation is, as far as its ADD says
         self.void: set[str] = set()  # they were led elsewhere
 
     def begins(self, row: Row) -> Iterable[Finding]:
@@ -68,17 +72,20 @@ class LaneJudge(Judge):
         if row.kind is Kind.RESET:
             self.void.update(self.start, self.begun)
             self.start.clear()
-        elif name is None:
             return NOTHING
-        elif row.kind is Kind.ADD:
+        if row.kind in (Kind.COMMIT, Kind.PULL):  # `wants` lets only corrections through
+            self._corrected(row)
+            return NOTHING
+        if name is None:
+            return NOTHING
+        self.clients.setdefault(name, row.client_id)
+        if row.kind is Kind.ADD:
+            self.clients[name] = row.client_id
             self.begun.discard(name)
             self.void.discard(name)
             self.start.pop(name, None)
             if row.value is not None:
                 self.start[name] = row
-        elif row.kind in (Kind.COMMIT, Kind.PULL):  # `wants` lets only corrections through
-            self.void.add(name)
-            self.start.pop(name, None)
         elif row.kind is Kind.DELIVER and row.queue_offset is not None:
             self.begun.add(name)
             start = self.start.get(name)
@@ -87,6 +94,17 @@ class LaneJudge(Judge):
                 if row.queue_offset < start.value:
                     return (BelowTheStart(start, row),)
         return NOTHING
+
+    def _corrected(self, row: Row) -> None:
+        """A broker's word that the offset is out of range: to the incarnation, or to whichever the client has."""
+        if row.incarnation is not None:
+            led = [row.incarnation]
+        else:
+            whose = (None, row.client_id)
+            led = [name for name, client in self.clients.items() if client in whose]
+        for name in led:
+            self.void.add(name)
+            self.start.pop(name, None)
 
     def ends(self, row: Row) -> Iterable[Finding]:
         name = row.incarnation
