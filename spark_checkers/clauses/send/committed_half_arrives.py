@@ -16,6 +16,7 @@ from spark_checkers.rows import Rows
 from spark_checkers.segments import MS, NEVER, NO_TEXT, Ints
 from spark_checkers.stored import COLUMNS, COMMIT, ROLLBACK, STORED_WEAKLY, copies, halves, refused
 from spark_checkers.twin import Twin
+from specs.clauses.links import Sending
 from specs.history.row import Row
 from specs.vocabulary import Kind, Outcome
 
@@ -36,6 +37,7 @@ class _Halves:
         rows, message = self.rows, self.rows.text("message_id")
         weak = np.isin(rows.number("code"), STORED_WEAKLY)
         good = halves(rows) & rows.ended_as(Outcome.OK) & ~weak & (rows.number("delay_level") <= 0)
+        good &= rows.number("attempt") <= 1
         told = rows.ended_as(Outcome.OK, Outcome.SENT)
         self.half: dict[int, int] = {}
         self.commit: dict[int, int] = {}
@@ -51,11 +53,13 @@ class _Halves:
             elif is_end[row] and rows.value[row] == ROLLBACK:
                 self.unclear.setdefault(each, begin)
             elif is_end[row] and told[row] and rows.value[row] == COMMIT:
-                self.commit.setdefault(each, row)
+                half = self.half.get(each)
+                if half is not None and rows.end[half] < begin:
+                    self.commit.setdefault(each, row)
 
     def judge(self) -> None:
         rows = self.rows
-        left = {each: row for each, row in self.commit.items() if each in self.half}
+        left = dict(self.commit)
         for reading in self.queue.readings():
             marker, now = reading.marker, int(rows.end[reading.marker])
             if rows.context_of(marker).kept_from(rows.queue_of(marker), now):
@@ -64,7 +68,7 @@ class _Halves:
                 half = self.half[message]
                 if self.unclear.get(message, NEVER) < now or rows.end[commit] >= rows.begin[marker]:
                     continue
-                if rows.begin[half] > now or not self._is_due(half, commit, marker):
+                if not self._is_due(half, commit, marker):
                     continue
                 self.findings.at_stake(np.asarray([marker], np.int64))
                 if not any(rows.begin[half] < end for end in reading.shown.get(message, ())):
@@ -84,6 +88,9 @@ class _Halves:
         party = (rows.name_of("client_id", commit), rows.name_of("broker", half))
         if context.fault_between(sent_us, there_us, now, party):
             return False
+        sending = Sending(*party, Kind.END_TRANSACTION, int(rows.started[commit]))
+        if context.is_disturbed(sending, there_us, now):
+            return False
         asked_ms = config.transaction_check_max * config.transaction_check_interval_ms
         if there_us - sent_us > (config.transaction_timeout_ms + asked_ms) * MS:
             return False
@@ -101,7 +108,9 @@ class _Halves:
         return not crashes or (config.flush != "async" and min(crashes) > there_us)
 
 
-TWIN = Twin("SND-13", tuple(dict.fromkeys(["client_id", *COLUMNS, *READING_COLUMNS])), kernel)
+TWIN = Twin(
+    "SND-13", tuple(dict.fromkeys(["client_id", "attempt", *COLUMNS, *READING_COLUMNS])), kernel
+)
 find = TWIN.find
 
 

@@ -1,16 +1,19 @@
 """A half message that its producer committed is in the queue that it was meant for.
 
 An end of a transaction is one way: it arrives within the bound for delays, unless something on the way stops it. So a
-commit counts where no fault was recorded (but a pause of somebody else) from the begin of the half message's send until
-the bound after the commit was handed to the network, and neither its producer nor the broker died, was paused or left
-in that time. Then each reading of the queue to its end that begins after that, and after the slack of a timer, must
-show the message.
+commit counts that began after its half message was acknowledged. From the begin of the half message's send until the
+bound after the commit was handed to the network, no fault may have been recorded, the broker not have died, and the
+producer not have left; since that begin, the producer not have died, and the broker not have been paused. Nor may a
+pause of the producer have lasted into the bound before the commit, or have come in the bound after it. That somebody
+else was paused is no fault here: its row names a client or a broker, and neither there nor in its detail one of these
+two. Then each reading of the queue to its end that begins after that, and after the slack of a timer, must show the
+message.
 
-Nothing is said where the half message was sent more than once, with a delay level (which may count from the commit on)
-or weakly stored, or a rollback was told as well, where the commit came so late that the broker may have given the
-message up after asking as often as it may, where the broker removed messages of the queue on purpose, or where a read
-failed. Where brokers flush later, none of those that died since is judged. That nobody sees the message before is the
-business of SND-6, that it comes once that of SND-2.
+Nothing is said where the half message was sent more than once by the end of the reading, as its rows or their `attempt`
+tell, with a delay level (which may count from the commit on) or weakly stored, or where a rollback was told by then;
+where the commit came so late that the broker may have given the message up after asking as often as it may, where the
+broker removed messages of the queue on purpose, or where a read failed. Where brokers flush later, none of those that
+died since is judged. That nobody sees the message before is the business of SND-6, that it comes once that of SND-2.
 """
 
 from __future__ import annotations
@@ -31,8 +34,9 @@ from specs.vocabulary import Key, Kind, Outcome, Party
 
 NOTHING_IN_THE_WAY = Premise(
     "nothing in the way",
-    "no fault was recorded from the half message's send until its commit had to be there, and nobody died or left",
-    told_by=frozenset({Kind.FAULT, Kind.CRASH, Kind.LEAVE}),
+    "no fault was recorded from the half message's send until its commit had to be there, nobody died or left, and the "
+    "producer did not stand still",
+    told_by=frozenset({Kind.FAULT, Kind.CRASH, Kind.LEAVE, Kind.PAUSE}),
 )
 
 ID = "SND-13"
@@ -61,7 +65,7 @@ class NotThere(Finding):
 
 
 class QueueJudge(Judge):
-    """Remembers the half messages for the queue, and of each the first end of its transaction that is a commit.
+    """Remembers the half messages for the queue, and of each the first commit that it has since its acknowledgement.
 
     unclear: those that were sent again, or rolled back, and those that were found missing already.
     """
@@ -81,17 +85,17 @@ class QueueJudge(Judge):
         if message is None or row.kind is Kind.READ:
             return NOTHING
         if row.kind is Kind.SEND and not is_refused(row):
-            if message in self.halves or not is_half(row) or (row.delay_level or 0) > 0:
+            if message in self.halves or not _is_stored_once(row):
                 self.unclear.add(message)
-            elif row.outcome is Outcome.OK and row.code not in STORED_WEAKLY:
-                self.halves[message] = row
             else:
-                self.unclear.add(message)
+                self.halves[message] = row
         elif row.kind is Kind.END_TRANSACTION:
             if row.value == ROLLBACK:
                 self.unclear.add(message)
             elif row.value == COMMIT and row.outcome in (Outcome.OK, Outcome.SENT):
-                self.commits.setdefault(message, row)
+                half = self.halves.get(message)
+                if half is not None and ended_before(half, row):
+                    self.commits.setdefault(message, row)
         return NOTHING
 
     def ends(self, row: Row) -> Iterable[Finding]:
@@ -103,8 +107,8 @@ class QueueJudge(Judge):
         if self.context.kept_from.get(reading.queue):
             return NOTHING
         for message, commit in self.commits.items():
-            half = self.halves.get(message)
-            if half is None or message in self.unclear or not ended_before(commit, reading):
+            half = self.halves[message]
+            if message in self.unclear or not ended_before(commit, reading):
                 continue
             there_us = over_us(commit) + self._bound_us
             if not self.readings.in_time(half, there_us, reading) or not self._arrived(
@@ -132,7 +136,9 @@ class QueueJudge(Judge):
             return False
         if context.fault_between(half.started_us, there_us, commit.client_id, half.broker):
             return False
-        if context.broker_paused_since(half.broker, half.started_us):
+        if context.broker_paused_since(half.broker, half.started_us) or context.is_disturbed(
+            commit, there_us
+        ):
             return False
         left = context.left.get(commit.client_id or "", ())
         if any(half.seq_begin < row.seq_begin and row.started_us <= there_us for row in left):
@@ -148,6 +154,17 @@ class QueueJudge(Judge):
         return not crashes or (
             config.flush != FLUSHED_LATER and all(row.started_us > there_us for row in crashes)
         )
+
+
+def _is_stored_once(row: Row) -> bool:
+    """Is this the only send of a half message, was it well stored, and does it wait for nothing but the commit?"""
+    return (
+        is_half(row)
+        and (row.attempt or 1) == 1
+        and (row.delay_level or 0) <= 0
+        and row.outcome is Outcome.OK
+        and row.code not in STORED_WEAKLY
+    )
 
 
 judge = QueueJudge
