@@ -60,7 +60,8 @@ class _Delayed:
         self.acknowledged: dict[int, int] = {}
         for send in answered[np.argsort(rows.end[answered], kind="stable")].tolist():
             self.acknowledged.setdefault(int(self.message[send]), send)
-        self.stepped = rows.context_of(int(sends[0])).clock_stepped
+        self.context, self.place = rows.context_of(int(sends[0])), rows.queue_of(int(sends[0]))
+        self.stepped = self.context.clock_stepped
 
     def judge(self) -> None:
         self._there()
@@ -70,12 +71,9 @@ class _Delayed:
         rows = self.rows
         left = dict(self.acknowledged)
         for reading in self.queue.readings():
-            marker, context = reading.marker, rows.context_of(reading.marker)
-            now, queue = int(rows.end[marker]), rows.queue_of(marker)
-            removed = context.kept_from(queue, now) or context.removed_of(
-                SCHEDULE_TOPIC, queue.broker, now
-            )
-            if now >= self.stepped or removed:
+            marker = reading.marker
+            now = int(rows.end[marker])
+            if now >= self.stepped or self._is_trimmed(now):
                 continue
             for message, sent in list(left.items()):
                 due_us = int(rows.ended[sent]) + self.of_send[sent][1]
@@ -92,10 +90,23 @@ class _Delayed:
                     self.findings.violation([sent, marker])
 
     def _may_be_unflushed(self, sent: int, now: int) -> bool:
-        rows = self.rows
-        crashes = rows.context_of(sent).unflushed.get(rows.name_of("broker", sent), ())
-        return any(
-            rows.begin[sent] < seq <= now and rows.ended[sent] > safe_us for seq, safe_us in crashes
+        """May a crash have taken it, where it waits or, if its time was over, in its queue?"""
+        rows, context, broker = self.rows, self.context, self.rows.name_of("broker", sent)
+        if context.info.config.flush != "async":
+            return False
+        begin, due_us = rows.begin[sent], int(rows.started[sent]) + self.of_send[sent][1]
+        waiting = context.unflushed.get(broker, ())
+        if any(begin < seq <= now and rows.ended[sent] > safe_us for seq, safe_us in waiting):
+            return True
+        crashes = context.broker_deaths.get(broker, ())
+        bound_us = context.info.clock_bound_us
+        return any(begin < seq <= now and at_us + bound_us >= due_us for seq, at_us in crashes)
+
+    def _is_trimmed(self, now: int) -> bool:
+        """Had the broker by then removed anything on purpose, of the queue or of what waits?"""
+        place, context = self.place, self.context
+        return bool(context.kept_from(place, now)) or context.removed_of(
+            SCHEDULE_TOPIC, place.broker, now
         )
 
     def _order(self) -> None:
@@ -117,6 +128,8 @@ class _Delayed:
             sends = [send for send in self.sends.get(message, ()) if rows.begin[send] < now]
             if now >= self.stepped or not sends or lowest.get(message, NEVER) <= offset:
                 continue
+            if self._is_trimmed(now):
+                break
             lowest[message] = offset
             if len(sends) > 1:
                 continue

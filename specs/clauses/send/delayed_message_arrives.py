@@ -2,20 +2,25 @@
 
 *There*: decided by each reading of the queue to its end that began after the time of the message's level, counted from
 the answer to its send, and the slack of a timer and of a request. Its id must be among the messages that were read
-meanwhile; the offset is nobody's to tell. Where the broker died since it was sent, it must have been up again for that
-slack, as its first answer about the queue afterwards shows. Where it was paused, the pause must have been over for that
-slack and the time after which a broker tries again what it could not store. From a fault on that filled its disk, or
-a pause that did not end, only a settled reading decides, which has waited for everything. Not there is also what a
-reading has shown and a later one does not show.
+meanwhile; the offset is nobody's to tell. Readings that overlap count as one. Where the broker died since it was sent,
+it must have been up again for that slack, as its first answer about the queue afterwards shows. Where it was paused,
+the pause must have been over for that slack and the time after which a broker tries again what it could not store. From
+a fault on that filled its disk, or a pause that did not end, only a settled reading decides, which has waited for
+everything. Not there is also what a reading has shown and a later one does not show.
 
 *Behind*: each level is a queue of its own, first in, first out. Of two messages of one level for one queue the one
-whose send had been acknowledged before the other one's began lies at the lower offset. Compared are messages that were
-sent once each; after a death of the broker nothing is said, since the first copy may not be the one that was read.
+whose send had been acknowledged before the other one's began lies at the lower offset. A drain reads upwards: a message
+is compared where it is read first, or lower than before, with the one sent last of those of its level that were read
+before it. Both were sent once by then; after a death of the broker nothing is said, since the first copy may not be
+the one that was read.
 
-Left out are sends that were acknowledged weakly (codes 10 to 12) or too short before a crash of a broker that flushes
-later, queues (and delay queues) from which the broker removed messages on purpose, readings in which a read failed,
-half messages, whose transaction's end decides, and the topics of retries and dead letters. A broker measures the wait
-by its wall clock: after a recorded step nothing is claimed. A level beyond the table is the last one.
+Left out are sends that were acknowledged weakly (codes 10 to 12), half messages, whose transaction's end decides, the
+topics of retries and dead letters, readings in which a read failed or told no id, or that don't say how far they went
+(`value`), and for both questions queues from which the broker removed messages on purpose by then (a TRIM to 0 removes
+none), and brokers that removed any that waited. A broker that flushes later may lose by a crash what it acknowledged
+less than an interval, a timer's slack and a sync before, and what was due before: it may have noted that the message
+is delivered, and not yet flushed it. A broker measures the wait by its wall clock: after a recorded step nothing is
+claimed. A level beyond the table is the last one.
 """
 
 from __future__ import annotations
@@ -23,7 +28,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specs.clauses.context import Context
+from specs.clauses.context import FLUSHED_LATER, Context
 from specs.clauses.judging import NOTHING, Finding, Judge
 from specs.clauses.premises import DRAINED, NO_WALL_CLOCK_STEP, NOT_REMOVED
 from specs.clauses.readings import Readings
@@ -108,6 +113,8 @@ class QueueJudge(Judge):
             and row.queue_offset is not None
             and row.message_id in self.sends
         ):
+            if self._is_trimmed(row):
+                return NOTHING
             return self._read(row, row.message_id or "", row.queue_offset)
         return NOTHING if reading is None else self._read_to_end(reading)
 
@@ -132,10 +139,7 @@ class QueueJudge(Judge):
         return (Overtaken(mine, later, before, row),) if ended_before(mine, later) else NOTHING
 
     def _read_to_end(self, reading: Row) -> Iterable[Finding]:
-        context = self.context
-        if context.kept_from.get(reading.queue) or context.removed_of(
-            SCHEDULE_TOPIC, reading.broker
-        ):
+        if self._is_trimmed(reading):
             return NOTHING
         found: list[Finding] = []
         for message, sent in self.acknowledged.items():
@@ -143,13 +147,31 @@ class QueueJudge(Judge):
             due_us = over_us(sent) + waits_us
             if not ended_before(sent, reading) or not self.readings.in_time(sent, due_us, reading):
                 continue
-            if message in self.lost or context.may_be_unflushed(sent):
+            if message in self.lost or self._may_be_unflushed(sent, waits_us):
                 continue
             self.opportunities += 1
             if message not in self.readings.shown:
                 self.lost.add(message)
                 found.append(NotThere(sent, reading, waits_us))
         return found
+
+    def _is_trimmed(self, row: Row) -> bool:
+        """Did the broker remove anything of the row's queue, or of what waited, on purpose?"""
+        context = self.context
+        return bool(context.kept_from.get(row.queue)) or context.removed_of(
+            SCHEDULE_TOPIC, row.broker
+        )
+
+    def _may_be_unflushed(self, sent: Row, waits_us: int) -> bool:
+        """May a crash have taken the message, where it waited or where it had been put when its time was over?"""
+        context = self.context
+        if context.may_be_unflushed(sent):
+            return True
+        due_us = sent.started_us + waits_us - context.info.clock_bound_us
+        return self.config.flush == FLUSHED_LATER and any(
+            crash.seq_begin > sent.seq_begin and crash.started_us >= due_us
+            for crash in context.broker_deaths.get(sent.broker or "", ())
+        )
 
 
 judge = QueueJudge
