@@ -17,10 +17,11 @@ from specs.vocabulary import Kind, Outcome
 class Incarnation:
     """One incarnation: the highest message that it finished before its drop, and its commits.
 
-    committed: the highest value that was not refused. open: the commits without an answer yet.
+    committed: the highest value that was not refused. open: the commits without an answer yet. unclear: up to this
+    offset a commit without a value may have reported everything.
     """
 
-    __slots__ = ("add", "committed", "dropped", "finished", "open")
+    __slots__ = ("add", "committed", "dropped", "finished", "open", "unclear")
 
     def __init__(self, add: Op) -> None:
         self.add = add
@@ -28,14 +29,19 @@ class Incarnation:
         self.committed = -1
         self.open: dict[int, int] = {}
         self.dropped = False
+        self.unclear = -1
 
 
 class Lane(Machine):
-    """The incarnations that were added and have not unlocked."""
+    """The incarnations that were added and have not unlocked.
+
+    unjudged: an ADD or a DROP of each of which no more is asked, and which may still be given back.
+    """
 
     def __init__(self, lane: LaneItems, findings: Findings) -> None:
         super().__init__(lane, findings)
         self.incarnations: dict[int, Incarnation] = {}
+        self.unjudged: list[Op] = []
 
     def takes(self, stretch: Stretch) -> bool:
         mine = self.incarnations.get(stretch.first.incarnation)
@@ -52,56 +58,83 @@ class Lane(Machine):
         return True
 
     def begins(self, op: Op) -> None:
-        if op.kind is Kind.RESET:
-            self.incarnations.clear()
-            return
         if op.kind is Kind.UNLOCK:
             self._unlocked(op)
-            return
-        if op.kind is Kind.COMMIT:
-            for code in [
-                code for code, each in self.incarnations.items() if _could_be_of(op, code, each)
-            ]:
-                if op.correction:
-                    del self.incarnations[code]
-                elif op.value != NONE:
-                    self.incarnations[code].open[op.place] = op.value
-            return
-        if op.incarnation == NO_TEXT:
-            return
-        if op.kind is Kind.ADD:
+        elif op.kind is Kind.RESET:
+            self._set_aside([*self.incarnations])
+        elif op.kind is Kind.COMMIT:
+            self._commits(op)
+        elif op.kind is Kind.DROP:
+            self._dropped(op)
+        elif op.kind is Kind.ADD and op.incarnation != NO_TEXT:
             self.incarnations[op.incarnation] = Incarnation(op)
-            return
-        mine = self.incarnations.get(op.incarnation)
-        if mine is None:
-            return
-        if op.kind is Kind.DROP:
-            mine.dropped = True
+            self._settled(op.incarnation)
+        elif op.kind is Kind.ADD:
+            self.unjudged.append(op)
+
+    def _commits(self, op: Op) -> None:
+        for code in self._named(op):
+            mine = self.incarnations[code]
+            if op.correction:
+                self._set_aside([code])
+            elif op.value != NONE:
+                mine.open[op.place] = op.value
+            elif mine.finished is not None:
+                mine.unclear = mine.finished.offset
+
+    def _dropped(self, op: Op) -> None:
+        codes = self._named(op)
+        if codes and op.incarnation != NO_TEXT:
+            self.incarnations[op.incarnation].dropped = True
+        elif codes:
+            self._set_aside(codes)
+        elif op.incarnation == NO_TEXT or op.incarnation not in {
+            each.incarnation for each in self.unjudged
+        }:
+            self.unjudged.append(op)
+
+    def _named(self, op: Op) -> list[int]:
+        """Whose it may be: without a name, of whatever its client has there."""
+        if op.incarnation != NO_TEXT:
+            return [op.incarnation] if op.incarnation in self.incarnations else []
+        return [code for code, each in self.incarnations.items() if each.add.client == op.client]
+
+    def _set_aside(self, codes: list[int]) -> None:
+        self.unjudged += [self.incarnations.pop(code).add for code in codes]
+
+    def _settled(self, code: int) -> None:
+        """The incarnation was given back, or begins anew."""
+        self.unjudged = [each for each in self.unjudged if each.incarnation != code]
 
     def _unlocked(self, op: Op) -> None:
         leaving = self.may_be_leaving(op.client)
         code = self._only_one(op, leaving) if op.incarnation == NO_TEXT else op.incarnation
-        mine = None if code is None else self.incarnations.pop(code, None)
-        if mine is not None and mine.finished is not None:
-            self.stakes += 1
-            if max([mine.committed, *mine.open.values()]) <= mine.finished.offset:
-                self.found(
-                    mine.add, mine.finished, op, name="released-while-leaving" if leaving else None
-                )
+        if code is None:
+            return
+        self._settled(code)
+        mine = self.incarnations.pop(code, None)
+        if mine is None or mine.finished is None or mine.finished.offset <= mine.unclear:
+            return
+        self.stakes += 1
+        if max([mine.committed, *mine.open.values()]) <= mine.finished.offset:
+            self.found(
+                mine.add, mine.finished, op, name="released-while-leaving" if leaving else None
+            )
 
     def _only_one(self, op: Op, leaving: bool) -> int | None:
         """The incarnation that an unlock without a name must mean: none where there are two to choose from."""
-        living = [
-            code
-            for code, each in self.incarnations.items()
-            if each.add.client == op.client and not self.is_of_an_old_life(op.client, each.add)
-        ]
-        if len(living) > 1:
-            for code in living:
-                del self.incarnations[code]
-        elif living and (leaving or self.incarnations[living[0]].dropped):
-            return living[0]
+        codes = [code for code, each in self.incarnations.items() if self._lives(op, each.add)]
+        if len(codes) == 1 and not any(self._lives(op, each) for each in self.unjudged):
+            return codes[0] if leaving or self.incarnations[codes[0]].dropped else None
+        self._set_aside(codes)
+        # One of them it is, so that one fewer is left.
+        first = next((at for at, each in enumerate(self.unjudged) if self._lives(op, each)), None)
+        if first is not None:
+            del self.unjudged[first]
         return None
+
+    def _lives(self, op: Op, told: Op) -> bool:
+        return told.client == op.client and not self.is_of_an_old_life(op.client, told)
 
     def ends(self, op: Op) -> None:
         if op.kind is Kind.COMMIT:
@@ -113,17 +146,10 @@ class Lane(Machine):
         if op.kind is not Kind.DELIVER or op.offset == NONE or not certainly_acknowledges(op):
             return
         mine = self.incarnations.get(op.incarnation)
-        if mine is None or mine.dropped:
+        if mine is None or mine.dropped or op.begin < mine.add.begin:
             return
         if mine.finished is None or op.offset > mine.finished.offset:
             mine.finished = op
-
-
-def _could_be_of(commit: Op, code: int, incarnation: Incarnation) -> bool:
-    """A commit without a name may be of whatever its client has there."""
-    return code == commit.incarnation or (
-        commit.incarnation == NO_TEXT and commit.client == incarnation.add.client
-    )
 
 
 _KINDS = (Kind.ADD, Kind.DROP, Kind.DELIVER, Kind.COMMIT, Kind.UNLOCK, Kind.RESET)

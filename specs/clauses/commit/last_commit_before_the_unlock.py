@@ -5,11 +5,13 @@ calls had finished before the drop has been committed: the request is on its way
 arrives is the network's affair.
 
 Judged where the ADD was seen: whoever records adds records commits. A call that ended after the DROP finished
-nothing, and nobody knows what one finished of which the mode is not told, unless it ended COMMIT. A commit that was
-refused before the unlock reported nothing. A broker's correction (of the value that a pull
-was told to go on at), which replaces what was finished, and a reset are excused. An unlock that names no incarnation is
-of the one that its client has dropped, or gives up in a shutdown, and has not given back; of two, nobody knows. A
-commit that names none may be of any of its client's.
+nothing, and what began before the ADD is of an earlier life; nobody knows what one finished of which the mode is not
+told, unless it ended COMMIT. A commit that was refused before the unlock reported nothing; one of which nobody says the
+value may have reported all that was finished when it began. Once the incarnation commits a broker's correction (the
+value that a pull was told to go on at), which replaces what was finished, or an operator resets the offset, nothing
+more is asked of it. An unlock that names no incarnation is of the one that its client has dropped, or gives up in a
+shutdown, and has not given back, whether or not its ADD was seen; of two, nobody knows. A commit that names none may be
+of any of its client's, and so may a drop.
 
 RocketMQ's shutdown frees its leases first, in every version; profiles allow that. So what a client does while it shuts
 down its work in the group, or where nobody records who does, is a finding of its own: `released-while-leaving`.
@@ -62,33 +64,41 @@ class ReleasedWhileLeaving(Finding):
 
 class _Incarnation:
     """One incarnation: the highest message that it finished before its drop, the highest value that it reported, and
-    the values that are on their way."""
+    the values that are on their way.
 
-    __slots__ = ("add", "committed", "dropped", "finished", "sent")
+    maybe: the highest offset that a commit of which nobody says the value may have reported.
+    """
+
+    __slots__ = ("add", "committed", "dropped", "finished", "maybe", "sent")
 
     def __init__(self, add: Row) -> None:
         self.add = add
         self.finished: Row | None = None
-        self.committed = -1
+        self.committed = self.maybe = -1
         self.sent: dict[int, int] = {}  # by the commit's begin
         self.dropped = False
 
 
 class LaneJudge(Judge):
-    """Remembers, for each incarnation from its ADD to its unlock, one finished message and one value."""
+    """Remembers, for each incarnation from its ADD to its unlock, one finished message and one value.
 
-    __slots__ = ("corrections", "incarnations")
+    others: of each incarnation that is not judged, and that its client may still give back, what tells of it; by its
+    name, or by the row where that has none.
+    """
+
+    __slots__ = ("corrections", "incarnations", "others")
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
         self.corrections = Corrections()
         self.incarnations: dict[str, _Incarnation] = {}
+        self.others: dict[str | int, Row] = {}
 
     def begins(self, row: Row) -> Iterable[Finding]:
         name, kind = row.incarnation, row.kind
         self.corrections.begins(row)
         if kind is Kind.RESET:
-            self.incarnations.clear()
+            self._forget(list(self.incarnations))
             return NOTHING
         if kind is Kind.UNLOCK:
             return self._unlocked(row)
@@ -96,20 +106,39 @@ class LaneJudge(Judge):
             self._commits(row)
         elif kind is Kind.ADD and name is not None:
             self.incarnations[name] = _Incarnation(row)
+            self.others.pop(name, None)
         elif kind is Kind.DROP and name in self.incarnations:
             self.incarnations[name or ""].dropped = True
+        elif kind in (Kind.ADD, Kind.DROP):
+            self._unseen(row)
         return NOTHING
+
+    def _unseen(self, row: Row) -> None:
+        """An ADD without a name, or the DROP of nobody knows which or of one whose ADD was not seen."""
+        mine = self._meant(row) if row.kind is Kind.DROP else []
+        self._forget(mine)
+        if not mine:
+            name = row.seq_begin if row.incarnation is None else row.incarnation
+            self.others.setdefault(name, row)
+
+    def _forget(self, names: Iterable[str]) -> None:
+        """These are not judged any more; that they have not been given back still counts."""
+        for each in names:
+            self.others[each] = self.incarnations.pop(each).add
 
     def _commits(self, row: Row) -> None:
         for name in self._meant(row):
+            mine = self.incarnations[name]
             if self.corrections.has(row):
-                del self.incarnations[name]
+                self._forget((name,))
             elif row.value is not None:
-                self.incarnations[name].sent[row.seq_begin] = row.value
+                mine.sent[row.seq_begin] = row.value
+            elif mine.finished is not None:
+                mine.maybe = mine.finished.queue_offset or 0
 
-    def _meant(self, commit: Row) -> list[str]:
-        """The incarnations that a commit may be of."""
-        name, client = commit.incarnation, commit.client_id
+    def _meant(self, row: Row) -> list[str]:
+        """The incarnations that a commit or a drop may be of."""
+        name, client = row.incarnation, row.client_id
         if name is not None:
             return [name] if name in self.incarnations else []
         return [each for each, known in self.incarnations.items() if known.add.client_id == client]
@@ -118,29 +147,32 @@ class LaneJudge(Judge):
         name = row.incarnation
         if name is None:
             mine = [
-                each for each, known in self.incarnations.items() if self._may_be_meant(known, row)
+                each
+                for each, known in self.incarnations.items()
+                if self._may_be_meant(known.add, row)
             ]
-            if len(mine) != 1:
-                for each in mine:  # nobody knows which
-                    del self.incarnations[each]
+            others = [each for each, told in self.others.items() if self._may_be_meant(told, row)]
+            if others or len(mine) != 1:
+                self._forget(mine)  # nobody knows which
+                for one in [*others, *mine][:1]:
+                    del self.others[one]
                 return NOTHING
             name = mine[0]
             known = self.incarnations[name]
             if not known.dropped and not may_be_leaving(self.context, row.client_id, row.group):
                 return NOTHING
+        self.others.pop(name, None)
         released = self.incarnations.pop(name, None)
         return NOTHING if released is None else self._released(released, row)
 
-    def _may_be_meant(self, known: _Incarnation, unlock: Row) -> bool:
-        """May an unlock that names no incarnation be of this one?"""
+    def _may_be_meant(self, told: Row, unlock: Row) -> bool:
+        """May an unlock that names no incarnation be of the one that this row tells of?"""
         client, group = unlock.client_id, unlock.group
-        return known.add.client_id == client and not self.context.is_of_an_old_life(
-            client, group, known.add
-        )
+        return told.client_id == client and not self.context.is_of_an_old_life(client, group, told)
 
     def _released(self, mine: _Incarnation, row: Row) -> Iterable[Finding]:
         finished = mine.finished
-        if finished is None:
+        if finished is None or (finished.queue_offset or 0) <= mine.maybe:
             return NOTHING
         self.opportunities += 1
         if max((mine.committed, *mine.sent.values())) > (finished.queue_offset or 0):
@@ -157,7 +189,7 @@ class LaneJudge(Judge):
         if row.kind is not Kind.DELIVER or offset is None or not certainly_acknowledges(row):
             return NOTHING
         mine = self.incarnations.get(row.incarnation or "")
-        if mine is None or mine.dropped:
+        if mine is None or mine.dropped or row.seq_begin < mine.add.seq_begin:
             return NOTHING
         if mine.finished is None or offset > (mine.finished.queue_offset or 0):
             mine.finished = row
