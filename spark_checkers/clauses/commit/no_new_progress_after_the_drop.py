@@ -21,9 +21,10 @@ class Incarnation:
 
     roots: the ADD, and the look-up that says where it started where the ADD does not; of an incarnation that may have
     started anywhere there are none. given_up: beyond the highest message that it may have given up without a word.
+    asked: look-ups before the drop, less those of which the answer is known.
     """
 
-    __slots__ = ("add", "delivered", "drop", "finished", "given_up", "lost", "roots")
+    __slots__ = ("add", "asked", "delivered", "drop", "finished", "given_up", "lost", "roots")
 
     def __init__(self, add: Op) -> None:
         self.add = add
@@ -33,6 +34,11 @@ class Incarnation:
         self.delivered = -1
         self.given_up = -1
         self.drop: Op | None = None
+        self.asked: set[int] = set()
+
+    @property
+    def is_judged(self) -> bool:
+        return bool(self.roots) and not self.asked
 
     def reached(self, offset: int) -> None:
         self.finished = max(self.finished, offset)
@@ -79,16 +85,18 @@ class Lane(Machine):
                 return
             if op.kind is Kind.DROP and mine.drop is None:
                 mine.drop = op
-                self.stakes += bool(mine.roots) and mine.delivered > mine.finished
+                self.stakes += mine.is_judged and mine.delivered > mine.finished
             elif op.kind is Kind.DELIVER and op.offset != NONE:
                 mine.delivered = max(mine.delivered, op.offset + 1)
+            elif op.kind is Kind.FETCH_OFFSET and mine.drop is None:
+                mine.asked.add(op.place)
             elif op.kind is Kind.COMMIT and op.value != NONE:
                 self._committed(mine, op)
 
     def _committed(self, mine: Incarnation, op: Op) -> None:
         if mine.drop is None:
             mine.reached(op.value)
-        elif mine.roots and not op.correction:
+        elif mine.is_judged and not op.correction:
             if self.untold and mine.finished < op.value <= mine.given_up:
                 return
             self.stakes += 1
@@ -100,7 +108,11 @@ class Lane(Machine):
         if mine is None:
             return
         before = mine.drop is None
-        if op.kind is Kind.FETCH_OFFSET and before:
+        if op.kind is Kind.FETCH_OFFSET:
+            if op.outcome is Outcome.REFUSED or (op.outcome is Outcome.OK and op.value != NONE):
+                mine.asked.discard(op.place)
+            if not before:
+                return
             if op.outcome is Outcome.OK and op.value >= 0:
                 mine.started_at(op)
             elif (

@@ -6,9 +6,11 @@ else, who begins before that message. To report the old offset once more is allo
 it comes too late).
 
 Judged where the ADD says where the incarnation started, or a look-up of its own since that was answered with a stored
-offset; one that found nothing stored, in a group that does not begin with the first message, leaves it unknown. A
-broker's correction (the value that a pull was told to go on at) and a reset are excused, and so is a message
-that may have been given up before the drop where nobody told.
+offset; one that found nothing stored, in a group that does not begin with the first message, leaves it unknown, and so
+does one that began before the drop and of which nobody saw the answer. A broker's correction (the value that a pull was
+told to go on at) and a reset are excused, and so is a message that may have been given up before the drop where nobody
+told: in a lane that shows no dead letter, unless a recorder declares them, and in every lane of a history that begins
+late, whatever is told there. A dead letter that was acknowledged after the drop, or never, finished nothing.
 """
 
 from __future__ import annotations
@@ -67,10 +69,10 @@ class _Incarnation:
 
     start: what says where it started, None while nothing does. unknown: nothing ever will. finished: the highest offset
     that it may report, once that is known. given_up: likewise, with what it may have given up unseen. delivered: beyond
-    the highest message that it began.
+    the highest message that it began. looking: the look-ups that it began before its drop, without an answer.
     """
 
-    __slots__ = ("add", "delivered", "drop", "finished", "given_up", "start", "unknown")
+    __slots__ = ("add", "delivered", "drop", "finished", "given_up", "looking", "start", "unknown")
 
     def __init__(self, add: Row) -> None:
         self.add = add
@@ -79,10 +81,11 @@ class _Incarnation:
         self.finished = -1 if add.value is None else add.value
         self.delivered = self.given_up = -1
         self.drop: Row | None = None
+        self.looking: set[int] = set()
 
     @property
     def is_known(self) -> bool:
-        return self.start is not None and not self.unknown
+        return self.start is not None and not self.unknown and not self.looking
 
 
 class LaneJudge(IncarnationsJudge[_Incarnation]):
@@ -107,6 +110,8 @@ class LaneJudge(IncarnationsJudge[_Incarnation]):
                 self.opportunities += 1  # what it began and did not finish must not be reported
         elif row.kind is Kind.DELIVER and row.queue_offset is not None:
             known.delivered = max(known.delivered, row.queue_offset + 1)
+        elif row.kind is Kind.FETCH_OFFSET and known.drop is None:
+            known.looking.add(row.seq_begin)
         elif row.kind is Kind.COMMIT and row.value is not None:
             return self._committed(known, row, row.value)
         return NOTHING
@@ -116,7 +121,7 @@ class LaneJudge(IncarnationsJudge[_Incarnation]):
         if mine.drop is None:
             _reached(mine, value)
             return NOTHING
-        if is_correction or mine.start is None or mine.unknown:
+        if is_correction or mine.start is None or not mine.is_known:
             return NOTHING
         if mine.finished < value <= mine.given_up and not self.letters.told:
             return NOTHING
@@ -131,8 +136,7 @@ class LaneJudge(IncarnationsJudge[_Incarnation]):
         if mine is None:
             return NOTHING
         if row.kind is Kind.FETCH_OFFSET:
-            if mine.drop is None:
-                self._looked_up(mine, row)
+            self._looked_up(mine, row)
         elif row.queue_offset is None:
             return NOTHING
         elif row.kind is Kind.DELIVER:
@@ -145,6 +149,10 @@ class LaneJudge(IncarnationsJudge[_Incarnation]):
         return NOTHING
 
     def _looked_up(self, mine: _Incarnation, row: Row) -> None:
+        if row.outcome is Outcome.REFUSED or (row.outcome is Outcome.OK and row.value is not None):
+            mine.looking.discard(row.seq_begin)
+        if mine.drop is not None:
+            return
         if row.outcome is Outcome.OK and row.value is not None and row.value >= 0:
             mine.start = mine.start or row
             _reached(mine, row.value)
