@@ -13,13 +13,13 @@ from spark_checkers.progress import acknowledges
 from spark_checkers.segments import NO_TEXT, NONE
 from spark_checkers.twin import Twin
 from specs.history.row import Row
-from specs.vocabulary import Kind, Outcome
+from specs.vocabulary import LISTENER_SUSPENDS, Kind, Outcome
 
 
 class Incarnation:
     """One incarnation: the lowest message that a manual call took and no COMMIT has covered."""
 
-    __slots__ = ("add", "lowest", "manual", "taken_since")
+    __slots__ = ("add", "by_hand", "lowest", "manual", "taken_since")
 
     def __init__(self, add: Op) -> None:
         self.add = add
@@ -28,10 +28,18 @@ class Incarnation:
             None  # the lowest since something may have been given up unseen
         )
         self.manual = False
+        self.by_hand: dict[int, bool] = {}  # what it suspended, and whether in manual mode
 
     def clear(self) -> None:
         """All that was taken is committed."""
         self.lowest = self.taken_since = None
+
+    def worked_on(self, start: int, stop: int) -> None:
+        """Calls for these offsets ended, and suspended none of them."""
+        if self.by_hand:
+            self.by_hand = {
+                each: manual for each, manual in self.by_hand.items() if not start <= each < stop
+            }
 
     def took(self, op: Op) -> None:
         """A manual call that ended, and did not commit."""
@@ -56,6 +64,7 @@ class Lane(Machine):
         if mine is None:
             return True
         mine.manual = stretch.first.manual
+        mine.worked_on(stretch.first.offset, stretch.stop)
         covered = stretch.stop if not mine.manual else stretch.finished_to
         if covered > stretch.first.offset:
             mine.clear()
@@ -88,7 +97,10 @@ class Lane(Machine):
 
     def _committed(self, mine: Incarnation, op: Op) -> None:
         lowest = mine.taken_since if self.untold else mine.lowest
-        if lowest is not None:
+        if lowest is None:
+            return
+        tells_its_start = lowest.offset < op.value <= mine.add.value
+        if not tells_its_start:
             self.stakes += 1
             if op.value > lowest.offset:
                 self.found(mine.add, lowest, op)
@@ -98,15 +110,19 @@ class Lane(Machine):
         if mine is None or op.offset == NONE:
             return
         if op.kind is Kind.DELIVER:
+            if op.outcome in LISTENER_SUSPENDS:
+                mine.by_hand[op.offset] = op.manual
+            else:
+                mine.by_hand.pop(op.offset, None)
             if acknowledges(op):
                 mine.clear()
             elif self.may_be_given_up(op):
                 mine.taken_since = None
-            elif op.manual:
+            elif op.manual and mine.add.begin < op.begin:
                 mine.took(op)
         elif op.kind is Kind.DEAD_LETTER and op.outcome is Outcome.OK:
-            manual = op.manual or (not op.has_mode and mine.manual)
-            if not manual:
+            by_hand = mine.by_hand.pop(op.offset, mine.manual)
+            if not (op.manual if op.has_mode else by_hand):
                 mine.clear()
 
 

@@ -2,14 +2,16 @@
 
 What a call took in manual mode is finished when that call, or a later one of the incarnation, ends in COMMIT. So
 does a call in auto mode that acknowledges, and an acknowledged dead letter in auto mode: the client then commits
-all that it has taken. It may have done so where a call in auto mode suspended a message with its retries used up, and
-nobody tells whether it was given up: then nothing is claimed of what was taken before. Every other end (SUCCESS as
-well) leaves the offset where it was. The lowest message that was so left is remembered, and a commit beyond it is a
-violation.
+all that it has taken. A dead letter that does not say its mode is of the mode of the last call that suspended its
+message. The client may have committed all where a call in auto mode suspended a message with its retries used up, and
+nobody tells whether it was given up (as in a history that begins late, whatever is told there): then nothing is claimed
+of what was taken before. A dead letter tells that it was not, where it is refused or never answered. Every other end
+(SUCCESS as well) leaves the offset where it was. The lowest message that was so left is remembered, and a commit beyond
+it is a violation.
 
-Judged where the ADD was seen, up to the DROP (after it see CMT-6). A broker's correction (the value that a pull was
-told to go on at) and a reset are excused. Says nothing about the incarnation's start, which may be reported at any
-time.
+Judged where the ADD was seen, up to the DROP (after it see CMT-6); what a call took that began before the ADD is of an
+earlier life. A broker's correction (the value that a pull was told to go on at) and a reset are excused. Says nothing
+about the incarnation's start (the value of its ADD), which may be reported at any time.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ from specs.clauses.rows import acknowledges, is_manual
 from specs.clauses.words import at, who
 from specs.history.row import Row
 from specs.plan.traits import Stake, Trait
-from specs.vocabulary import Key, Kind, Outcome, Party
+from specs.vocabulary import LISTENER_SUSPENDS, Key, Kind, Outcome, Party
 
 ID = "CMT-3"
 TITLE = "manual mode moves only on COMMIT"
@@ -56,15 +58,17 @@ class _Incarnation:
     """One incarnation: the lowest message that a manual call took and no COMMIT has covered.
 
     since: likewise, of those since a message may last have been given up unseen, which commits what was taken.
+    suspended: the messages that its calls suspended, by offset, and whether that was in manual mode.
     """
 
-    __slots__ = ("add", "lowest", "manual", "since")
+    __slots__ = ("add", "lowest", "manual", "since", "suspended")
 
     def __init__(self, add: Row) -> None:
         self.add = add
         self.lowest: Row | None = None
         self.since: Row | None = None
         self.manual = False  # is its latest call in manual mode?
+        self.suspended: dict[int, bool] = {}
 
 
 def _lower(lowest: Row | None, row: Row) -> Row:
@@ -102,6 +106,8 @@ class LaneJudge(IncarnationsJudge[_Incarnation]):
         )
         if lowest is None or row.value is None or is_correction:
             return NOTHING
+        if (lowest.queue_offset or 0) < row.value <= (mine.add.value or 0):
+            return NOTHING  # it may report its start
         self.opportunities += 1
         return (
             (MovedWithoutCommit(mine.add, lowest, row),)
@@ -115,15 +121,19 @@ class LaneJudge(IncarnationsJudge[_Incarnation]):
         if mine is None or row.queue_offset is None:
             return NOTHING
         if row.kind is Kind.DELIVER:
+            if row.outcome in LISTENER_SUSPENDS:
+                mine.suspended[row.queue_offset] = is_manual(row)
+            else:
+                mine.suspended.pop(row.queue_offset, None)
             if acknowledges(row):
                 mine.lowest = mine.since = None
             elif self.letters.may_take(row):
                 mine.since = None
-            elif is_manual(row):
+            elif is_manual(row) and row.seq_begin > mine.add.seq_begin:
                 mine.lowest, mine.since = _lower(mine.lowest, row), _lower(mine.since, row)
         elif row.kind is Kind.DEAD_LETTER and row.outcome is Outcome.OK:
-            manual = is_manual(row) or (row.commit_mode is None and mine.manual)
-            if not manual:
+            manual = mine.suspended.pop(row.queue_offset, mine.manual)
+            if not (manual if row.commit_mode is None else is_manual(row)):
                 mine.lowest = mine.since = None
         return NOTHING
 
