@@ -44,7 +44,9 @@ CONVENTIONS: Mapping[Kind, str] = {
     Kind.PULL: "`queue_offset` is the offset that was asked for, `value` the next one that the broker named.",
     Kind.DELIVER: "A listener call: one row for each message, in ascending offsets, all with one `op_id`. Begins "
     "before the listener, ends with its result; `commit_mode` and (where the batch comes again) `suspend_ms` are set "
-    "at the end. `reconsume_times` is what the listener was shown. A call that a crash cut never ends.",
+    "at the end. `reconsume_times` is what the listener was shown. A call that a crash cut never ends, "
+    "and neither does one of which nobody saw the end: of one that ended with `unknown` or `cut` clauses say that it "
+    "finished nothing.",
     Kind.COMMIT: "`value` is the offset. One way: `sent`; carried by a pull: `view=pull`, and the outcome is the "
     "pull's. `detail=corrected` marks the value that a broker (offset illegal) or a filter made.",
     Kind.FETCH_OFFSET: "`value` is the stored offset when `ok`; `refused` with -1 means that nothing is stored; any "
