@@ -412,14 +412,21 @@ class Rows:
         return self.context_of(position).info.config
 
     def was_disturbed(
-        self, position: int, until_us: int, now: int, kind: Kind | None = None
+        self,
+        position: int,
+        until_us: int,
+        now: int,
+        kind: Kind | None = None,
+        broker: str | None = None,
     ) -> bool:
         """Did anything that had begun by `now` stand in the way of the row's request, or of its answer, until then?
 
-        kind: of a request that its sender makes besides, from the same moment on.
+        kind: of a request that its sender makes besides, from the same moment on. broker: to whom, where the row does
+        not say.
         """
         asked = KINDS[int(self.kind[position])] if kind is None else kind
-        client, broker = self.name_of("client_id", position), self.name_of("broker", position)
+        client = self.name_of("client_id", position)
+        broker = self.name_of("broker", position) if broker is None else broker
         sending = Sending(client, broker, asked, int(self.started[position]))
         return self.context_of(position).is_disturbed(sending, until_us, now)
 

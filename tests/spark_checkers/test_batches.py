@@ -34,7 +34,7 @@ def suspended(call: int, offset: int) -> Op:
 
 
 def test_a_call_that_goes_by_an_earlier_ones_number_is_another_call() -> None:
-    work = Work(size=2, whole=True)
+    work = Work(size=2, born=0, whole=True)
     for call, offset in ((1, 17), (1, 18), (2, 17), (1, 17)):
         work.deliver(suspended(call, offset))
     assert work.rightly(18, 1) is True  # 17, of its last call, comes in this one

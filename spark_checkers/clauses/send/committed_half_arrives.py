@@ -16,7 +16,6 @@ from spark_checkers.rows import Rows
 from spark_checkers.segments import MS, NEVER, NO_TEXT, Ints
 from spark_checkers.stored import COLUMNS, COMMIT, ROLLBACK, STORED_WEAKLY, copies, halves, refused
 from spark_checkers.twin import Twin
-from specs.clauses.links import Sending
 from specs.history.row import Row
 from specs.vocabulary import Kind, Outcome
 
@@ -88,8 +87,7 @@ class _Halves:
         party = (rows.name_of("client_id", commit), rows.name_of("broker", half))
         if context.fault_between(sent_us, there_us, now, party):
             return False
-        sending = Sending(*party, Kind.END_TRANSACTION, int(rows.started[commit]))
-        if context.is_disturbed(sending, there_us, now):
+        if rows.was_disturbed(commit, there_us, now, broker=party[1]):
             return False
         asked_ms = config.transaction_check_max * config.transaction_check_interval_ms
         if there_us - sent_us > (config.transaction_timeout_ms + asked_ms) * MS:
