@@ -13,7 +13,7 @@ from spark_checkers.lanes import BEGIN, END, LANE_KINDS, STRETCH, Stretch
 from spark_checkers.rows import Rows, keep
 from spark_checkers.run_context import RunContext
 from spark_checkers.segments import NEVER
-from specs.clauses.rows import REQUEST_LEVELS
+from specs.clauses.rows import REQUEST_LEVELS, changed_nothing
 from specs.history.runinfo import RunInfo
 from specs.history.store import rows_to_table
 from specs.vocabulary import Kind, Outcome
@@ -45,6 +45,7 @@ def test_items_are_all_begins_and_ends_in_their_order(history: tuple) -> None:
         and row.level in REQUEST_LEVELS
         and row.queue_id is not None
         and row.group
+        and not changed_nothing(row)
         for phase in (BEGIN, END)
         if phase == BEGIN or row.seq_end is not None
     ]
