@@ -110,7 +110,8 @@ def what(rows: list[Row], *kinds: Kind) -> list[tuple[object, ...]]:
     told: list[tuple[object, ...]] = []
     for row in rows:
         if row.kind in kinds and not (row.outcome is Outcome.UNKNOWN and row.seq_end is None):
-            named = row.incarnation is not None and row.kind is not Kind.LOCK
+            # An unlock that follows its drop names none: on a busy machine it may, and no frame tells of the drop.
+            named = row.incarnation is not None and row.kind not in (Kind.LOCK, Kind.UNLOCK)
             told.append(
                 (
                     row.kind,
