@@ -27,9 +27,10 @@ from spark_checkers.jobs import Jobs
 from spark_checkers.keyed import with_source
 from spark_checkers.ordered import Group, Part, parts, read_group, read_groups, row_groups
 from spark_checkers.rows import KINDS, LEVELS, OUTCOMES, coded
-from spark_checkers.run_context import CONTEXT_KINDS, RunContext, Runs
+from spark_checkers.run_context import RunContext, Runs
 from spark_checkers.scatter import Spill, Together, even_cuts, gathered, spilled
 from spark_checkers.segments import NEVER, NONE, Ints, Mask, dense, first_of_each, ints, positions
+from specs.clauses.context import CONTEXT_KINDS
 from specs.clauses.rows import REQUEST_LEVELS
 from specs.errors import HistoryError
 from specs.history.columns import COLUMNS

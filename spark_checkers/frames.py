@@ -25,11 +25,11 @@ from spark_checkers.engine import Named, Sum, tallies_of
 from spark_checkers.facts import Facts, Report
 from spark_checkers.keyed import by_key
 from spark_checkers.rows import KINDS, LEVELS, OUTCOMES
-from spark_checkers.run_context import CONTEXT_KINDS
 from spark_checkers.session import open_session, ship
 from specs import profiles
 from specs.clauses.catalogue import all_clauses, select
 from specs.clauses.clause import Clause
+from specs.clauses.context import CONTEXT_KINDS
 from specs.clauses.rows import REQUEST_LEVELS
 from specs.errors import HistoryError, UsageError
 from specs.history.arrow import near_name
@@ -210,11 +210,11 @@ class JudgedRows:
 
     @property
     def findings(self) -> Any:
-        """Every violation of a clause that the profile speaks of: clause, finding, certain, evidence, lane and time."""
+        """Every violation, of the clauses that were asked for, or else of those that the profile speaks of."""
         from pyspark.sql import functions as F
 
         told = self.found.where("finding is not null").drop("opportunities")
-        return told.where(F.col("clause").isin(*self.profile.spoken_of))
+        return told if self.asked else told.where(F.col("clause").isin(*self.profile.spoken_of))
 
     @property
     def evidence(self) -> Any:

@@ -14,7 +14,7 @@ from typing import Any
 
 from spark_checkers.segments import MS, NEVER, NONE, Ints, ints
 from specs.clauses.certainty import OF_THE_RUN, Mark, marks_of, told_of
-from specs.clauses.context import is_pause_of_another
+from specs.clauses.context import DISTURBS, is_pause_of_another
 from specs.clauses.links import HoldUps, Sending, arrives_until, is_disturbed
 from specs.clauses.rows import REQUEST_LEVELS, changed_nothing, is_unsure
 from specs.faults import disk_full, duplicate, lingers_us
@@ -22,20 +22,6 @@ from specs.history.row import Row
 from specs.history.runinfo import RunInfo
 from specs.vocabulary import Kind, Queue
 
-CONTEXT_KINDS = frozenset(
-    {
-        Kind.CRASH,
-        Kind.LEAVE,
-        Kind.JOIN,
-        Kind.PAUSE,
-        Kind.CLOCK_STEP,
-        Kind.FAULT,
-        Kind.ADD,
-        Kind.RESET,
-        Kind.TRIM,
-    }
-)
-_DISTURBS = frozenset({Kind.CRASH, Kind.LEAVE, Kind.JOIN, Kind.PAUSE, Kind.CLOCK_STEP, Kind.FAULT})
 Looks = Mapping[tuple[Any, ...], int]
 Moments = dict[str, list[tuple[int, int]]]
 """By name, in the order of seq_begin: (seq_begin, a time in µs)."""
@@ -148,7 +134,7 @@ class RunContext:
     def _take(self, row: Row) -> None:
         if is_unsure(row) and row.client_id is not None and row.seq_end is not None:
             self.unsure[row.client_id] = min(row.seq_end, self.unsure.get(row.client_id, NEVER))
-        if row.kind in _DISTURBS:
+        if row.kind in DISTURBS:
             self._is_disturbed(row)
         if self.info.clock_bound_us and row.kind in OF_THE_RUN:
             self.marks_at[row.seq_begin] = marks_of(row)

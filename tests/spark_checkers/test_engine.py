@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from recorded import recorded
 
 from spark_checkers import engine
+from spark_checkers.catalogue import applicable
 from spark_checkers.layout import compact
 from spark_checkers.trace_mutants import DEFECTS, plant, spread
 from specs import profiles
@@ -292,3 +293,14 @@ def test_single_clauses_are_judged_as_the_python_engine_does(
     assert [each.to_json() for each in ours.clauses] == [each.to_json() for each in theirs.clauses]
     assert [each.id for each in ours.clauses] == ["LSE-1", "DLQ-1", "SND-2"]
     assert {each.id for each in ours.clauses if each.violations} == {"DLQ-1"}
+
+
+def test_findings_are_of_clauses_that_the_verdict_judges() -> None:
+    """Not of what nobody claims, nor of what lacks rows that somebody says are not recorded."""
+    assert "LSE-3" not in profiles.load("kafka-java").spoken_of
+    assert "LSE-3" in profiles.load("rocketmq-5-orderly").spoken_of
+    some, more = (
+        {twin.id for twin in applicable(RunInfo("r", records={"client": kinds}))}
+        for kinds in ((Kind.DELIVER,), (Kind.DELIVER, Kind.LOCK))
+    )
+    assert "LSE-3" in more - some
