@@ -105,6 +105,7 @@ class Incarnation:
 
     __slots__ = (
         "add",
+        "asked",
         "delivers",
         "dropped",
         "lowest",
@@ -120,6 +121,7 @@ class Incarnation:
 
     def __init__(self) -> None:
         self.add: Op | None = None
+        self.asked: set[int] = set()  # look-ups, less those of which the answer is known
         self.start: int | None = None
         self.start_row: Op | None = None
         self.lowest: int | None = None
@@ -220,6 +222,9 @@ class Progress(Machine):
             self.seen()
             if op.incarnation != NO_TEXT and self.incarnation(op.incarnation).dropped is None:
                 self.incarnation(op.incarnation).dropped = op
+        elif op.kind is Kind.FETCH_OFFSET:
+            if op.incarnation != NO_TEXT:
+                self.incarnation(op.incarnation).asked.add(op.place)
         elif op.kind is Kind.RESET:
             self.seen()
             self._reset()
@@ -276,7 +281,7 @@ class Progress(Machine):
             self.seen()
             if op.incarnation != NO_TEXT and op.offset != NONE and op.outcome is Outcome.OK:
                 mine = self.incarnation(op.incarnation)
-                if op.manual or (not op.has_mode and mine.manual):
+                if op.manual if op.has_mode else self._mode_of_call(mine, op):
                     mine.taken.add(op.offset)
                 else:
                     self._finish(op.offset, op.offset + 1)
@@ -285,6 +290,12 @@ class Progress(Machine):
             self.seen()
             if op.incarnation != NO_TEXT:
                 self._looked_up(self.incarnation(op.incarnation), op)
+
+    def _mode_of_call(self, mine: Incarnation, letter: Op) -> bool:
+        """Was the call of this dead letter's message in manual mode?"""
+        held = self.unfinished.get(letter.offset, ())
+        own = [each.manual for each in held if each.incarnation == letter.incarnation]
+        return own[-1] if own else mine.manual
 
     def _call_ends(self, mine: Incarnation, op: Op) -> None:
         if op.offset in self.unfinished and self.may_be_given_up(op):
@@ -312,6 +323,8 @@ class Progress(Machine):
             mine.unsure.clear()
 
     def _looked_up(self, mine: Incarnation, op: Op) -> None:
+        if op.outcome is Outcome.REFUSED or (op.outcome is Outcome.OK and op.value != NONE):
+            mine.asked.discard(op.place)
         if op.outcome is Outcome.OK and op.value >= 0:
             mine.start, mine.start_row = op.value, op
         elif op.outcome is Outcome.REFUSED and op.value == -1:

@@ -7,7 +7,8 @@ the end. An acknowledged dead letter finishes a message in auto mode, in manual 
 manual ROLLBACK puts all that was taken and not committed back. What anybody of the group finished stays finished.
 
 *Start*: where an incarnation begins: the value of its ADD; a look-up of the stored offset that it makes afterwards
-sets it anew (if nothing is stored, to 0 where the group consumes from the first, and to nobody knows what else).
+sets it anew (if nothing is stored, to 0 where the group consumes from the first, and to nobody knows what else). Nobody
+knows it either as long as a look-up has no answer that anybody saw.
 
 *Known*: an offset certainly holds a message after a SEND that was acknowledged with it ended, or a delivery of it
 began. The answer to a batch names the offset of its first message only: where the others lie readers show, which are
@@ -44,6 +45,7 @@ class Incarnation:
 
     __slots__ = (
         "add",
+        "asked",
         "delivers",
         "dropped",
         "lowest",
@@ -61,6 +63,7 @@ class Incarnation:
     def __init__(self, name: str) -> None:
         self.name = name
         self.add: Row | None = None
+        self.asked: set[int] = set()  # its look-ups of which nobody saw the answer: it may begin anywhere
         self.start: int | None = None
         self.start_row: Row | None = None
         self.lowest: int | None = None  # the lowest offset that it delivered
@@ -195,17 +198,33 @@ class GroupProgress:
         if row.incarnation is None or offset is None or row.outcome is not Outcome.OK:
             return
         mine = self.incarnation(row.incarnation)
-        if is_manual(row) or (row.commit_mode is None and mine.manual):
+        if self._is_by_hand(mine, row, offset):
             mine.taken.add(offset)
         else:
             self.finish(offset)
             self._commit_taken(mine)
+
+    def _is_by_hand(self, mine: Incarnation, row: Row, offset: int) -> bool:
+        """Is the dead letter of manual mode? Where it does not say, its message's call does."""
+        if row.commit_mode is not None:
+            return is_manual(row)
+        for call in self.unfinished.get(offset, ()):
+            if call.incarnation == mine.name:
+                return is_manual(call)
+        return mine.manual
+
+    def looks_up(self, row: Row) -> None:
+        """An incarnation begins to look the stored offset up."""
+        if row.incarnation is not None:
+            self.incarnation(row.incarnation).asked.add(row.seq_begin)
 
     def looked_up(self, row: Row) -> None:
         """A look-up of the stored offset by an incarnation that has begun has ended."""
         if row.incarnation is None:
             return
         mine = self.incarnation(row.incarnation)
+        if row.outcome is Outcome.REFUSED or (row.outcome is Outcome.OK and row.value is not None):
+            mine.asked.discard(row.seq_begin)
         if row.outcome is Outcome.OK and row.value is not None and row.value >= 0:
             mine.start, mine.start_row = row.value, row
         elif row.outcome is Outcome.REFUSED and row.value == -1:
@@ -308,6 +327,8 @@ class QueueProgress:
                 self.group(row).add(row)
             case Kind.DROP:
                 self.group(row).drop(row)
+            case Kind.FETCH_OFFSET:
+                self.group(row).looks_up(row)
             case Kind.RESET:
                 self.group(row).reset()
             case _:

@@ -34,6 +34,8 @@ class Group(Progress):
         if op.correction:
             mine.moved = max(mine.moved, op.value)
             return
+        if mine.asked:
+            return
         start = mine.lowest if mine.start is None else mine.start
         if start is None:
             return

@@ -63,6 +63,7 @@ class Incarnation:
 
     __slots__ = (
         "add",
+        "asked",
         "calls",
         "committed",
         "dropped",
@@ -79,6 +80,7 @@ class Incarnation:
 
     def __init__(self) -> None:
         self.add: Op | None = None
+        self.asked: set[int] = set()  # look-ups, less those of which the answer is known
         self.start = NONE
         self.start_row: Op | None = None
         self.ends = Intervals()
@@ -211,6 +213,8 @@ class Lane(Machine):
             self._works(mine, op)
         elif op.kind is Kind.COMMIT:
             self._committed(mine, op)
+        elif op.kind is Kind.FETCH_OFFSET:
+            mine.asked.add(op.place)
         elif op.kind is Kind.DROP:
             mine.dropped = True
             mine.owed.clear()
@@ -241,6 +245,8 @@ class Lane(Machine):
         elif mine.start_row is not None:
             fits = op.value in (mine.start, mine.committed) or mine.is_end(op.value)
             mine.committed = op.value
+            if mine.asked:
+                return
             if not fits and self.untold and op.value in mine.given_up:
                 return
             self.stakes += 1
@@ -276,6 +282,8 @@ class Lane(Machine):
                 mine.ends.add(op.offset + 1)
 
     def _looked_up(self, mine: Incarnation, op: Op) -> None:
+        if op.outcome is Outcome.REFUSED or (op.outcome is Outcome.OK and op.value != NONE):
+            mine.asked.discard(op.place)
         if op.outcome is Outcome.OK and op.value >= 0:
             mine.start, mine.start_row = op.value, op
         elif op.outcome is Outcome.REFUSED and op.value == -1:

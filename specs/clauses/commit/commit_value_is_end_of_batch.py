@@ -2,7 +2,7 @@
 
 *Value*: the incarnation's start (its ADD, set anew by its look-up), its last commit's value, or one more than the
 highest offset of a batch that it finished: by a call that acknowledges, or by giving the batch's last message up,
-perhaps where nobody told. Judged where the start was seen; a broker's correction (of the value that a pull was told to
+perhaps where nobody told. Judged where the start was seen, and every look-up was seen to be answered; a broker's correction (of the value that a pull was told to
 go on at) and a reset are excused.
 
 *In time*: a batch that a call finished is committed before the client has worked on for longer than the first
@@ -83,6 +83,7 @@ class _Incarnation:
 
     __slots__ = (
         "add",
+        "asked",
         "calls",
         "committed",
         "dropped",
@@ -98,6 +99,7 @@ class _Incarnation:
 
     def __init__(self) -> None:
         self.add: Row | None = None
+        self.asked: set[int] = set()  # its look-ups of which nobody saw the answer
         self.start: int | None = None
         self.start_row: Row | None = None
         self.ends = Intervals()
@@ -159,6 +161,8 @@ class LaneJudge(Judge):
             return self._works(found, row) if found.owed else NOTHING
         if kind is Kind.COMMIT:
             return self._committed(found, row)
+        if kind is Kind.FETCH_OFFSET:
+            found.asked.add(row.seq_begin)
         if kind is Kind.DROP:
             found.dropped = True
             found.owed.clear()
@@ -194,6 +198,8 @@ class LaneJudge(Judge):
             return NOTHING
         fits = value in (mine.start, mine.committed) or value in mine.ends
         mine.committed = value
+        if mine.asked:
+            return NOTHING
         if not fits and value in mine.given_up and not self.letters.told:
             return NOTHING
         self.opportunities += 1
@@ -227,6 +233,8 @@ class LaneJudge(Judge):
         return NOTHING
 
     def _looked_up(self, mine: _Incarnation, row: Row) -> None:
+        if row.outcome is Outcome.REFUSED or (row.outcome is Outcome.OK and row.value is not None):
+            mine.asked.discard(row.seq_begin)
         if row.outcome is Outcome.OK and row.value is not None and row.value >= 0:
             mine.start, mine.start_row = row.value, row
         elif row.outcome is Outcome.REFUSED and row.value == -1:
