@@ -23,7 +23,7 @@ from spark_checkers.findings import Findings
 from spark_checkers.lanes import END, LaneItems, Machine, Op, Stretch, may_be_manual, run_lane
 from spark_checkers.rows import Rows
 from spark_checkers.segments import NEVER, NO_TEXT, NONE, Ints
-from specs.clauses.intervals import Intervals
+from specs.clauses.intervals import Intervals, Searched
 from specs.vocabulary import Kind, Outcome
 
 PROGRESS_KINDS = (
@@ -79,15 +79,19 @@ class Sends:
         low, high = self._offset[mine].searchsorted((start, stop)).tolist()
         return slice(mine.start + low, mine.start + high)
 
-    def first_known(self, queue: int, start: int, stop: int, now: int) -> int | None:
-        """The smallest offset in start..stop-1 that a SEND which ended before `now` was acknowledged with."""
+    def first_known(
+        self, queue: int, start: int, stop: int, now: int
+    ) -> tuple[int | None, int | None]:
+        """The smallest offset in start..stop-1 that a SEND which ended before `now` was acknowledged with, and the
+        smallest that any SEND was, now or later."""
         part = self._range(queue, start, stop)
         if part.start >= part.stop:
-            return None
+            return None, None
         first = part.start
         if self._end[first] >= now:  # nearly always the first one is known
             first += int(np.argmax(self._end[part] < now))
-        return int(self._offset[first]) if self._end[first] < now else None
+        known = int(self._offset[first]) if self._end[first] < now else None
+        return known, int(self._offset[part.start])
 
     def row(self, queue: int, offset: int, now: int) -> tuple[int, int] | None:
         """(position, seq of the end) of the latest such SEND of an offset."""
@@ -154,6 +158,7 @@ class Progress(Machine):
         self.sends: Sends = rows.sends
         self.finished = Intervals()
         self.delivered = Intervals()
+        self.searched = Searched()  # where nothing is owed, nor will be by a SEND
         self.unfinished: dict[int, list[Op]] = {}
         self.incarnations: dict[int, Incarnation] = {}
         self.was_reset = False
@@ -203,6 +208,7 @@ class Progress(Machine):
                 self._hold(op)
             mine.taken.add(stretch.finished_to, stretch.stop)
         self.delivered.add(first.offset, stretch.stop)
+        self.searched.changed(first.offset)
         return True
 
     # ---- begins
@@ -244,6 +250,7 @@ class Progress(Machine):
         mine.manual = op.manual
         mine.lowest = op.offset if mine.lowest is None else min(mine.lowest, op.offset)
         self.delivered.add(op.offset)
+        self.searched.changed(op.offset)
         mine.unsure.discard(op.offset)
         self._hold(op)
 
@@ -376,29 +383,40 @@ class Progress(Machine):
 
     def owed(self, start: int, stop: int) -> Iterator[int]:
         """Offsets in start..stop-1 that certainly hold a message which nobody of the group finished, ascending."""
-        offset = start
+        offset, is_first = self.searched.skip(start), True
+        while True:
+            known, free = self._first_unfinished(offset, stop)
+            if is_first:
+                self.searched.add(start, free)
+                is_first = False
+            if known is None:
+                return
+            if not (self.untold and known in self.unknown):
+                yield known
+            offset = known + 1
+
+    def _first_unfinished(self, start: int, stop: int) -> tuple[int | None, int]:
+        """(the first offset in start..stop-1 that certainly holds a message which nobody is known to have finished;
+        below which no SEND that ends later will show one)."""
+        offset, free = start, stop
         while True:
             offset = self.finished.first_missing(offset)
-            if offset >= stop:
-                return
             delivered = self.delivered.first_present(offset)
             until = stop if delivered is None else min(stop, delivered)
-            sent = self.sends.first_known(self.queue, offset, until, self.now)
+            sent, ever_sent = self.sends.first_known(self.queue, offset, until, self.now)
+            free = free if ever_sent is None else min(free, ever_sent)
             known = delivered if sent is None else sent
             if known is None or known >= stop:
-                return
+                return None, free
             if known == offset:
-                if not (self.untold and offset in self.unknown):
-                    yield offset
-                offset += 1
-            else:
-                offset = known
+                return offset, min(free, offset)
+            offset = known
 
     def holds(self, start: int, stop: int) -> bool:
         """Is any offset in start..stop-1 known to hold a message?"""
         first = self.delivered.first_present(start)
         return (first is not None and first < stop) or (
-            self.sends.first_known(self.queue, start, stop, self.now) is not None
+            self.sends.first_known(self.queue, start, stop, self.now)[0] is not None
         )
 
     def drop_of(self, op: Op) -> list[int]:

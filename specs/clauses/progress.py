@@ -30,7 +30,7 @@ from typing import Any
 
 from specs.clauses.context import Context
 from specs.clauses.incarnations import UntoldLetters
-from specs.clauses.intervals import Intervals
+from specs.clauses.intervals import Intervals, Searched
 from specs.clauses.rows import acknowledges, is_manual
 from specs.history.row import Row
 from specs.vocabulary import Kind, Outcome
@@ -63,7 +63,9 @@ class Incarnation:
     def __init__(self, name: str) -> None:
         self.name = name
         self.add: Row | None = None
-        self.asked: set[int] = set()  # its look-ups of which nobody saw the answer: it may begin anywhere
+        self.asked: set[int] = (
+            set()
+        )  # its look-ups of which nobody saw the answer: it may begin anywhere
         self.start: int | None = None
         self.start_row: Row | None = None
         self.lowest: int | None = None  # the lowest offset that it delivered
@@ -89,6 +91,7 @@ class GroupProgress:
         "incarnations",
         "letters",
         "queue",
+        "searched",
         "unfinished",
         "unknown",
         "was_added",
@@ -101,6 +104,7 @@ class GroupProgress:
         self.config = queue.config
         self.finished = Intervals()
         self.delivered = Intervals()
+        self.searched = Searched()  # where nothing is owed
         self.unfinished: dict[int, list[Row]] = {}  # the latest delivery of each incarnation
         self.incarnations: dict[str, Incarnation] = {}
         self.was_reset = False
@@ -155,6 +159,7 @@ class GroupProgress:
         if mine.lowest is None or offset < mine.lowest:
             mine.lowest = offset
         self.delivered.add(offset)
+        self.searched.changed(offset)
         mine.untold.discard(offset)
         if offset in self.finished:
             return
@@ -263,24 +268,31 @@ class GroupProgress:
 
     def owed(self, start: int, stop: int) -> Iterator[int]:
         """Offsets in start..stop-1 that certainly hold a message which nobody of the group finished, ascending."""
-        sent = self.queue.sent
+        offset, is_first = self.searched.skip(start), True
+        while (known := self._first_unfinished(offset, stop)) is not None:
+            if is_first:
+                self.searched.add(start, known)
+                is_first = False
+            if not self.may_be_given_up(known):
+                yield known
+            offset = known + 1
+        if is_first:
+            self.searched.add(start, stop)
+
+    def _first_unfinished(self, start: int, stop: int) -> int | None:
+        """The first offset in start..stop-1 that certainly holds a message which nobody is known to have finished."""
         offset = start
         while True:
             offset = self.finished.first_missing(offset)
-            if offset >= stop:
-                return
             known = self.delivered.first_present(offset)
-            also = sent.first_present(offset)
+            also = self.queue.sent.first_present(offset)
             if known is None or (also is not None and also < known):
                 known = also
             if known is None or known >= stop:
-                return
+                return None
             if known == offset:
-                if not self.may_be_given_up(offset):
-                    yield offset
-                offset += 1
-            else:
-                offset = known
+                return offset
+            offset = known
 
     def may_be_given_up(self, offset: int) -> bool:
         """May somebody have given the message up, and nobody have told?"""
@@ -353,6 +365,8 @@ class QueueProgress:
         if row.outcome is not Outcome.OK or offset is None or row.delay_level:
             return  # a delayed message lies in another queue first
         self.sent.add(offset)
+        for group in self.groups.values():
+            group.searched.changed(offset)
         if not (self.groups and all(offset in group.finished for group in self.groups.values())):
             self.send_rows[offset] = row
 

@@ -2,12 +2,13 @@
 
 What *finished* means in each mode, where an incarnation starts, and when an offset is known to hold a message, is said
 in `specs.clauses.progress`. Of a batch the answer names the place of the first message only: the others are known here
-when they are delivered, and a commit that passes one that nobody was ever given is not found. A message below the
-start is somebody else's. Where the start was not seen (no ADD and no look-up in the history) only messages that this
-incarnation itself delivered count, and nothing is said while a look-up has no answer that anybody saw. A commit of a broker's correction (of the value that a pull was told to go on at,
-whether or not who recorded it says `detail=corrected`), or after a reset, says nothing. Below a correction the broker
-has passed over what the incarnation had not delivered before, which is not its to finish any more. Nor does a commit
-say anything that passes a message which may have been given up where nobody told.
+when they are delivered, and a commit that passes one that nobody was ever given is not found. A message below the start
+is somebody else's. Where the start was not seen (no ADD and no look-up in the history) only messages that this
+incarnation itself delivered count, and nothing is said while a look-up has no answer that anybody saw. A commit of a
+broker's correction (of the value that a pull was told to go on at, whether or not who recorded it says
+`detail=corrected`), or after a reset, says nothing. Below a correction the broker has passed over what the incarnation
+had not delivered before, which is not its to finish any more. Nor does a commit say anything that passes a message
+which may have been given up where nobody told.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 *Value*: the incarnation's start (its ADD, set anew by its look-up), its last commit's value, or one more than the
 highest offset of a batch that it finished: by a call that acknowledges, or by giving the batch's last message up,
-perhaps where nobody told. Judged where the start was seen, and every look-up was seen to be answered; a broker's correction (of the value that a pull was told to
-go on at) and a reset are excused.
+perhaps where nobody told. Judged where the start was seen, and every look-up was seen to be answered; a broker's
+correction (of the value that a pull was told to go on at) and a reset are excused.
 
 *In time*: a batch that a call finished is committed before the client has worked on for longer than the first
 persist delay, one persist interval and the slack of a timer. A commit that was refused reported nothing; the time for
