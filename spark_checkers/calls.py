@@ -8,9 +8,16 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from spark_checkers.findings import Findings
-from spark_checkers.lanes import LaneItems, Machine, Op, Stretch, ended_before
+from spark_checkers.lanes import (
+    LaneItems,
+    Machine,
+    Op,
+    Stretch,
+    ended_before,
+    may_have_put_back,
+)
 from spark_checkers.segments import NO_TEXT, NONE
-from specs.vocabulary import LISTENER_SUSPENDS, Kind, Outcome
+from specs.vocabulary import LISTENER_RESULTS, LISTENER_SUSPENDS, Kind, Outcome
 
 CALL_KINDS = (Kind.DELIVER, Kind.DEAD_LETTER, Kind.ADD, Kind.RESET)
 
@@ -20,14 +27,15 @@ class Calls:
 
     stored: offsets whose dead letter was acknowledged, unless they were delivered again since. whole: the last call is
     not the first that the history shows of the incarnation, so nothing of it can be cut off. born: what began before
-    is another life's.
+    is another life's. rolls: nobody can say that it never rolled back by hand.
     """
 
-    __slots__ = ("born", "call", "failed", "owed", "rows", "stored", "whole")
+    __slots__ = ("born", "call", "failed", "owed", "rolls", "rows", "stored", "whole")
 
     def __init__(self, born: int, *, whole: bool = False) -> None:
         self.born = born
         self.whole = whole
+        self.rolls = False
         self.call = NONE
         self.rows: list[Op] = []
         self.owed: dict[int, Op] = {}
@@ -110,6 +118,13 @@ class CallLane(Machine):
         calls.owed.pop(op.offset, None)
         calls.failed.pop(op.offset, None)
         calls.stored.discard(op.offset)
+        calls.rolls |= op.outcome not in LISTENER_RESULTS and may_have_put_back(op)
+        if calls.rolls:
+            self._roll_back(calls)
+
+    def _roll_back(self, calls: Calls) -> None:
+        """What may have been given up is replayed after another pause."""
+        calls.owed = {each.offset: each for each in self.due(calls)}
 
     def ends(self, op: Op) -> None:
         calls = (
@@ -118,13 +133,12 @@ class CallLane(Machine):
         if calls is None or op.begin < calls.born:
             return
         if op.kind is Kind.DELIVER:
-            if (
-                op.outcome is Outcome.ROLLBACK
-            ):  # what may have been given up is replayed after another pause
-                certain = self.due(calls)
-                calls.owed = {each.offset: each for each in certain}
+            if op.outcome is Outcome.ROLLBACK:
+                self._roll_back(calls)
             if op.outcome in self.BACK:
                 calls.owed[op.offset] = op
+            if calls.rolls:
+                self._roll_back(calls)
         elif op.kind is Kind.DEAD_LETTER and op.outcome is Outcome.OK:
             calls.owed.pop(op.offset, None)
             calls.failed.pop(op.offset, None)

@@ -12,10 +12,10 @@ from collections.abc import Iterable
 
 from specs.clauses.context import Context
 from specs.clauses.judging import NOTHING, Finding, Judge
-from specs.clauses.rows import ended_before
+from specs.clauses.rows import ended_before, may_have_put_back
 from specs.history.row import Row
 from specs.plan.config import Config
-from specs.vocabulary import LISTENER_SUSPENDS, Kind, Outcome
+from specs.vocabulary import LISTENER_RESULTS, LISTENER_SUSPENDS, Kind, Outcome
 
 CALL_KINDS = frozenset({Kind.DELIVER, Kind.DEAD_LETTER, Kind.ADD, Kind.RESET})
 
@@ -25,15 +25,17 @@ class Calls:
 
     owed: offset → the delivery that put the message back. failed: offset → the message's last dead letter, from its
     begin on. given_up: the offsets with an acknowledged dead letter since their last delivery. begun: was anything seen
-    before the last call, which therefore is not cut off at its front? since: what began earlier is not of it.
+    before the last call, which therefore is not cut off at its front? since: what began earlier is not of it. unsure:
+    has a call begun that may have been a manual ROLLBACK, as nobody knows how it ended?
     """
 
-    __slots__ = ("begun", "failed", "given_up", "op", "owed", "rows", "since")
+    __slots__ = ("begun", "failed", "given_up", "op", "owed", "rows", "since", "unsure")
 
     def __init__(self, op: int, since: int, *, begun: bool = False) -> None:
         self.op = op
         self.since = since
         self.begun = begun
+        self.unsure = False
         self.rows: list[Row] = []
         self.owed: dict[int, Row] = {}
         self.given_up: set[int] = set()
@@ -128,6 +130,9 @@ class CallsJudge(Judge):
         calls.owed.pop(offset, None)
         calls.failed.pop(offset, None)
         calls.given_up.discard(offset)
+        calls.unsure |= row.outcome not in LISTENER_RESULTS and may_have_put_back(row)
+        if calls.unsure:
+            calls.rolled_back(self.config)
         return found
 
     def ends(self, row: Row) -> Iterable[Finding]:
@@ -140,6 +145,8 @@ class CallsJudge(Judge):
                 calls.rolled_back(self.config)
             if row.outcome in self.PUTS_BACK:
                 calls.owed[offset] = row
+            if calls.unsure:
+                calls.rolled_back(self.config)
         elif row.kind is Kind.DEAD_LETTER and row.outcome is Outcome.OK:
             calls.owed.pop(offset, None)
             calls.failed.pop(offset, None)

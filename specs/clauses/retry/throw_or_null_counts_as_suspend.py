@@ -2,7 +2,9 @@
 
 So the lane does not go on beyond a message of such a batch before it came again (unless it was given up), and none of
 the batch comes again before the suspend time has passed: what the listener had set before it threw, else the
-consumer's own. What follows from a SUSPEND is said by ORD-3 and RTY-1; this clause says that a throw and a null are
+consumer's own. What had used up its retries, and may have been given up where nobody saw it, waits until a call has
+ended in ROLLBACK, or has begun of which nobody knows how it ended, nor that it was in auto mode: a manual ROLLBACK
+replays it soon. What follows from a SUSPEND is said by ORD-3 and RTY-1; this clause says that a throw and a null are
 one. Its counter is RTY-3's matter."""
 
 from __future__ import annotations
