@@ -12,7 +12,7 @@ from spark_checkers.findings import Findings
 from spark_checkers.lanes import may_be_by_hand
 from spark_checkers.planting import Changes, Mutant, Trace
 from spark_checkers.rows import Rows
-from spark_checkers.segments import NEVER, NONE, Ints, dense
+from spark_checkers.segments import NEVER, NO_TEXT, NONE, Ints, dense
 from spark_checkers.stored import STORED_WEAKLY
 from spark_checkers.twin import Twin
 from specs.vocabulary import Kind, Outcome
@@ -53,8 +53,9 @@ def kernel(rows: Rows, findings: Findings) -> None:
     messages: dict[int, Message] = {}
     manual = may_be_by_hand(rows)
     read, ok = rows.are(Kind.READ), rows.ended_as(Outcome.OK)
-    # A new process may number as the one that died did: its incarnations are others.
     origins = [
+        rows.text("client_id"),
+        rows.text("process"),
         rows.incarnation,
         rows.text("topic"),
         rows.text("broker"),
@@ -83,13 +84,25 @@ def kernel(rows: Rows, findings: Findings) -> None:
             message.spoiled = True
         else:
             origin = tuple(int(column[row]) for column in origins)
-            if not ok[row] or not first_try[row] or (message.letters and origin != message.origin):
+            other = message.letters and (origin != message.origin or _anew(rows, message, row))
+            if not ok[row] or not first_try[row] or other:
                 message.spoiled = True
             elif len(message.letters) < 2:
                 message.letters.append(row)
                 message.origin = origin
     for message in messages.values():
         _conclude(message, rows, findings)
+
+
+def _anew(rows: Rows, message: Message, row: int) -> bool:
+    """Is this of the next process of the client, which may number its incarnations as the one before did?"""
+    client, group = int(rows.text("client_id")[row]), int(rows.text("group")[row])
+    first, now = int(rows.begin[message.letters[0]]), int(rows.begin[row])
+    names = [
+        "" if code == NO_TEXT else rows.words(column)[code]
+        for column, code in (("client_id", client), ("group", group))
+    ]
+    return rows.context_of(row).is_of_an_old_life(*names, first, now)
 
 
 def _conclude(message: Message, rows: Rows, findings: Findings) -> None:
@@ -108,7 +121,7 @@ def _conclude(message: Message, rows: Rows, findings: Findings) -> None:
 TWIN = Twin(
     "DLQ-2",
     (
-        *("client_id", "message_id", "origin_id", "incarnation", "queue_offset"),
+        *("client_id", "process", "message_id", "origin_id", "incarnation", "queue_offset"),
         *("outcome", "code", "attempt", "commit_mode"),
     ),
     kernel,

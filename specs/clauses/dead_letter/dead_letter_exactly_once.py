@@ -54,9 +54,17 @@ def wants(row: Row) -> bool:
     return row.kind is not Kind.DELIVER or may_be_manual(row)
 
 
-def origin_of(row: Row) -> tuple[str | None, str | None, str | None, int | None, int | None]:
+def origin_of(row: Row) -> tuple[str | int | None, ...]:
     """Who gave the message up, and where it lies."""
-    return row.incarnation, row.topic, row.broker, row.queue_id, row.queue_offset
+    return (
+        row.client_id,
+        row.process,
+        row.incarnation,
+        row.topic,
+        row.broker,
+        row.queue_id,
+        row.queue_offset,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,11 +106,16 @@ class MessageJudge(Judge):
         group = self._group(row.group or "")
         is_by_hand = row.kind is Kind.DELIVER or is_manual(row)
         as_promised = not is_by_hand and is_acknowledged(row) and row.attempt in (None, 1)
-        if not as_promised or (group.rows and origin_of(group.rows[0]) != origin_of(row)):
+        if not as_promised or (group.rows and not self._are_of_one(group.rows[0], row)):
             group.spoiled = True
         elif len(group.rows) < 2:
             group.rows.append(row)
         return NOTHING
+
+    def _are_of_one(self, first: Row, row: Row) -> bool:
+        """Did one incarnation send both? The next process of its client may number its incarnations anew."""
+        anew = self.context.is_of_an_old_life(row.client_id, row.group, first)
+        return origin_of(first) == origin_of(row) and not anew
 
     def ends(self, row: Row) -> Iterable[Finding]:
         if row.kind is Kind.READ and row.outcome is Outcome.OK:

@@ -4,8 +4,10 @@ A special case of LSE-1 and of LSE-4, at the end of a lease's life. Too early: s
 the last `EDGE_MS` of the owner's lease, and the answer came at most the limit after the owner had asked (exactly
 as old is still alive). Too late: somebody else is refused, although the owner's answer is more than the limit ago,
 in whole milliseconds of the broker's clock. Certain, as in those two: a lease is made somewhere between its
-request and the answer, nobody else's request may hold the lane, the owner did not begin to give it back (for that
-it is not old but released, see LSE-6), and the broker did not crash. The client's half of the boundary is LSE-3.
+request and the answer, nobody else's request may hold the lane, and the broker did not crash. It is not too early
+once the owner has begun to give the lane back, and not old but released where that was answered (see LSE-6): an
+unlock without an answer frees nothing for certain, and the lease ends in its time. The client's half of the boundary
+is LSE-3.
 """
 
 from __future__ import annotations
