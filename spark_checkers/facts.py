@@ -33,19 +33,18 @@ from spark_checkers.segments import NEVER, NONE, Ints, Mask, dense, first_of_eac
 from specs.clauses.context import CONTEXT_KINDS
 from specs.clauses.rows import REQUEST_LEVELS
 from specs.errors import HistoryError
+from specs.history import telling
 from specs.history.columns import COLUMNS
 from specs.history.runinfo import RunInfo
 from specs.history.store import rows_of_table
-from specs.verdicts.examine import no_client
+from specs.verdicts.examine import MOST_REASONS
 from specs.verdicts.tally import RunFacts
-from specs.vocabulary import DLQ_PREFIX, OF_A_CLIENT, Kind, Outcome
+from specs.vocabulary import DLQ_PREFIX, Kind, Outcome
 
 WINDOW_ROWS = 1 << 21
 """About so many rows are put in order at a time."""
 SAMPLED_GROUPS = 256
 """The rows of about so many row groups tell where they are cut for it."""
-MOST_REASONS = 5
-"""As many reasons why a history can't be trusted are named."""
 _LOOKED_AT = (
     "run",
     "seq_begin",
@@ -61,14 +60,17 @@ _LOOKED_AT = (
     "origin_id",
     "attempt",
     "broker_epoch",
+    "incarnation",
 )
 _SENT = ("run", "message_id", "attempt")
 WINDOWED = ("run", "seq_begin", "started_us", "ended_us", "clock")
 OF_CONTEXT = frozenset(
     {*_LOOKED_AT, *WINDOWED, "seq_end", "client_id", "process", "value", "view", "detail"}
-) - {"message_id", "origin_id", "attempt"}
+) - {"message_id", "origin_id", "attempt", "incarnation"}
 """What is asked of a row of the context; nothing else is told of it."""
 
+Worker = tuple[str, str | None, str | None]
+"""(run, group, client)"""
 Reason = tuple[str, int, int, str]
 """Why a history can't be trusted: (run, seq, order of the check, text)."""
 
@@ -82,6 +84,9 @@ class Report:
     deliveries: int = 0
     rare: list[pa.Table] = field(default_factory=list)  # rows of the context, and faults
     sent: HashesFile = ("", 0)  # of (run, message, attempt)
+    # Who names incarnations, and the seq of the first row of each that names none.
+    naming: set[Worker] = field(default_factory=set)
+    nameless: dict[Worker, int] = field(default_factory=dict)
     reasons: list[Reason] = field(default_factory=list)
     clocks: list[tuple[str, str | None, int, int, int, int]] = field(default_factory=list)
     epochs: dict[tuple[str, str, int], int] = field(
@@ -188,7 +193,8 @@ def _look_at_part(
         )
         report.sends += int(sends.sum())
         report.deliveries += int(calls.sum())
-        _look_at_clients(report, columns)
+        _look_at_what_is_told(report, columns)
+        _look_at_names(report, columns)
         rare = columns.are("kind", CONTEXT_KINDS)
         rare |= sends & columns.are("outcome", {Outcome.UNKNOWN})
         if rare.any():
@@ -207,18 +213,38 @@ def _look_at_part(
     return report
 
 
-def _look_at_clients(report: Report, columns: Columns) -> None:
-    """Does each row that must name its client do so?"""
-    must = columns.are("kind", OF_A_CLIENT) & columns.are("level", REQUEST_LEVELS)
-    nobodys = positions(must & ~columns.has("client_id"))
-    first = np.argsort(columns.numbers("seq_begin")[nobodys], kind="stable")[:MOST_REASONS]
-    for at in nobodys[first].tolist():
-        run, seq, kind = (columns.value(name, at) for name in ("run", "seq_begin", "kind"))
-        report.reasons.append(by_nobody(run, seq, kind))
+def _look_at_what_is_told(report: Report, columns: Columns) -> None:
+    """Does each row tell what a row of its kind must?"""
+    for name, kinds in telling.MUST_TELL.items():
+        lacking = columns.are("kind", kinds) & ~columns.has(name)
+        if name == telling.CLIENT:
+            lacking &= columns.are("level", REQUEST_LEVELS)
+        for at in _first_by_seq(columns, lacking):
+            run, seq, kind = (columns.value(each, at) for each in ("run", "seq_begin", "kind"))
+            report.reasons.append(untold(run, seq, kind, name))
 
 
-def by_nobody(run: str, seq: int, kind: str) -> Reason:
-    return run, seq, 4, no_client(kind, seq)
+def untold(run: str, seq: int, kind: str, name: str) -> Reason:
+    return run, seq, telling.check_of(name), telling.why_untold(kind, seq, name)
+
+
+def _look_at_names(report: Report, columns: Columns) -> None:
+    """Which clients name incarnations in a group, and which is the first row of each that names none?"""
+    of_one = columns.are("kind", telling.OF_AN_INCARNATION) & columns.are("level", REQUEST_LEVELS)
+    named, who = columns.has("incarnation"), ("run", "group", "client_id")
+    report.naming.update(
+        (row["run"], row["group"], row["client_id"]) for row in _alike(columns, who, of_one & named)
+    )
+    for row in _alike(columns, who, of_one & ~named):
+        worker = row["run"], row["group"], row["client_id"]
+        report.nameless[worker] = min(row["first"], report.nameless.get(worker, NEVER))
+
+
+def _first_by_seq(columns: Columns, wanted: Mask) -> list[int]:
+    """The positions of the first few of these rows."""
+    where = positions(wanted)
+    order = np.argsort(columns.numbers("seq_begin")[where], kind="stable")
+    return where[order[:MOST_REASONS]].tolist()
 
 
 def _look_at_epochs(report: Report, columns: Columns) -> None:
@@ -289,6 +315,19 @@ def _all_known(columns: Columns) -> None:
 def _named(columns: Columns, sends: Mask) -> Ints:
     """Sends as their senders saw them, with an id."""
     return positions(sends & columns.has("message_id") & columns.are("level", REQUEST_LEVELS))
+
+
+def _of_none(reports: Sequence[Report]) -> list[Reason]:
+    """Of each client that names incarnations, the first row that names none."""
+    naming = set[Worker]().union(*(report.naming for report in reports))
+    firsts: dict[Worker, int] = {}
+    for worker, seq in (each for report in reports for each in report.nameless.items()):
+        firsts[worker] = min(seq, firsts.get(worker, NEVER))
+    return [
+        (worker[0], seq, telling.LAST_CHECK, telling.why_of_none(seq))
+        for worker, seq in firsts.items()
+        if worker in naming
+    ]
 
 
 # ---------------------------------------------------------------- windows
@@ -378,6 +417,7 @@ def sum_up(reports: Sequence[Report], info: RunInfo, sent_twice: Sequence[Reason
     reasons += _between_windows(clocks)
     reasons += _first_seqs(clocks)
     reasons += sent_twice
+    reasons += _of_none(reports)
     facts.broken.extend(text for _run, _seq, _check, text in sorted(reasons)[:MOST_REASONS])
     rare = [
         row for report in reports for table in report.rare for row in rows_of_table(_filled(table))

@@ -32,6 +32,7 @@ from specs.clauses.clause import Clause
 from specs.clauses.context import CONTEXT_KINDS
 from specs.clauses.rows import REQUEST_LEVELS
 from specs.errors import HistoryError, UsageError
+from specs.history import telling
 from specs.history.arrow import near_name
 from specs.history.columns import COLUMNS, NAMES
 from specs.history.row import Row
@@ -40,7 +41,7 @@ from specs.history.store import rows_of_table
 from specs.profiles import Profile
 from specs.verdicts.tally import Examination
 from specs.verdicts.verdict import Verdict, conclude
-from specs.vocabulary import DLQ_PREFIX, OF_A_CLIENT, Kind, Outcome
+from specs.vocabulary import DLQ_PREFIX, Kind, Outcome
 
 _SPARK_TYPES = {"string": ("string",), "int64": ("bigint", "int", "smallint", "tinyint")}
 _REQUESTS = sorted(level.value for level in REQUEST_LEVELS)
@@ -318,6 +319,7 @@ def look(rows: Any, info: RunInfo) -> Facts:
     rare = sorted({kind.value for kind in CONTEXT_KINDS})
     unsure = (F.col("kind") == Kind.SEND.value) & (F.col("outcome") == Outcome.UNKNOWN.value)
     report.rare = [rows.where(F.col("kind").isin(rare) | unsure).toArrow()]
+    _look_at_names(rows, report)
     windows = (
         rows.select(*facts.WINDOWED)
         .repartitionByRange("run", "seq_begin")
@@ -325,7 +327,7 @@ def look(rows: Any, info: RunInfo) -> Facts:
         .mapInArrow(_look_at_windows, "report binary")
     )
     reports = [pickle.loads(data) for data in windows.toArrow().column(0).to_pylist()]
-    return facts.sum_up([report, *reports], info, [*_sent_twice(rows), *_by_nobody(rows)])
+    return facts.sum_up([report, *reports], info, [*_sent_twice(rows), *_untold(rows)])
 
 
 def _look_at_words(rows: Any, report: Report) -> None:
@@ -371,18 +373,46 @@ def _look_at_windows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBat
         yield pa.RecordBatch.from_arrays([pa.array([pickle.dumps(report)])], names=["report"])
 
 
-def _by_nobody(rows: Any) -> list[facts.Reason]:
-    """Rows that must name their client and don't."""
+def _look_at_names(rows: Any, report: Report) -> None:
+    """Which clients name incarnations in a group, and which is the first row of each that names none?"""
     from pyspark.sql import functions as F
 
-    must = F.col("kind").isin(sorted(OF_A_CLIENT)) & F.col("level").isin(_REQUESTS)
+    kinds = sorted(telling.OF_AN_INCARNATION)
+    of_one = rows.where(F.col("kind").isin(kinds) & F.col("level").isin(_REQUESTS))
+    named = F.col("incarnation").isNotNull()
+    told = of_one.groupBy("run", "group", "client_id").agg(
+        F.max(named).alias("named"), F.min(F.when(~named, F.col("seq_begin"))).alias("first")
+    )
+    for row in _collected(told):
+        worker = row["run"], row["group"], row["client_id"]
+        if row["named"]:
+            report.naming.add(worker)
+        if row["first"] is not None:
+            report.nameless[worker] = row["first"]
+
+
+def _untold(rows: Any) -> list[facts.Reason]:
+    """Rows that lack what a row of their kind must tell."""
+    from pyspark.sql import functions as F
+
+    lacking = []
+    for name, kinds in telling.MUST_TELL.items():
+        lacks = F.col("kind").isin(sorted(kinds)) & F.col(name).isNull()
+        if name == telling.CLIENT:
+            lacks &= F.col("level").isin(_REQUESTS)
+        lacking.append(F.when(lacks, F.lit(name)))
     first = (
-        rows.where(must & F.col("client_id").isNull())
+        rows.where(F.coalesce(*lacking).isNotNull())
         .orderBy("run", "seq_begin")
         .limit(facts.MOST_REASONS)
+        .select(
+            "run", "seq_begin", "kind", F.explode(F.array_compact(F.array(*lacking))).alias("name")
+        )
     )
-    told = _collected(first.select("run", "seq_begin", "kind"))
-    return [facts.by_nobody(row["run"], row["seq_begin"], row["kind"]) for row in told]
+    return [
+        facts.untold(row["run"], row["seq_begin"], row["kind"], row["name"])
+        for row in _collected(first)
+    ]
 
 
 def _sent_twice(rows: Any) -> list[facts.Reason]:

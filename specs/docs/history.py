@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Collection
 
 from specs.docs.conventions import CONVENTIONS, LEVELS, OUTCOMES
 from specs.docs.tables import GENERATED, table
 from specs.history import text as notation
 from specs.history.columns import COLUMNS, HISTORY_VERSION
+from specs.history.telling import CLIENT, MUST_TELL, OF_AN_INCARNATION
 from specs.history.text import VERBS
-from specs.vocabulary import OF_A_CLIENT
+from specs.vocabulary import Kind
 
 
 def history_page() -> str:
@@ -56,10 +58,20 @@ def history_page() -> str:
                 ((f"`{kind}`", verbs.get(kind, "–"), said) for kind, said in CONVENTIONS.items()),
             ),
             "Who did it must be named (`client_id`) in rows of these kinds: "
-            + ", ".join(f"`{kind}`" for kind in CONVENTIONS if kind in OF_A_CLIENT)
+            + _listed(MUST_TELL[CLIENT])
             + ", but for what a `store` shows. Of two rows by nobody none can tell whether one client did both, so a "
             "history that holds one can't be trusted (MET-1), and its verdict names the row. An `add` without one "
             "begins the work of a server's own consumer, which calls several clients.",
+            "",
+            "Nor is a history trusted in which a row lacks what makes it one of its kind: "
+            + "; ".join(
+                f"`{name}` in {_listed(kinds)}"
+                for name, kinds in MUST_TELL.items()
+                if name != CLIENT
+            )
+            + ". What a client does in a group names its incarnation always or never, in rows of these kinds: "
+            + _listed(OF_AN_INCARNATION)
+            + ". A dead letter or a commit of nobody's would be missed by whoever follows one of them.",
             "",
             "## Outcomes",
             "",
@@ -81,3 +93,7 @@ def history_page() -> str:
             "",
         ]
     )
+
+
+def _listed(kinds: Collection[Kind]) -> str:
+    return ", ".join(f"`{kind}`" for kind in CONVENTIONS if kind in kinds)

@@ -23,13 +23,16 @@ from specs.clauses.judging import Finding, Judge
 from specs.clauses.keys import KeyValue, key_of
 from specs.clauses.premises import NO_WALL_CLOCK_STEP, STAMPS_COMPARE
 from specs.clauses.rows import REQUEST_LEVELS, changed_nothing, is_unsure
+from specs.history import telling
 from specs.history.row import Row
 from specs.history.runinfo import RunInfo
 from specs.verdicts.tally import Examination, Found, RunFacts, Tally
-from specs.vocabulary import OF_A_CLIENT, Key, Kind, Level, Outcome
+from specs.vocabulary import Key, Kind, Level, Outcome
 
 _BY_WALL_CLOCKS = frozenset({NO_WALL_CLOCK_STEP, STAMPS_COMPARE})
 """After a recorded step of a wall clock their clauses stop judging."""
+MOST_REASONS = 5
+"""As many reasons why a history can't be trusted are named."""
 
 
 @dataclass(slots=True)
@@ -306,6 +309,10 @@ class Examiner:
         self._last_seq = 0
         self._last_us: dict[str | None, int] = {}
         self._sent: set[tuple[str | None, int | None]] = set()
+        self._reasons: list[tuple[str, int, int, str]] = []  # run, seq, number of the check, text
+        # Of this run: who names incarnations in a group, and the first row of each that names none.
+        self._naming: set[tuple[str | None, str | None]] = set()
+        self._nameless: dict[tuple[str | None, str | None], Row] = {}
         self._subscriptions: dict[str, str] = {}
 
     def feed(self, rows: Iterable[Row]) -> None:
@@ -354,6 +361,8 @@ class Examiner:
     def result(self, why_cut: Sequence[str] = ()) -> Examination:
         """End the history and sum up. May be called once."""
         self._finish()
+        self._check_names()
+        self.facts.broken.extend(why for *_, why in sorted(self._reasons)[:MOST_REASONS])
         tallies = dict(self._not_judged)
         tallies.update((bench.clause.id, bench.tally(self._seen)) for bench in self.benches)
         return Examination(
@@ -390,6 +399,7 @@ class Examiner:
         self._end_until(None)
         if self._run is not None:
             self.context.forget()
+            self._check_names()
         self._run, self._last_seq = run, 0
         self._last_us.clear()
         self._sent.clear()
@@ -469,12 +479,12 @@ class Examiner:
         facts = self.facts
         facts.rows += 1
         if row.seq_begin <= self._last_seq:
-            self._broken(f"seq {row.seq_begin} does not follow seq {self._last_seq}")
+            self._broken(row, 0, f"seq {row.seq_begin} does not follow seq {self._last_seq}")
         self._last_seq = row.seq_begin
         if row.ended_us is not None and row.ended_us < row.started_us:
-            self._broken(f"seq {row.seq_begin} ends before it begins")
+            self._broken(row, 1, f"seq {row.seq_begin} ends before it begins")
         if row.started_us < self._last_us.get(row.clock, row.started_us):
-            self._broken(f"clock {row.clock} runs backwards at seq {row.seq_begin}")
+            self._broken(row, 2, f"clock {row.clock} runs backwards at seq {row.seq_begin}")
         self._last_us[row.clock] = row.started_us
         match row.kind:
             case Kind.SEND:
@@ -483,7 +493,9 @@ class Examiner:
                     mark = (row.message_id, row.attempt)
                     if mark in self._sent:
                         self._broken(
-                            f"message id {row.message_id} was sent twice as the same attempt"
+                            row,
+                            3,
+                            f"message id {row.message_id} was sent twice as the same attempt",
                         )
                     self._sent.add(mark)
             case Kind.DELIVER:
@@ -495,22 +507,28 @@ class Examiner:
                     facts.subscriptions_differ.append(row.group)
             case _:
                 pass
-        if row.client_id is None and must_name_client(row):
-            self._broken(no_client(row.kind, row.seq_begin))
+        for name in telling.untold(row):
+            why = telling.why_untold(row.kind, row.seq_begin, name)
+            self._broken(row, telling.check_of(name), why)
+        if row.kind in telling.OF_AN_INCARNATION and row.level in REQUEST_LEVELS:
+            who = (row.group, row.client_id)
+            if row.incarnation is not None:
+                self._naming.add(who)
+            else:
+                self._nameless.setdefault(who, row)
 
-    def _broken(self, why: str) -> None:
-        if len(self.facts.broken) < 5:
-            self.facts.broken.append(why)
+    def _check_names(self) -> None:
+        """The run is over: does each client name its incarnations in a group always, or never?"""
+        for who, row in self._nameless.items():
+            if who in self._naming:
+                why = telling.why_of_none(row.seq_begin)
+                self._reasons.append((row.run, row.seq_begin, telling.LAST_CHECK, why))
+        self._naming.clear()
+        self._nameless.clear()
 
-
-def must_name_client(row: Row) -> bool:
-    """Is it a row of what a client did, as seen by anybody but a store?"""
-    return row.kind in OF_A_CLIENT and row.level in REQUEST_LEVELS
-
-
-def no_client(kind: str, seq: int) -> str:
-    """Why a row of this kind that names no client can't be trusted."""
-    return f"seq {seq} is a {kind} that names no client"
+    def _broken(self, row: Row, check: int, why: str) -> None:
+        if len(self._reasons) < MOST_REASONS:
+            self._reasons.append((row.run, row.seq_begin, check, why))
 
 
 def examine(

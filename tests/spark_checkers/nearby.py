@@ -17,7 +17,7 @@ from inorder.evidence.laws import cut_open, put_in_order
 from specs.faults import cut, delay, disk_full, duplicate
 from specs.history.row import Row
 from specs.history.runinfo import RunInfo
-from specs.verdicts.examine import must_name_client
+from specs.history.telling import must_tell, untold
 from specs.vocabulary import Kind, Level, Outcome, dead_letter_topic, retry_topic
 
 MS = 1000
@@ -98,7 +98,7 @@ def nearby(
 
 
 def is_possible(rows: Rows) -> bool:
-    """No operation has two messages at one place, none is sent twice as the same attempt, and who must be named is: a
+    """No operation has two messages at one place, none is sent twice as the same attempt, and what must be told is: a
     run with that can't be trusted, and nothing is promised of what is said of it.
     """
     places = [
@@ -109,14 +109,13 @@ def is_possible(rows: Rows) -> bool:
         for row in rows
         if row.kind is Kind.SEND and row.message_id is not None
     ]
-    named = all(row.client_id is not None or not must_name_client(row) for row in rows)
-    return named and len(set(places)) == len(places) and len(set(sends)) == len(sends)
+    told = not any(untold(row) for row in rows)
+    return told and len(set(places)) == len(places) and len(set(sends)) == len(sends)
 
 
 def not_telling(row: Row, name: str) -> Row:
     """The row without what it tells by this name, unless it must tell that."""
-    must = name == "client_id" and must_name_client(row)
-    return row if must else row._replace(**{name: None})
+    return row if must_tell(row, name) else row._replace(**{name: None})
 
 
 def _answered_otherwise(rows: Rows, draw: Random) -> None:

@@ -126,13 +126,24 @@ def broken(how: str, rows: Iterable[Row]) -> list[Row]:
         case "by nobody":
             changed[place] = row._replace(kind=Kind.LOCK, client_id=None)
             changed[-1] = changed[-1]._replace(kind=Kind.DELIVER, client_id=None)
+        case "untold":
+            changed[place] = row._replace(kind=Kind.COMMIT, value=None)
+            changed[-1] = changed[-1]._replace(kind=Kind.DEAD_LETTER, queue_offset=None)
+        case "nameless":
+            named = [i for i, each in enumerate(changed) if each.kind is Kind.DELIVER]
+            for at in (named[-1], named[3]):
+                changed[at] = changed[at]._replace(incarnation=None)
         case _:
             raise AssertionError(how)
     return changed
 
 
 @pytest.mark.parametrize(
-    "how", ["seq twice", "seq 0", "ends first", "clock back", "sent twice", "by nobody"]
+    "how",
+    [
+        *("seq twice", "seq 0", "ends first", "clock back", "sent twice", "by nobody"),
+        *("untold", "nameless"),
+    ],
 )
 def test_why_a_history_cannot_be_trusted(
     stored: Callable[..., History], here: Any, how: str

@@ -24,6 +24,7 @@ from specs.history.row import Row
 from specs.history.runinfo import RunInfo
 from specs.history.store import open_history, rows_to_table, write_history
 from specs.verdicts import engine as python_engine
+from specs.verdicts.examine import examine
 from specs.vocabulary import Kind
 
 pytestmark = [*SPARK, pytest.mark.timeout(900)]
@@ -115,14 +116,20 @@ def test_rows_that_are_there_twice_are_told_or_dropped(session: Any, tmp_path: P
 
 
 @pytest.mark.long
-def test_rows_by_nobody_are_told(session: Any, tmp_path: Path) -> None:
+def test_what_rows_must_tell_is_missed(session: Any, tmp_path: Path) -> None:
     info, rows = recorded()
     at = next(index for index, row in enumerate(rows) if row.kind is Kind.DELIVER)
     nobodys = [*rows[:at], rows[at]._replace(client_id=None), *rows[at + 1 :]]
+    next_ = next(index for index, row in enumerate(rows) if row.kind is Kind.COMMIT)
+    nobodys[next_] = rows[next_]._replace(value=None, incarnation=None)
     frame = frame_of(session, tmp_path, nobodys)
     verdict = spark_checkers.judge(frame, run=info, clauses=["CMT-4"]).verdict
     assert verdict.exit_code == 70
-    assert f"seq {rows[at].seq_begin} is a deliver that names no client" in str(verdict.to_json())
+    expected = examine(nobodys, info).facts.broken
+    assert f"seq {rows[at].seq_begin} is a deliver that names no client" in expected
+    assert f"seq {rows[next_].seq_begin} is a commit that has no value" in expected
+    assert any("names no incarnation" in why for why in expected)
+    assert next(each for each in verdict.met if each.id == "MET-1").detail == "; ".join(expected)
 
 
 def test_what_is_no_history_is_refused_before_any_job(session: Any, tmp_path: Path) -> None:

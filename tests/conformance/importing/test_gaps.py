@@ -377,9 +377,8 @@ def test_what_was_not_looked_at_is_said_beside_upheld(
     text = APPLICATION.replace(', "add", "drop"]', "]").replace(
         'broker = "kafka" }', 'broker = "kafka" }\nduplicates = "drop"'
     )
-    text = text.replace(
-        'constants = { outcome = "ok" }', 'constants = { outcome = "ok", incarnation = "1" }'
-    )
+    by_another = 'constants = { outcome = "ok", incarnation = "1", client_id = "committer" }'
+    text = text.replace('constants = { outcome = "ok" }', by_another)
     map_file = write("map.toml", text)
     out = tmp_path / "h"
     told = " ".join(run("import", "jsonl", "--map", map_file, log, "--out", out).stdout.split())

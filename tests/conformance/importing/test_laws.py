@@ -18,6 +18,7 @@ from conformance.importing.mapping import MAPPED, NEEDED, parse_map
 from specs.history.row import Row
 from specs.history.runinfo import RunInfo
 from specs.history.store import open_history
+from specs.history.telling import MUST_TELL
 from specs.profiles import load
 from specs.verdicts.engine import judge
 from specs.verdicts.verdict import ClauseVerdict
@@ -161,3 +162,8 @@ def _told(refuted: Sequence[object]) -> Mapping[str, str]:
 def test_an_import_asks_for_whoever_a_history_must_name() -> None:
     asked = {kind for kind, columns in NEEDED.items() if "client_id" in columns}
     assert asked == OF_A_CLIENT | {Kind.ADD}
+
+
+@pytest.mark.parametrize("name", MUST_TELL)
+def test_an_import_asks_for_what_a_row_must_tell(name: str) -> None:
+    assert {kind for kind, columns in NEEDED.items() if name in columns} >= MUST_TELL[name]

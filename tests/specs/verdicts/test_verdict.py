@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from specs.clauses.catalogue import get, select
 from specs.clauses.clause import Clause
 from specs.history.runinfo import RunInfo, declared
+from specs.history.telling import MUST_TELL
 from specs.history.text import parse_history
 from specs.plan.config import Config, config_of
 from specs.profiles import Claim, Profile, Status, load
@@ -249,13 +251,51 @@ def test_ids_are_unique(text: str, said: str) -> None:
 
 @pytest.mark.parametrize("kind", sorted(Kind))
 def test_who_did_it_is_named_where_somebody_must_have(kind: Kind) -> None:
-    info, (row,) = parse_history("0ms  alice  locks  g/t/b/0  ok")
+    info, (row,) = parse_history("0ms  alice  locks  g/t/b/0  offset=1 value=1 id=m1 ok")
     broken = examine([row._replace(kind=kind, client_id=None)], info).facts.broken
     said = [f"seq 1 is a {kind} that names no client"]
     assert broken == (said if kind in OF_A_CLIENT else [])
     assert not examine([row._replace(kind=kind)], info).facts.broken
     by_a_store = row._replace(kind=kind, level=Level.STORE, client_id=None)
     assert not examine([by_a_store], info).facts.broken
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [(name, kind) for name, kinds in MUST_TELL.items() for kind in sorted(kinds)],
+)
+def test_a_row_that_lacks_what_makes_it_one_is_not_trusted(name: str, kind: Kind) -> None:
+    info, (row,) = parse_history("0ms  alice  locks  g/t/b/0  offset=1 value=1 id=m1 ok")
+    broken = examine([row._replace(kind=kind, **{name: None})], info).facts.broken
+    lacks = "names no client" if name == "client_id" else f"has no {name}"
+    assert broken == [f"seq 1 is a {kind} that {lacks}"]
+
+
+@pytest.mark.parametrize(
+    ("changed", "is_told"),
+    [
+        ({}, False),
+        ({"incarnation": None}, True),
+        ({"incarnation": None, "client_id": "bob"}, False),
+        ({"incarnation": None, "group": "audit"}, False),
+        ({"incarnation": None, "level": Level.STORE}, False),
+        ({"incarnation": None, "kind": Kind.PULL}, False),
+        ({"incarnation": None, "run": "next"}, False),
+    ],
+)
+def test_a_client_names_its_incarnations_always_or_never(
+    changed: Mapping[str, Any], is_told: bool
+) -> None:
+    info, rows = parse_history(
+        "0ms  alice  adds  g/t/b/0  value=0\n"
+        "1ms..2ms  alice  delivers  g/t/b/0  offset=0 id=m0 success\n"
+        "3ms..4ms  alice  commits  g/t/b/0  value=1 ok"
+    )
+    rows[-1] = rows[-1]._replace(**changed)
+    said = [f"seq {rows[-1].seq_begin} names no incarnation, as other rows of its client do"]
+    assert examine(rows, info).facts.broken == (said if is_told else [])
+    nobodys = [row._replace(incarnation=None) for row in rows]
+    assert not examine(nobodys, info).facts.broken
 
 
 def test_a_history_with_a_hole_in_its_order_is_not_trusted() -> None:
