@@ -46,7 +46,7 @@ from specs.history.text import parse_history
 from specs.plan.config import Config
 from specs.verdicts.examine import examine
 from specs.verdicts.tally import Examination
-from specs.vocabulary import DLQ_PREFIX, RETRY_PREFIX, Kind, Level, Outcome
+from specs.vocabulary import DLQ_PREFIX, OF_A_CLIENT, RETRY_PREFIX, Kind, Level, Outcome
 
 History = tuple[RunInfo, list[Row]]
 Judge = Callable[[Iterable[Row], RunInfo, Sequence[Clause]], Examination]
@@ -73,6 +73,8 @@ ANSWERED = frozenset(
         Kind.READ,
     }
 )
+_BUSY = OF_A_CLIENT | {Kind.SEND, Kind.ADD}
+"""What clients do."""
 _TOLD_BY_THE_ANSWER = {
     Kind.SEND: ("queue_offset", "value"),
     Kind.FETCH_OFFSET: ("value",),
@@ -94,9 +96,9 @@ def opened(info: RunInfo, kinds: Iterable[Kind] = EVERYTHING) -> RunInfo:
 
 
 def without_a_party(history: History) -> Iterator[History]:
-    """Without all rows of one client, each in turn."""
+    """Without all rows of one client, each in turn: not of who tells of the run, whom no recorder misses."""
     info, rows = history
-    for client in sorted({row.client_id for row in rows if row.client_id}):
+    for client in sorted({row.client_id for row in rows if row.client_id and row.kind in _BUSY}):
         yield opened(info), [row for row in rows if client not in (row.client_id, row.process)]
 
 
@@ -395,6 +397,20 @@ def hear_valid(
         hearing.add(each.id, NEEDS, f"{info.run}: still at stake {left[0]} times" if left else None)
 
 
+def hear_kept(clause: Clause, history: History, hearing: Hearing, judge: Judge = examine) -> None:
+    """Hold the laws about valid histories to one of which the clause finds nothing, nor would if all were declared."""
+    info, rows = history
+    if judge(rows, opened(info), (clause,)).tallies[clause.id].violations:
+        return  # what it shows is kept because nobody says that more would have been told
+    for law, change in TAKEN_AWAY.items():
+        said = None
+        for info, rows in change(history):
+            tally = judge(rows, info, (clause,)).tallies[clause.id]
+            if tally.violations:
+                said = said or f"{info.run}: {tally.explanation}"
+        hearing.add(clause.id, law, said)
+
+
 def hear_broken(clause: Clause, history: History, hearing: Hearing, judge: Judge = examine) -> None:
     """Hold the laws about broken histories to one that the clause refutes."""
     for law, change in LEFT_BROKEN.items():
@@ -481,6 +497,17 @@ def broken_transcripts() -> Iterator[tuple[Clause, History]]:
         for example in clause.examples:
             if example.expected is Expected.BROKEN:
                 yield clause, parse_history(example.text)
+
+
+def kept_transcripts() -> Iterator[tuple[Clause, History]]:
+    """Every example of a transcript that its clause does not refute, and in which everything is told."""
+    for clause in all_clauses():
+        for example in clause.examples:
+            info, rows = parse_history(example.text)
+            by_epochs = len({row.broker_epoch for row in rows if row.broker_epoch}) > 1
+            told = info.closed_world and info.records is None and not (info.gaps or by_epochs)
+            if example.expected is not Expected.BROKEN and told and not info.clock_bound_us:
+                yield clause, (replace(info, run=f"{clause.id}: {example.why}"), rows)
 
 
 def table(hearing: Hearing) -> Table:

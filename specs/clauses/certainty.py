@@ -43,7 +43,7 @@ from collections.abc import Collection, Iterable, Sequence
 
 from specs.history.row import Row
 from specs.history.runinfo import RunInfo
-from specs.vocabulary import Kind, Lane, Level
+from specs.vocabulary import Kind, Lane, Level, Outcome
 
 EVERYTHING = frozenset(Kind)
 SEEN_BY_A_TAP = frozenset(
@@ -65,7 +65,16 @@ SEEN_BY_A_TAP = frozenset(
 """What passes between a client and a broker, and what a proxy knows of itself and its machine's clock. Not a listener's
 calls, nor crashes and pauses of anybody, nor what an operator does elsewhere."""
 OF_THE_RUN = frozenset(
-    {Kind.CRASH, Kind.PAUSE, Kind.LEAVE, Kind.JOIN, Kind.CLOCK_STEP, Kind.FAULT, Kind.TRIM}
+    {
+        Kind.CRASH,
+        Kind.PAUSE,
+        Kind.LEAVE,
+        Kind.JOIN,
+        Kind.CLOCK_STEP,
+        Kind.FAULT,
+        Kind.TRIM,
+        Kind.RESET,
+    }
 )
 """Kinds of rows that bear on more than one key."""
 
@@ -114,7 +123,8 @@ def moved_meanwhile(
         mine = reset.lane in named or (
             not named and any(lane[1:] == reset.lane[1:] for lane in lanes)
         )
-        until = NEVER_ANSWERED if reset.seq_end is None else reset.seq_end
+        answered = reset.seq_end is not None and reset.outcome is not Outcome.UNKNOWN
+        until = reset.seq_end if answered and reset.seq_end is not None else NEVER_ANSWERED
         if mine and any(reset.seq_begin < seq < until for seq in begins):
             return True
     return False

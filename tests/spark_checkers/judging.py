@@ -10,7 +10,7 @@ from spark_checkers.keyed import judge_in_memory
 from spark_checkers.run_context import RunContext
 from spark_checkers.segments import NEVER
 from spark_checkers.twin import Twin
-from specs.clauses.certainty import recorded
+from specs.clauses.certainty import told_of
 from specs.clauses.clause import Clause
 from specs.clauses.context import CONTEXT_KINDS
 from specs.clauses.rows import REQUEST_LEVELS, is_unsure
@@ -107,7 +107,7 @@ def together_by_twins(
 
 
 def _applies(twin: Twin, info: RunInfo) -> bool:
-    known = recorded(info)
+    known = told_of(info)
     return twin.clause.unmet(info) is None and not (
         known is not None and twin.clause.missing(known)
     )

@@ -47,6 +47,7 @@ SOURCES = ("docs/sources.md#offsets",)
 RULES = ("WIR-13",)
 KINDS = frozenset({Kind.COMMIT, Kind.FETCH_OFFSET, Kind.RESET})
 NEEDS = frozenset({Kind.COMMIT, Kind.FETCH_OFFSET})
+EXCUSED_BY = frozenset({Kind.FAULT})
 CONCLUDES_FROM_ABSENCE = True
 
 REMEMBERED_MAX = 1_024

@@ -42,6 +42,8 @@ KINDS = frozenset(
     {Kind.ADD, Kind.DROP, Kind.DELIVER, Kind.COMMIT, Kind.PULL, Kind.UNLOCK, Kind.RESET}
 )
 NEEDS = frozenset({Kind.COMMIT, Kind.DELIVER, Kind.UNLOCK})
+LOOKS_BACK = True
+EXCUSED_BY = frozenset({Kind.CRASH})
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,6 +37,7 @@ SOURCES = ("docs/sources.md#offsets", "docs/sources.md#client-leases")
 KINDS = frozenset({Kind.LOCK, Kind.UNLOCK, Kind.COMMIT})
 SETTINGS = ("broker_lease_ms",)
 NEEDS = frozenset({Kind.COMMIT, Kind.LOCK})
+EXCUSED_BY = frozenset({Kind.JOIN, Kind.LEAVE})
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,6 +68,8 @@ RULES = ("WIR-14", "WIR-15")
 KINDS = frozenset({Kind.SEND, Kind.FETCH_OFFSET, Kind.ADD, Kind.PULL, Kind.RESET})
 SETTINGS = ("consume_from",)
 NEEDS = frozenset({Kind.ADD})
+LOOKS_BACK = True
+EXCUSED_BY = frozenset({Kind.CRASH})
 
 YOUNG_US = 60_000 * MS
 HALF_AN_HOUR_US = 30 * 60_000 * MS

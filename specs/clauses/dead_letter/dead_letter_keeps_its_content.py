@@ -32,6 +32,7 @@ SOURCES = ("docs/sources.md#dead-letters",)
 KINDS = frozenset({Kind.SEND, Kind.DELIVER, Kind.DEAD_LETTER, Kind.READ})
 SETTINGS = ("dialect",)
 NEEDS = frozenset({Kind.READ})
+LOOKS_BACK = True
 
 WITHOUT_ORIGIN_ID = "4.9"
 """The dialect whose clients need not name the origin's id."""

@@ -46,6 +46,7 @@ SOURCES = ("docs/sources.md#dead-letters",)
 KINDS = frozenset({Kind.DEAD_LETTER, Kind.READ, Kind.DELIVER, Kind.ADD})
 SETTINGS = ("max_reconsume_times",)
 NEEDS = frozenset({Kind.READ})
+EXCUSED_BY = frozenset({Kind.CRASH, Kind.RESET})
 CONCLUDES_FROM_ABSENCE = True
 
 

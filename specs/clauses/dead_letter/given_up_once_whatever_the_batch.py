@@ -39,6 +39,7 @@ SOURCES = ("docs/sources.md#dead-letters",)
 KINDS = BATCH_KINDS
 SETTINGS = ("batch",)
 NEEDS = frozenset({Kind.DEAD_LETTER})
+EXCUSED_BY = frozenset({Kind.CRASH})
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,6 +66,7 @@ KINDS = frozenset(
 )
 SETTINGS = ("client_lease_ms", "continuous_ms")
 NEEDS = frozenset({Kind.DEAD_LETTER, Kind.DELIVER, Kind.LOCK, Kind.PULL})
+EXCUSED_BY = frozenset({Kind.CRASH, Kind.LEAVE})
 
 
 @dataclass(frozen=True, slots=True)

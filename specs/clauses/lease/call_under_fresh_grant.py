@@ -46,6 +46,7 @@ SOURCES = ("docs/sources.md#client-leases", "docs/sources.md#orderly-loop")
 KINDS = frozenset({Kind.LOCK, Kind.UNLOCK, Kind.DELIVER, Kind.ADD, Kind.DROP})
 SETTINGS = ("client_lease_ms", "guard_slack_ms")
 NEEDS = frozenset({Kind.DELIVER, Kind.LOCK})
+EXCUSED_BY = frozenset({Kind.CRASH})
 LOOKS_BACK = True
 
 

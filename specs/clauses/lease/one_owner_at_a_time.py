@@ -33,6 +33,7 @@ RULES = ("WIR-3",)
 KINDS = frozenset({Kind.LOCK, Kind.UNLOCK})
 SETTINGS = ("broker_lease_ms",)
 NEEDS = frozenset({Kind.LOCK})
+EXCUSED_BY = frozenset({Kind.FAULT, Kind.PAUSE})
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,6 +31,7 @@ STAKES = (Stake(Trait.STRANGER),)
 KINDS = frozenset({Kind.LOCK, Kind.UNLOCK})
 SETTINGS = ("broker_lease_ms",)
 NEEDS = frozenset({Kind.LOCK, Kind.UNLOCK})
+EXCUSED_BY = frozenset({Kind.FAULT})
 REFINES = ("LSE-1",)
 
 

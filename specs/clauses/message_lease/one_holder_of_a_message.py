@@ -33,6 +33,7 @@ SOURCES = ("docs/sources.md#leases-of-messages",)
 REFINES = ("PML-2",)
 KINDS = OF_LEASES
 NEEDS = frozenset({Kind.RECEIVE})
+CONCLUDES_FROM_ABSENCE = True
 
 
 @dataclass(frozen=True, slots=True)

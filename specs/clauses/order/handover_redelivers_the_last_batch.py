@@ -43,6 +43,7 @@ KINDS = frozenset(
     {Kind.DELIVER, Kind.COMMIT, Kind.ADD, Kind.DROP, Kind.UNLOCK, Kind.RESET, Kind.PULL}
 )
 NEEDS = frozenset({Kind.DELIVER, Kind.DROP, Kind.UNLOCK})
+EXCUSED_BY = frozenset({Kind.CRASH})
 
 
 @dataclass(frozen=True, slots=True)

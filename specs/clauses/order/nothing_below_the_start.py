@@ -33,6 +33,7 @@ PREMISE = (NO_RESET,)
 SOURCES = ("docs/sources.md#start-matrix", "docs/sources.md#offsets")
 KINDS = frozenset({Kind.DELIVER, Kind.ADD, Kind.FETCH_OFFSET, Kind.RESET, Kind.COMMIT, Kind.PULL})
 NEEDS = frozenset({Kind.ADD, Kind.DELIVER})
+LOOKS_BACK = True
 
 
 def wants(row: Row) -> bool:

@@ -41,6 +41,7 @@ RULES = ("WIR-5",)
 STAKES = (Stake(Trait.LIVING_BROKER),)
 KINDS = frozenset({Kind.READ})
 NEEDS = frozenset({Kind.READ})
+LOOKS_BACK = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,7 @@ SOURCES = ("docs/sources.md#orderly-loop", "docs/sources.md#dead-letters")
 KINDS = COUNTING_KINDS
 SETTINGS = ("batch", "max_reconsume_times")
 NEEDS = frozenset({Kind.DELIVER})
+LOOKS_BACK = True
 
 
 @dataclass(frozen=True, slots=True)

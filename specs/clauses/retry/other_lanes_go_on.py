@@ -71,6 +71,7 @@ STAKES = (Stake(Trait.FRESH_LEASE),)
 KINDS = frozenset({Kind.ADD, Kind.PULL, Kind.DELIVER, Kind.LOCK, Kind.UNLOCK, Kind.RESET})
 SETTINGS = ("client_lease_ms", "max_reconsume_times", "suspend_ms", "threads")
 NEEDS = frozenset({Kind.ADD, Kind.DELIVER, Kind.LOCK, Kind.PULL})
+EXCUSED_BY = frozenset({Kind.LEAVE})
 
 
 @dataclass(frozen=True, slots=True)

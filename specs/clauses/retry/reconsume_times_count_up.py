@@ -31,6 +31,8 @@ SOURCES = ("docs/sources.md#orderly-loop",)
 KINDS = COUNTING_KINDS
 SETTINGS = ("batch", "max_reconsume_times")
 NEEDS = frozenset({Kind.DELIVER})
+LOOKS_BACK = True
+EXCUSED_BY = frozenset({Kind.CRASH})
 
 
 @dataclass(frozen=True, slots=True)

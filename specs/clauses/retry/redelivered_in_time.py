@@ -54,6 +54,7 @@ KINDS = frozenset(
 )
 SETTINGS = ("client_lease_ms", "max_reconsume_times", "suspend_ms", "threads")
 NEEDS = frozenset({Kind.DELIVER, Kind.LOCK})
+EXCUSED_BY = frozenset({Kind.CRASH, Kind.LEAVE})
 
 
 _GOES_ON = frozenset({Outcome.SUCCESS, Outcome.COMMIT})

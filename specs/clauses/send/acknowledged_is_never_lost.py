@@ -45,6 +45,7 @@ PREMISE = (DRAINED, NOT_REMOVED)
 SOURCES = ("docs/sources.md#store", "docs/sources.md#send")
 KINDS = frozenset({Kind.SEND, Kind.READ})
 NEEDS = frozenset({Kind.READ, Kind.SEND})
+EXCUSED_BY = frozenset({Kind.CRASH, Kind.FAULT, Kind.CLOCK_STEP})
 
 
 def wants(row: Row) -> bool:

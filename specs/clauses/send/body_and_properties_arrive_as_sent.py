@@ -35,6 +35,7 @@ PREMISE = ()
 SOURCES = ("docs/sources.md#store", "docs/sources.md#send", "docs/sources.md#delay")
 KINDS = frozenset({Kind.SEND, Kind.DELIVER, Kind.READ})
 NEEDS = frozenset({Kind.SEND})
+LOOKS_BACK = True
 HALF = "half"
 """How the detail of a half message's SEND begins."""
 

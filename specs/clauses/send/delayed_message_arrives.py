@@ -53,6 +53,7 @@ STAKES = (Stake(Trait.DELAYED),)
 KINDS = frozenset({Kind.SEND, Kind.READ})
 SETTINGS = ("delay_levels",)
 NEEDS = frozenset({Kind.READ, Kind.SEND})
+EXCUSED_BY = frozenset({Kind.CRASH, Kind.PAUSE})
 
 
 def wants(row: Row) -> bool:

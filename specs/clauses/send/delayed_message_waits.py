@@ -38,6 +38,7 @@ STAKES = (Stake(Trait.DELAYED),)
 KINDS = frozenset({Kind.SEND, Kind.DELIVER, Kind.READ})
 SETTINGS = ("delay_levels",)
 NEEDS = frozenset({Kind.SEND})
+LOOKS_BACK = True
 
 
 def wants(row: Row) -> bool:

@@ -42,6 +42,7 @@ PREMISE = (CLOSED_WORLD, NO_FRAME_TWICE)
 SOURCES = ("docs/sources.md#send",)
 KINDS = frozenset({Kind.SEND, Kind.DELIVER, Kind.READ})
 NEEDS = frozenset({Kind.SEND})
+EXCUSED_BY = frozenset({Kind.CRASH})
 CONCLUDES_FROM_ABSENCE = True
 
 EVIDENCE_MAX = 9
