@@ -146,7 +146,7 @@ def judge(
     *,
     run: RunInfo | None = None,
     profile: Profile | str | None = None,
-    clauses: Sequence[str] = (),
+    clauses: str | Sequence[str] = (),
     floor: int = 1,
     drop_duplicates: bool = False,
     session: Any = None,
@@ -154,10 +154,10 @@ def judge(
     """Judge history rows: a DataFrame in any order, or the path of a history's folder.
 
     run: what is known of the run; read from the folder where a path is given. profile: what was promised, by name or
-    as it is; the run's own by default. clauses: judge these alone. floor: at stake less often, a clause is not
-    exercised. drop_duplicates: rows that are there twice, alike in every column, count once; otherwise the verdict says
-    that the history can't be trusted. Checks the schema and starts no job. Raises HistoryError for rows that are none
-    of a history's, UsageError where nobody says what was promised.
+    as it is; the run's own by default. clauses: judge these alone, or this one. floor: at stake less often, a clause is
+    not exercised. drop_duplicates: rows that are there twice, alike in every column, count once; otherwise the verdict
+    says that the history can't be trusted. Checks the schema and starts no job. Raises HistoryError for rows that are
+    none of a history's, UsageError where nobody says what was promised.
     """
     if isinstance(rows, (str, Path)):
         rows, told = read_history(str(rows), session)
@@ -169,6 +169,8 @@ def judge(
     name = profile if profile is not None else run.profile
     if name is None and not clauses:
         raise UsageError("nobody says what was promised: give profile=NAME, or clauses=[ID, ...]")
+    if isinstance(clauses, str):
+        clauses = (clauses,)
     if clauses:
         claims = dict.fromkeys(clauses, profiles.Claim("claimed", "judge"))
         promised = Profile("no profile", "the clauses that were asked for", claims)

@@ -18,7 +18,7 @@ from spark_checkers import session as session_module
 from spark_checkers.session import packages
 from spark_checkers.trace_mutants import DEFECTS, plant, spread
 from specs import profiles
-from specs.errors import HistoryError, UsageError
+from specs.errors import HistoryError, SpecError, UsageError
 from specs.history.columns import NAMES
 from specs.history.row import Row
 from specs.history.runinfo import RunInfo
@@ -145,6 +145,18 @@ def test_what_is_no_history_is_refused_before_any_job(session: Any, tmp_path: Pa
         judge(frame, profile="reference")
     with pytest.raises(UsageError, match="give profile="):
         judge(frame, run=RunInfo(info.run))
+
+
+def test_one_clause_may_be_asked_for_by_its_id_alone(session: Any, tmp_path: Path) -> None:
+    """Its letters are no clauses; an unknown one is refused by its whole name."""
+    info, rows = recorded()
+    frame = frame_of(session, tmp_path, rows)
+    for asked in ("CMT-4", ["CMT-4"]):
+        judged = spark_checkers.judge(frame, run=info, clauses=asked)
+        assert [clause.id for clause in judged.clauses] == ["CMT-4"]
+        assert judged.profile.claim("CMT-4").status == "claimed"
+    with pytest.raises(SpecError, match="there is no clause CMT-99;"):
+        spark_checkers.judge(frame, run=info, clauses="CMT-99")
 
 
 @pytest.mark.long
