@@ -256,13 +256,23 @@ class JudgedRows:
 
     @property
     def verdicts(self) -> Any:
-        """One row for each clause: its verdict, how often it was at stake, its violations."""
+        """One row for each clause: its verdict, how often it was at stake, its violations, and why it is no better;
+        where the history can't be trusted, that is the reason of each."""
+        distrust = self.verdict.distrust
         data = [
-            (each.id, each.title, each.verdict.value, each.opportunities, each.violations)
+            (
+                each.id,
+                each.title,
+                each.verdict.value,
+                each.opportunities,
+                each.violations,
+                distrust or each.reason,
+            )
             for each in self.verdict.clauses
         ]
         columns = (
-            "clause string, title string, verdict string, opportunities bigint, violations bigint"
+            "clause string, title string, verdict string, opportunities bigint, violations bigint, "
+            "reason string"
         )
         return self.rows.sparkSession.createDataFrame(data, columns)
 

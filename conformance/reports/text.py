@@ -268,7 +268,8 @@ def _told(check: CheckView) -> str:
 def closing(verdict: VerdictView) -> str:
     """The verdict in one sentence: the word, how many of what, and what makes it no better."""
     word, _, counts = counted(verdict).partition(": ")
-    sentence = f"{word}  {verdict.target} under {verdict.profile}: {counts}"
+    why = f"{verdict.distrust}; " if verdict.distrust else ""
+    sentence = f"{word}  {verdict.target} under {verdict.profile}: {why}{counts}"
     if verdict.cut:
         sentence += f"; the history was cut ({', '.join(verdict.cut)})"
     if verdict.search is not None and verdict.search.ended is Ended.INTERRUPTED:
@@ -292,6 +293,7 @@ def report(
     """Everything: table, checks, failures, closing sentence. Not the whole: what is not green, and that sentence."""
     parts: list[RenderableType] = []
     if whole:
+        parts += [Text(f"INADMISSIBLE  {verdict.distrust}", "bold red")] if verdict.distrust else []
         parts += [parties_line(verdict), Text()]
         shown = any(_in_table(clause) for clause in verdict.clauses)
         parts += [clause_table(verdict)] if shown else []

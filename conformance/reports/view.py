@@ -34,6 +34,7 @@ from specs.verdicts.verdict import (
     RunVerdict,
     Search,
     Verdict,
+    distrust,
 )
 
 VERDICT_FILE = "verdict.json"
@@ -231,6 +232,11 @@ class VerdictView:
             ExposureView(**{**each, "rows": tuple(make_row(**row) for row in each["rows"])})
             for each in self.raw.get("exposures", ())
         )
+
+    @property
+    def distrust(self) -> str:
+        """Why the history can't be trusted, in one sentence; empty where it can."""
+        return distrust((check.id, check.ok, check.detail) for check in self.met)
 
     @property
     def exit_code(self) -> int:

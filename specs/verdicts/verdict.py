@@ -25,6 +25,8 @@ from specs.vocabulary import Party
 
 VERDICT_SCHEMA = "inorder/verdict/v1"
 OURS = "inorder"
+CAN_BE_TRUSTED = "MET-1"
+"""The check of a run without which nothing is concluded from it."""
 EACH_FAULT_HAD_AN_EFFECT = "MET-4"
 """The check of a run that its faults decide."""
 """An implementation whose name begins with this word is our own code."""
@@ -249,6 +251,15 @@ class Verdict:
     def exit_code(self) -> int:
         return EXIT_CODES[self.verdict]
 
+    @property
+    def distrust(self) -> str:
+        """Why the history can't be trusted, in one sentence; empty where it can."""
+        return distrust((check.id, check.ok, check.detail) for check in self.met)
+
+    def __str__(self) -> str:
+        why = f": {self.distrust}" if self.distrust else ""
+        return f"{self.verdict.value} under {self.profile}{why}"
+
     def of(self, verdict: ClauseVerdict) -> tuple[Judged, ...]:
         return tuple(judged for judged in self.clauses if judged.verdict is verdict)
 
@@ -415,7 +426,9 @@ def checks(
     facts = examination.facts
     dead = [name for name, effective in facts.faults if not effective]
     return (
-        Check("MET-1", "the history can be trusted", not facts.broken, "; ".join(facts.broken)),
+        Check(
+            CAN_BE_TRUSTED, "the history can be trusted", not facts.broken, "; ".join(facts.broken)
+        ),
         Check("MET-2", "closed world as declared", True if info.closed_world else None, ""),
         Check(
             "MET-3",
@@ -521,11 +534,20 @@ def by_python(**more: str) -> dict[str, str]:
     return {"engine": "python", "inorder": version("inorder"), "code": of_this_tool(), **more}
 
 
+def distrust(met: Iterable[tuple[str, bool | None, str]]) -> str:
+    """Why a history can't be trusted, in one sentence; empty where it can. met: of each check its id, whether it
+    passed, and its detail."""
+    for name, ok, detail in met:
+        if name == CAN_BE_TRUSTED and ok is False:
+            return f"the history can't be trusted{f': {detail}' if detail else ''}"
+    return ""
+
+
 def run_verdict(judged: Sequence[Judged], met: Sequence[Check]) -> RunVerdict:
     """What clauses and checks of a run come to; see the module."""
     failed = {check.id for check in met if check.ok is False}
     verdicts = {each.verdict for each in judged}
-    if "MET-1" in failed:
+    if CAN_BE_TRUSTED in failed:
         return RunVerdict.INADMISSIBLE
     if ClauseVerdict.REFUTED in verdicts:
         return RunVerdict.REFUTED

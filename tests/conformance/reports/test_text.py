@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from conformance.reports import text
 from conformance.reports.incident import around
-from conformance.reports.view import VerdictView
+from conformance.reports.view import CheckView, VerdictView
 from specs.history.text import parse_history
+from specs.verdicts.verdict import RunVerdict
 
 STORY = """\
 REFUTED  LSE-1 one owner at a time                                 seed 7319   2 events of 1,204,331
@@ -55,6 +58,21 @@ def test_the_closing_sentence_counts_by_verdict(refuted: VerdictView) -> None:
     sentence = text.closing(refuted)
     assert sentence.startswith(
         "REFUTED  mutant:two-owners under as-documented: 0 upheld, 1 refuted, "
+    )
+
+
+def test_why_a_history_can_not_be_trusted_is_said_first_and_in_the_closing_sentence(
+    upheld: VerdictView,
+) -> None:
+    """Whatever was found in it."""
+    met = (CheckView("MET-1", "the history can be trusted", False, "seq 4 does not follow seq 7"),)
+    verdict = replace(upheld, verdict=RunVerdict.INADMISSIBLE, met=met)
+    why = "the history can't be trusted: seq 4 does not follow seq 7"
+    printed = text.render(text.report(verdict, width=200), width=200)
+    assert printed.startswith(f"INADMISSIBLE  {why}\n")
+    last = printed.splitlines()[-1]
+    assert last.startswith(
+        f"INADMISSIBLE  {verdict.target} under {verdict.profile}: {why}; 1 upheld"
     )
 
 

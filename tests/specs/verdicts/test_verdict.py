@@ -168,9 +168,9 @@ def test_what_cannot_be_trusted_is_inadmissible_whatever_was_found() -> None:
     verdict = run(GOOD, BAD, facts=RunFacts(rows=10, broken=["seq 4 does not follow seq 7"]))
     assert verdict.verdict is RunVerdict.INADMISSIBLE
     assert verdict.exit_code == 70
-    assert [check.detail for check in verdict.met if check.ok is False] == [
-        "seq 4 does not follow seq 7"
-    ]
+    assert verdict.distrust == "the history can't be trusted: seq 4 does not follow seq 7"
+    assert str(verdict) == f"inadmissible under {verdict.profile}: {verdict.distrust}"
+    assert run(GOOD, BAD).distrust == ""
 
 
 def test_what_makes_a_run_inconclusive() -> None:
