@@ -104,8 +104,8 @@ class BadRow(ValueError):
 class Compiled:
     """One event of a map, ready for lines."""
 
-    def __init__(self, number: int, event: Event, mapping: Map, hasher: Hasher | None) -> None:
-        self.number, self.event, self.kind = number, event, event.what
+    def __init__(self, event: Event, mapping: Map, hasher: Hasher | None) -> None:
+        self.event, self.kind = event, event.what
         self.seen = 0
         self.reckoned_us = (
             0  # how finely lengths were told, from which a begin or an end was reckoned
@@ -417,10 +417,7 @@ def _one_of(words: frozenset[str]) -> Callable[[str], str]:
 
 def compiled(mapping: Map, hasher: Hasher | None) -> list[Compiled]:
     """The events of a map. Raises MapError where an end could not find its begin."""
-    found = [
-        Compiled(number, event, mapping, hasher)
-        for number, event in enumerate(mapping.event, start=1)
-    ]
+    found = [Compiled(event, mapping, hasher) for event in mapping.event]
     for kind in {each.kind for each in found}:
         halves = [
             each

@@ -228,7 +228,7 @@ class Job:
         rows = timeline.rows(groups, ordered=ordered)
         waits = any(each.role is Role.BEGINS for each in events)
         yield from in_order(rows) if waits else rows
-        self.report.seen = {f"{each.number} ({each.kind.value})": each.seen for each in events}
+        self.report.seen = {each.event.name: each.seen for each in events}
         self.report.told.reckoned_us = max(each.reckoned_us for each in events)
 
     def _marks(self, events: Sequence[Compiled]) -> Iterator[Mark]:

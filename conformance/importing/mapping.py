@@ -2,7 +2,8 @@
 
 A map is TOML. It says once what holds for the whole log (its times, their order and clock, what the system was told,
 which kinds of events it tells), and in each `[[event]]` which lines are one, and from where its columns come. A map may
-begin with another one (`extends`), by the name of a recipe or by a path: its own words win, and its events come after.
+begin with another one (`extends`), by the name of a recipe or by a path: its own words win, and its events come after,
+or in place of the other's events of their kind (`replaces`). A sentence about an event names the map that it stands in.
 """
 
 from __future__ import annotations
@@ -225,6 +226,7 @@ class Event:
     `message`; its named groups are fields too. at: what the line's moment is of the operation. time: the field of that
     moment; begin, end: both, where a line tells both. pair: the fields that
     are the same in both lines of an operation, as a request's id; by itself an end finds its begin by who and where.
+    name: for sentences about it, with the map that it stands in where that is not the map itself; no map gives it.
     """
 
     kind: str = field(metadata=told(choices=KINDS))
@@ -240,6 +242,15 @@ class Event:
     pair: tuple[str, ...] = ()
     columns: Mapping[str, Source] = field(default_factory=dict, metadata=told(reads=_sources))
     constants: Mapping[str, Any] = field(default_factory=dict, metadata=told(reads=_constants))
+    name: str = ""
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any], where: str) -> Event:
+        """where: the map, and the event's number among all."""
+        name = value["name"]
+        where = f"{where.rpartition(', event')[0]}, {name}"
+        own = {key: each for key, each in value.items() if key != "name"}
+        return dataclasses.replace(read(Event, own, where, error=MapError), name=name)
 
     @property
     def what(self) -> Kind:
@@ -365,9 +376,10 @@ def _with_parents(text: str, form: str, children: tuple[str, ...]) -> dict[str, 
         both = "; a table is written in one way, as x = { y = 1 } or as x.y = 1"
         hint = both if "immutable" in str(error) else ""
         raise MapError(f"{name} is no TOML: {error}{hint}") from error
+    _name_events(data, name, is_whole=len(children) == 1)
     parent = data.pop("extends", None)
     if parent is None:
-        return data
+        return _merged({}, data, name, "")
     if not isinstance(parent, str):
         raise MapError(f"{name}: extends must be the name of a recipe, or a path")
     if parent in children:
@@ -385,10 +397,51 @@ def _with_parents(text: str, form: str, children: tuple[str, ...]) -> dict[str, 
     base = _with_parents(inherited, form, (*children, parent))
     if form != TEXT:
         base.pop("line", None)  # the same log, sent on as JSON or CSV by a collector
-    return _merged(base, data)
+    return _merged(base, data, name, parent)
 
 
-def _merged(base: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
+def _name_events(data: dict[str, Any], name: str, *, is_whole: bool) -> None:
+    """Each event by its number in its own map; of another map than the one that was asked for, with that one's name."""
+    events = data.get("event", [])
+    if not isinstance(events, list) or not all(isinstance(each, dict) for each in events):
+        raise MapError(f"{name}: events are written as [[event]]")
+    of = "" if is_whole else f" of {name}"
+    for number, event in enumerate(events, start=1):
+        if "name" in event:
+            raise MapError(f"{name}, event {number}: unknown field 'name'")
+        kind = event.get("kind")
+        event["name"] = f"event {number}{f' ({kind})' if isinstance(kind, str) else ''}{of}"
+
+
+def _beside(
+    base: list[dict[str, Any]], own: list[dict[str, Any]], name: str, parent: str
+) -> list[dict[str, Any]]:
+    """The events of both maps, without those of the parent that the child's stand in place of.
+
+    That both tell a kind is asked for: a line that is an event of both would be two of them.
+    """
+    said: dict[Any, list[bool]] = {}
+    for event in own:
+        replaces = event.pop("replaces", None)
+        if not isinstance(replaces, bool | None):
+            raise MapError(f"{name}, {event['name']}: replaces must be true or false")
+        said.setdefault(event.get("kind"), []).extend([] if replaces is None else [replaces])
+    theirs = {event.get("kind") for event in base}
+    for event in own:
+        kind, where = event.get("kind"), f"{name}, {event['name']}"
+        if kind in theirs and not said[kind]:
+            raise MapError(
+                f"{where}: {parent} has an event of that kind too: replaces = true takes this one in its place, "
+                "replaces = false takes both, where no line is one and the other"
+            )
+        if kind not in theirs and any(said[kind]):
+            raise MapError(
+                f"{where} replaces nothing: {parent or 'a map that extends none'} has no such event"
+            )
+    return [*(event for event in base if not any(said.get(event.get("kind"), ()))), *own]
+
+
+def _merged(base: dict[str, Any], own: dict[str, Any], name: str, parent: str) -> dict[str, Any]:
     found = {**base, **own}
     for table in ("columns", "constants", "config", "parties"):
         if isinstance(base.get(table), dict) and isinstance(own.get(table), dict):
@@ -403,16 +456,13 @@ def _merged(base: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
                 for name, value in kept.items()
                 if name not in mine or name in own.get(table, {})
             }
-    if isinstance(base.get("event"), list) and isinstance(own.get("event"), list):
-        found["event"] = [*base["event"], *own["event"]]
+    found["event"] = _beside(base.get("event", []), own.get("event", []), name, parent)
     return found
 
 
 def _spread(data: dict[str, Any], name: str) -> dict[str, Any]:
     """What the map says of all events, said in each; a field's source there wins over a constant here, and so on."""
-    events = data.get("event", [])
-    if not isinstance(events, list) or not all(isinstance(each, dict) for each in events):
-        raise MapError(f"{name}: events are written as [[event]]")
+    events = data["event"]
     if not events:
         raise MapError(f"{name}: a map needs at least one [[event]]")
     spread = []
@@ -437,8 +487,8 @@ def _check(found: Map, form: str, name: str) -> None:
     _ask_for_the_whole(found, name)
     _ask_for_times(found, name)
     _ask_for_the_form(found, form, name)
-    for number, event in enumerate(found.event, start=1):
-        _check_event(found, event, f"{name}, event {number} ({event.kind})", form)
+    for event in found.event:
+        _check_event(found, event, f"{name}, {event.name}", form)
     _check_records(found, name)
 
 

@@ -120,7 +120,7 @@ def _kinds(report: Report, mapping: Map) -> list[str]:
         rows.append(f"{kind:<14}{count:>6,}  {', '.join(told)}".rstrip())
     for event, (name, seen) in zip(mapping.event, report.seen.items(), strict=True):
         if not seen and event.kind not in mapping.did_not_happen:
-            rows.append(f"no line at all was event {name}: is its `when` or `match` right?")
+            rows.append(f"no line at all was {name}: is its `when` or `match` right?")
     declared = sorted({event.kind for event in mapping.event} & set(mapping.records or ()))
     rows += [
         f'{kind} counts as not told; if you know that there was none: did_not_happen = ["{kind}"]'

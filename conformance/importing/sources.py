@@ -218,7 +218,7 @@ def asked_for(mapping: Map) -> Iterator[tuple[str, str]]:
             asked.append((event.message or mapping.message, "message"))
         for field, where in asked:
             if field is not None and field not in made:
-                yield field, f"event {event.kind}, {where}"
+                yield field, f"{event.name}, {where}"
 
 
 def _made(mapping: Map) -> frozenset[str]:

@@ -215,6 +215,70 @@ match = "OutOfMemoryError"
     assert found.event[-1].kind == "crash"
 
 
+EXTENDS = """
+extends = "kafka-java-client-log"
+order = "lines"
+clock_bound_ms = 0
+time_zone = "UTC"
+constants = { client_id = "c1", group = "billing", broker = "kafka" }
+[[event]]
+kind = "commit"
+at = "moment"
+match = 'done up to (?P<offset>\\d+) of (?P<topic>\\w+)-(?P<partition>\\d+)'
+columns.value = "offset"
+constants.outcome = "ok"
+"""
+
+
+def test_an_event_takes_the_place_of_the_recipes_if_the_map_says_so() -> None:
+    """Of all of its kind there; else both are events, and a line that is both would be two."""
+    for replaces, commits, others in (("true", 1, 6), ("false", 2, 6)):
+        text = EXTENDS.replace('kind = "commit"', f'kind = "commit"\nreplaces = {replaces}')
+        events = parse_map(text, "text").event
+        matches = [event.match or "" for event in events if event.kind == "commit"]
+        assert (len(matches), len(events) - len(matches)) == (commits, others)
+        assert matches[-1].startswith("done up to")
+
+
+BLAMED: list[tuple[str, str, str]] = [
+    ("", "", "mine.toml, event 1 (commit): kafka-java-client-log has an event of that kind too: "),
+    (
+        '"commit"',
+        '"crash"\nreplaces = true',
+        "event 1 (crash) replaces nothing: kafka-java-client-log",
+    ),
+    (
+        '"commit"',
+        '"commit"\nreplaces = "yes"',
+        "mine.toml, event 1 (commit): replaces must be true",
+    ),
+    (
+        ', broker = "kafka" }',
+        " }",
+        "mine.toml, event 1 (add) of kafka-java-client-log does not say where broker comes from",
+    ),
+    (
+        'columns.value = "offset"',
+        "",
+        "mine.toml, event 1 (commit) does not say where value comes from",
+    ),
+    ('at = "moment"', 'at = "noon"', "mine.toml, event 1 (commit): at must be one of"),
+]
+
+
+@pytest.mark.parametrize(("there", "instead", "said"), BLAMED)
+def test_a_sentence_about_an_event_names_the_map_that_it_stands_in(
+    there: str, instead: str, said: str
+) -> None:
+    """By its number there, and not among all."""
+    text = EXTENDS.replace(there, instead) if there else EXTENDS
+    if there and "replaces" not in instead:
+        text = text.replace('kind = "commit"', 'kind = "commit"\nreplaces = true')
+    with pytest.raises(MapError) as raised:
+        parse_map(text, "text", "mine.toml")
+    assert said in str(raised.value)
+
+
 def test_a_map_that_extends_itself_is_refused(write: Write) -> None:
     """By its name, not by a full stack."""
     path = write("self.toml", "")
