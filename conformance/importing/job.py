@@ -64,6 +64,15 @@ class Bad:
     sentence: str
 
 
+@dataclass(frozen=True, slots=True)
+class Lacking:
+    """A log, the first one by number 1, whose header lacks columns that the map asks for and that another log has."""
+
+    number: int
+    log: str
+    columns: tuple[str, ...]
+
+
 @dataclass(slots=True)
 class Report:
     """What became of a log's lines, and what can be judged of it."""
@@ -85,6 +94,7 @@ class Report:
     hashed: bool = False
     assumed: tuple[str, ...] = ()
     dropped: tuple[str, ...] = ()
+    lacking: list[Lacking] = field(default_factory=list)
     sure_of_duplicates: bool = False
 
     def cut(self) -> list[str]:
@@ -132,6 +142,10 @@ class Report:
             "twice_lines": [
                 {"line": line, "same_as_line": other} for line, other in told.twice_shown
             ],
+            "logs_that_lack_columns": [
+                {"log": each.number, **({} if self.hashed else {"columns": list(each.columns)})}
+                for each in self.lacking
+            ],
             "gaps": sorted(told.gaps),
             "texts_of_many_lines": self.long_texts,
             "rows_of_one_time": told.ties,
@@ -174,7 +188,7 @@ class Job:
         self._wanted, self._say = wanted, say
         self._map = wanted.mapping
         self._hasher = None if wanted.secret is None else Hasher(wanted.secret)
-        self._log = ""
+        self._log, self._number = "", 0
         self._order = 0
         self.report = Report(
             Written(),
@@ -235,7 +249,8 @@ class Job:
         report = self.report
         told = report.told
         all_kinds = frozenset(event.kind.value for event in events)
-        for log, coming in records(self._wanted.logs, self._wanted.form, self._map):
+        logs = records(self._wanted.logs, self._wanted.form, self._map, self._told_lacking)
+        for self._number, (log, coming) in enumerate(logs, start=1):
             self._log = log
             for record in coming:
                 report.lines += record.lines
@@ -280,6 +295,9 @@ class Job:
             found.extend(event.marks(fields, line, self._order + 1))
             self._order = max((self._order + 1, *(mark.order for mark in found)))
         return found
+
+    def _told_lacking(self, log: str, columns: Sequence[str]) -> None:
+        self.report.lacking.append(Lacking(self._number, log, tuple(columns)))
 
     def _told_twice(self, line: int, other: int) -> None:
         if self._map.duplicates == REFUSE:

@@ -60,6 +60,10 @@ def _lines(report: Report, mapping: Map) -> list[str]:
         for count, what in counted
         if count
     ]
+    found += [
+        f"           {each.log} has no column {', '.join(each.columns)}: empty in its lines"
+        for each in report.lacking
+    ]
     if told.gaps:
         found.append(
             f"           what rests on {', '.join(sorted(told.gaps))} is at most possible, since such lines are not in "

@@ -13,8 +13,8 @@ import json
 import re
 import sys
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, cast
@@ -49,14 +49,26 @@ class Record:
 _NOTHING: Fields = {}
 
 
+Lacks = Callable[[str, Sequence[str]], None]
+"""Told of a log, and of the fields that the map asks for and that its header does not name."""
+
+
 def records(
-    paths: Sequence[str], form: str, mapping: Map
+    paths: Sequence[str], form: str, mapping: Map, lacks: Lacks
 ) -> Iterator[tuple[str, Iterator[Record]]]:
     """For each log its name and its records.
 
-    Raises UsageError for a log that can't be opened, or that is damaged so that nobody knows what came after.
+    Each CSV is read by its own header. A field that one of them lacks and another one has is empty in its lines.
+
+    Raises UsageError for a log that can't be opened, or that is damaged so that nobody knows what came after; MapError
+    for a field that no header names.
     """
-    reads = {CSV: _csv, JSONL: _jsonl}.get(form, _text)
+    known = _known_columns(paths, mapping) if form == CSV and len(paths) > 1 else frozenset()
+
+    def csv_of(file: BinaryIO, mapping: Map, name: str) -> Iterator[Record]:
+        return _csv(file, mapping, name, _Header(mapping, name, known, lacks))
+
+    reads = {CSV: csv_of, JSONL: _jsonl}.get(form, _text)
     for path in paths:
         with _opened(path) as file:
             name = "standard input" if path == STDIN else path
@@ -137,14 +149,32 @@ class _Feeder:
         self.ended = True
 
 
-def _csv(file: BinaryIO, mapping: Map, name: str) -> Iterator[Record]:
+def _reader(feeder: _Feeder, mapping: Map) -> Iterator[list[str]]:
     csv.field_size_limit(LONGEST)
+    return csv.reader(feeder, delimiter=mapping.delimiter, quotechar=mapping.quote, strict=True)
+
+
+def _known_columns(paths: Sequence[str], mapping: Map) -> frozenset[str] | None:
+    """The columns that any of the logs has; None where one of them can be read only once."""
+    if mapping.fields:
+        return frozenset(mapping.fields)
+    if not all(Path(path).is_file() for path in paths if path != STDIN) or STDIN in paths:
+        return None
+    found: set[str] = set()
+    for path in paths:
+        with _opened(path) as file, suppress(csv.Error):
+            rows = _reader(_Feeder(file, mapping, path), mapping)
+            found.update(each.strip() for each in next(filter(None, rows), ()))
+    return frozenset(found)
+
+
+def _csv(file: BinaryIO, mapping: Map, name: str, check: _Header) -> Iterator[Record]:
     feeder = _Feeder(file, mapping, name)
-    reader = csv.reader(feeder, delimiter=mapping.delimiter, quotechar=mapping.quote, strict=True)
+    reader = _reader(feeder, mapping)
     header: Sequence[str] = mapping.fields
     width = len(header)
     if header:
-        _check_header(header, mapping, name)
+        check(header)
     while True:
         first = feeder.number + 1
         try:
@@ -168,7 +198,7 @@ def _csv(file: BinaryIO, mapping: Map, name: str) -> Iterator[Record]:
         if not header:
             header = [each.strip() for each in row]
             width = len(header)
-            _check_header(header, mapping, name)
+            check(header)
             continue
         if len(row) != width:
             why = f"has {len(row)} {'field' if len(row) == 1 else 'fields'}, and the header names {width}"
@@ -183,20 +213,33 @@ def _told(feeder: _Feeder) -> Iterator[Record]:
     feeder.wrong.clear()
 
 
-def _check_header(header: Sequence[str], mapping: Map, name: str) -> None:
-    double = sorted({each for each in header if header.count(each) > 1})
-    if double:
-        raise UsageError(
-            f"{name} has two columns of the name {double[0]!r}: name all of them in the map (fields = [...], and "
-            "skip_lines = 1)"
-        )
-    for field, where in asked_for(mapping):
-        if field not in header:
-            columns = ", ".join(header)
-            raise MapError(
-                f"the map asks for the field {field!r} ({where}), and {name} has the columns {columns}"
-                f"{near(field, header)}"
+@dataclass(frozen=True, slots=True)
+class _Header:
+    """Checks a log's header. elsewhere: the columns that its further logs have; None where nobody knows them yet."""
+
+    mapping: Map
+    name: str
+    elsewhere: frozenset[str] | None
+    lacks: Lacks
+
+    def __call__(self, header: Sequence[str]) -> None:
+        double = sorted({each for each in header if header.count(each) > 1})
+        if double:
+            raise UsageError(
+                f"{self.name} has two columns of the name {double[0]!r}: name all of them in the map (fields = [...], "
+                "and skip_lines = 1)"
             )
+        lacking = {field: where for field, where in asked_for(self.mapping) if field not in header}
+        for field, where in lacking.items():
+            if self.elsewhere is not None and field not in self.elsewhere:
+                columns = ", ".join(header)
+                none = "no log has it: " if self.elsewhere else ""
+                raise MapError(
+                    f"the map asks for the field {field!r} ({where}), and {none}{self.name} has the columns {columns}"
+                    f"{near(field, {*header, *self.elsewhere})}"
+                )
+        if lacking:
+            self.lacks(self.name, tuple(lacking))
 
 
 def asked_for(mapping: Map) -> Iterator[tuple[str, str]]:

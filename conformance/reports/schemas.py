@@ -406,6 +406,10 @@ def import_schema() -> dict[str, Any]:
     kind = {"rows": _COUNT, "values": {"type": "object", "additionalProperties": told}}
     repeated = {"line": _COUNT, "same_as_line": _COUNT}
     bad = {"line": _COUNT, "why": {**_TEXT, "description": "Left out where words were hashed."}}
+    lacking = {
+        "log": {**_COUNT, "description": "The first log is 1."},
+        "columns": {**_TEXTS, "description": "Left out where words were hashed."},
+    }
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": IMPORT_SCHEMA,
@@ -431,6 +435,10 @@ def import_schema() -> dict[str, Any]:
                 },
                 "twice": {**_COUNT, "description": "Lines that repeat another, byte for byte."},
                 "twice_lines": {"type": "array", "items": _object(repeated)},
+                "logs_that_lack_columns": {
+                    "type": "array",
+                    "items": {**_object(lacking), "required": ["log"]},
+                },
                 "gaps": {
                     **_TEXTS,
                     "description": "Kinds of which rows are missing, as of lines that were passed over.",

@@ -256,6 +256,52 @@ def test_gzipped_without_a_header_with_other_signs_and_from_stdin(
     assert [row.queue_offset for row in open_history(out).rows()] == [4]
 
 
+TWO_KINDS = (
+    KAFKA.replace('order = "lines"', 'order = "times"')
+    .replace('records = ["deliver"]', 'records = ["deliver", "commit"]')
+    .replace('queue_offset = "off" }', 'queue_offset = "off", message_id = "id" }')
+    .replace('at = "moment"', 'at = "moment"\nmessage = "off"\nmatch = "."')
+    + """
+[[event]]
+kind = "commit"
+at = "moment"
+message = "done"
+match = "."
+columns = { client_id = "who", queue_id = "part", value = "done" }
+constants = { group = "billing", topic = "orders", broker = "kafka", outcome = "ok" }
+"""
+)
+
+
+def test_each_file_is_read_by_its_own_header(run: Run, write: Write, tmp_path: Path) -> None:
+    """A column that a file lacks is empty there, and told; one that no file has is refused."""
+    logs = [
+        write("a.csv", ["ts,who,part,off", "2026-03-02T09:00:00.1Z,c1,0,6"]),
+        write("b.csv", ["off,part,id,who,ts", "7,0,m7,c1,2026-03-02T09:00:00.2Z"]),
+        write("c.csv", ["ts,who,part,done", "2026-03-02T09:00:00.3Z,c1,0,8"]),
+    ]
+    out = tmp_path / "history"
+    asked = ("import", "csv", "--map", write("map.toml", TWO_KINDS))
+    result = run(*asked, *logs, "--out", out)
+    assert result.exit_code == 0, result.stderr
+    assert [
+        (row.kind.value, row.queue_offset, row.message_id, row.value)
+        for row in open_history(out).rows()
+    ] == [
+        ("deliver", 6, None, None),
+        ("deliver", 7, "m7", None),
+        ("commit", None, None, 8),
+    ]
+    told_by = " ".join(result.stdout.split())
+    for name, lacks in (("a", "id, done"), ("b", "done"), ("c", "off, id")):
+        assert f"{name}.csv has no column {lacks}: empty in its lines" in told_by
+    told = json.loads((out / "import.json").read_text(encoding="utf-8"))
+    assert told["logs_that_lack_columns"][2] == {"log": 3, "columns": ["off", "id"]}
+    refused = run(*asked, *logs[:2], "--out", tmp_path / "other")
+    assert refused.exit_code == 64
+    assert "the field 'done' (event 2 (commit), message), and no log has it: " in refused.stderr
+
+
 def test_what_was_sorted_in_pieces_is_in_order(
     run: Run, write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
