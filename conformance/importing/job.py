@@ -372,6 +372,8 @@ class Job:
 
     def _finished(self, info: RunInfo) -> RunInfo:
         report = self.report
+        told = {*(self._map.records or ())} & {*report.written.rows}
+        report.told.gaps |= told & {*self._map.partial}
         if not report.written.total:
             raise UsageError(f"{self._log} gives no event at all: {self._why_none()}")
         for kind in self._map.did_not_happen:

@@ -281,6 +281,7 @@ class Map:
     profile: str | None = None
     config: Mapping[str, Any] = field(default_factory=dict)
     records: tuple[str, ...] | None = field(default=None, metadata=told(choices=KINDS))
+    partial: tuple[str, ...] = field(default=(), metadata=told(choices=KINDS))
     did_not_happen: tuple[str, ...] = field(default=(), metadata=told(choices=KINDS))
     closed_world: bool = False
     begins_late: bool = True
@@ -723,6 +724,12 @@ def _check_records(found: Map, name: str) -> None:
         raise MapError(
             f"{name}: closed_world says that the log holds every producer, did_not_happen that none of them sent, and "
             f"the log tells {seen[0]} events, so of messages that nobody sent: leave one of the two out"
+        )
+    both = sorted({*found.partial} & {*found.did_not_happen})
+    if both:
+        raise MapError(
+            f"{name}: partial says that the log has some {both[0]} events and not each, did_not_happen that there were "
+            "none: leave one of the two out"
         )
     for kind in found.records or ():
         if kind not in kinds:

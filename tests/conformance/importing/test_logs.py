@@ -338,13 +338,47 @@ def test_the_log_of_rocketmqs_java_client(run: Run, write: Write, tmp_path: Path
             ("leave", "ok", None),
         ]
         assert {row.client_id for row in rows} == {"10793"}
-        # Of locks it tells only the first of each lane, so they are not declared.
+        # Of locks it tells only the first of each lane, so they are not declared; of commits those without a pull.
         assert open_history(history).info.records == {"client": ("add", "commit")}
+        assert open_history(history).info.gaps == ("commit",)
         assert [row.incarnation for row in rows[:4]] == [None, "1", "1", "1"]
         clauses = judged(run, history)
         # Renewals of leases are not told, and what was not told to the judge is not taken for the usual.
         assert clauses["LSE-3"]["verdict"] == "not_claimed"
         assert clauses["run"]["verdict"] == "inconclusive"
+
+
+def test_a_lease_whose_renewals_are_not_logged_accuses_nobody(
+    run: Run, write: Write, tmp_path: Path
+) -> None:
+    """Not even where the map declares locks: a call ten minutes after the only grant in the log is possible."""
+    text = """
+extends = "rocketmq-client-log"
+order = "lines"
+clock_bound_ms = 0
+time_zone = "UTC"
+records = ["add", "drop", "commit", "lock", "unlock", "leave", "deliver"]
+did_not_happen = ["reset", "crash", "pause", "fault", "clock_step", "pull", "join", "fetch_offset"]
+begins_late = false
+config = { client_lease_ms = 30000, broker_lease_ms = 60000, lock_interval_ms = 20000 }
+constants.client_id = "c1"
+[[event]]
+kind = "deliver"
+at = "moment"
+match = 'done (?P<group>\\w+)/(?P<topic>\\w+)/(?P<broker>[\\w-]+)/(?P<queue>\\d+)#(?P<offset>\\d+)'
+columns.queue_offset = "offset"
+constants.outcome = "success"
+"""
+    layout = ROCKETMQ_LAYOUTS["4.x"].replace("19:55:43,{n:03d}", "19:{n:02d}:43,000")
+    said = [*ROCKETMQ_SAID[:2], "done billing/orders/broker-a/3#7", *ROCKETMQ_SAID[2:]]
+    log = write(
+        "rocketmq.log", [layout.format(n=10 * (n // 2) + n, said=s) for n, s in enumerate(said)]
+    )
+    for partial, verdict in ((None, "possible"), ('["commit"]', "refuted")):
+        own = text if partial is None else f"partial = {partial}\n{text}"
+        log = log.rename(log.with_stem(f"rocketmq-{verdict}"))
+        history = imported(run, tmp_path, log, own, form="text")
+        assert judged(run, history)["LSE-3"]["verdict"] == verdict
 
 
 def test_two_kinds_of_lines_in_two_files(run: Run, write: Write, tmp_path: Path) -> None:
