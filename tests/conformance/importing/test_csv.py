@@ -6,6 +6,7 @@ import gzip
 import json
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
+from itertools import permutations
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
@@ -157,6 +158,58 @@ def test_nothing_is_concluded_from_the_order_of_lines_of_one_time(
     assert judged(run, imported(run, tmp_path, log, by_times))["ORD-2"]["verdict"] == "possible"
     copy = write("again.csv", log.read_text(encoding="utf-8"))
     assert judged(run, imported(run, tmp_path, copy, KAFKA))["ORD-2"]["verdict"] == "refuted"
+
+
+ADDED = (
+    KAFKA.replace('order = "lines"', 'order = "times"')
+    .replace('records = ["deliver"]', 'records = ["deliver", "add", "drop"]')
+    .replace('did_not_happen = ["add", "reset"]', 'did_not_happen = ["reset", "dead_letter"]')
+    .replace(', incarnation = "1"', "")
+    .replace('at = "moment"', 'at = "moment"\nwhen.what = "done"')
+)
+for _kind in ("add", "drop"):
+    ADDED += f"""
+[[event]]
+kind = "{_kind}"
+when.what = "{_kind}"
+columns = {{ client_id = "who", queue_id = "part" }}
+constants = {{ group = "billing", topic = "orders", broker = "kafka" }}
+"""
+TIED: list[tuple[str, list[tuple[int, str, int]]]] = [
+    ("ORD-2", [(0, "add", 0), (10, "done", 7), (20, "done", 5), (20, "add", 0)]),
+    ("ORD-2", [(0, "add", 0), (10, "done", 7), (10, "done", 5), (10, "done", 6)]),
+    ("ORD-13", [(0, "add", 0), (10, "add", 0), (10, "drop", 0), (20, "done", 5)]),
+    ("ORD-13", [(0, "add", 0), (10, "drop", 0), (10, "done", 5)]),
+]
+"""The clause; when, what and which offset."""
+
+
+@pytest.mark.parametrize(("clause", "told"), TIED)
+def test_no_order_of_files_makes_a_tie_certain(
+    run: Run, write: Write, tmp_path: Path, clause: str, told: list[tuple[int, str, int]]
+) -> None:
+    """Nor what follows from it: in which incarnation a call was, or which of two was dropped."""
+
+    def verdict(name: str, lines: Sequence[tuple[int, str, int]]) -> str:
+        logs = [
+            write(
+                f"{name}-{place}.csv",
+                [
+                    "ts,who,part,off,what",
+                    f"{(BEGAN + timedelta(milliseconds=at)).isoformat()},c1,0,{offset},{what}",
+                ],
+            )
+            for place, (at, what, offset) in enumerate(lines)
+        ]
+        out = tmp_path / name
+        result = run("import", "csv", "--map", write("map.toml", ADDED), *logs, "--out", out)
+        assert result.exit_code == 0, result.stderr
+        return str(judged(run, out)[clause]["verdict"])
+
+    orders = {tuple(sorted(lines, key=lambda line: line[0])) for lines in permutations(told)}
+    found = {verdict(f"tied-{n}", lines) for n, lines in enumerate(sorted(orders))}
+    assert "possible" in found
+    assert "refuted" not in found
 
 
 def test_clocks_of_several_hosts_count_with_their_bound(
