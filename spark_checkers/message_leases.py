@@ -6,13 +6,16 @@ hand-out, until when its lease certainly lives, and until when requests about th
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
 from spark_checkers.findings import Findings
+from spark_checkers.message_names import may_be_any, offsets
 from spark_checkers.rows import Rows
 from spark_checkers.run_context import RunContext
 from spark_checkers.segments import MS, NEVER, NO_TEXT, NONE, Ints, dense
@@ -20,7 +23,7 @@ from spark_checkers.twin import Kernel
 from specs.clauses.links import Sending
 from specs.vocabulary import Kind, Outcome
 
-COLUMNS = ("lease_id", "lease_until_us", "queue_offset", "reconsume_times")
+COLUMNS = ("lease_id", "lease_until_us", "message_id", "queue_offset", "reconsume_times")
 OF_LEASES = (Kind.RECEIVE, Kind.ACK, Kind.RELEASE, Kind.RENEW)
 FOR_EVER = 1 << 60
 _KINDS = tuple(Kind)
@@ -49,9 +52,38 @@ class Request(NamedTuple):
         return self.started if self.ended == NEVER else self.ended
 
 
+@dataclass(slots=True)
+class OfAny:
+    """Requests of a lane that may be about any of its messages: where each began, and until when one of those so far
+    may be applied."""
+
+    begins: list[int] = field(default_factory=list)
+    applied_until: list[int] = field(default_factory=list)
+
+    def before(self, now: int) -> tuple[int, int]:
+        """Where the last one before began, and until when one may be applied; NONE where there is none."""
+        at = bisect_left(self.begins, now) - 1
+        return (self.begins[at], self.applied_until[at]) if at >= 0 else (NONE, NONE)
+
+
+def _of_any(rows: Rows) -> dict[int, OfAny]:
+    """By lane."""
+    found: dict[int, OfAny] = {}
+    asked = may_be_any(rows) & rows.are(*OF_LEASES) & ~rows.ended_as(Outcome.REFUSED)
+    where = np.flatnonzero(asked & (rows.group != NO_TEXT))
+    for row in requests(rows, where[np.argsort(rows.begin[where], kind="stable")]):
+        mine = found.setdefault(int(rows.lane[row.place]), OfAny())
+        party = rows.name_of("client_id", row.place), rows.name_of("broker", row.place)
+        until = applied_until(rows.context_of(row.place), party, row, row.begin)
+        mine.begins.append(row.begin)
+        mine.applied_until.append(max([until, *mine.applied_until[-1:]]))
+    return found
+
+
 class Message:
     """One message of one lane. last: its last hand-out. alive_until: of that one's lease. ended: something may have
-    ended it. applied_until: when the last request that may end a lease had certainly been applied, or was lost."""
+    ended it. applied_until: when the last request that may end a lease had certainly been applied, or was lost. of_any:
+    requests of the lane that may be about it."""
 
     def __init__(self, rows: Rows, findings: Findings, first: int) -> None:
         self.findings = findings
@@ -61,6 +93,7 @@ class Message:
         self.clocks_us = self.context.info.clock_bound_us
         self.last: Request | None = None
         self.alive_until, self.ended, self.applied_until = 0, False, NONE
+        self.of_any = rows.shared(_of_any).get(int(rows.lane[first])) or OfAny()
         self.stakes = 0
 
     def begins(self, row: Request, now: int) -> None:
@@ -88,11 +121,10 @@ class Message:
 
     def handed_out(self, row: Request, now: int) -> None:
         """Remember the hand-out, and judge it by the one before."""
-        before, alive_until, ended = self.last, self.alive_until, self.ended
+        before, alive_until, ended = self.last, self.alive_until, self.is_over(now)
         until = FOR_EVER if row.until == NONE else row.until
-        under_way = (
-            self.applied_until != NONE and self.applied_until + self.clocks_us >= row.started
-        )
+        applied_until = max(self.applied_until, self.of_any.before(now)[1])
+        under_way = applied_until != NONE and applied_until + self.clocks_us >= row.started
         self.last, self.alive_until, self.ended = row, until, under_way
         if before is None:
             return
@@ -103,6 +135,10 @@ class Message:
 
     def again(self, before: Request, row: Request, meets: bool) -> None:
         """The message was handed out once more. meets: certainly while the lease before it lived."""
+
+    def is_over(self, now: int) -> bool:
+        """May something have ended the last lease?"""
+        return self.ended or (self.last is not None and self.last.end < self.of_any.before(now)[0])
 
     def lives(self, handed: Request, until: int, at_us: int, now: int) -> bool:
         """Does the lease certainly live then? until: its end, if nothing else ends it."""
@@ -160,10 +196,11 @@ def _run(rows: Rows, findings: Findings, message: Callable[[Rows, Findings, int]
 
 def redelivered(rows: Rows) -> Iterator[list[int]]:
     """The rows of each message of a lane that was handed out more than once."""
-    about = np.flatnonzero(rows.are(*OF_LEASES) & (rows.offset != NONE) & (rows.group != NO_TEXT))
+    offset = rows.shared(offsets)
+    about = np.flatnonzero(rows.are(*OF_LEASES) & (offset != NONE) & (rows.group != NO_TEXT))
     if not len(about):
         return
-    message, count = dense(rows.lane[about], rows.offset[about])
+    message, count = dense(rows.lane[about], offset[about])
     handed = (rows.are(Kind.RECEIVE) & rows.ended_as(Outcome.OK))[about]
     times = np.bincount(message[handed], minlength=count)
     many = times[message] > 1

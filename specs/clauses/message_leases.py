@@ -6,6 +6,9 @@ may have acknowledged or released the message, under whatever lease: a server th
 of a former holder for the present one's, also one that is on its way while the message is finished, or handed out. One
 that was refused changed nothing. And it may end with the holder's
 connection: where the holder died, left or stood still since, or anything was injected, nothing is certain.
+
+A request that names its message by id alone speaks of the offset that was handed out with that id, where that is
+certain (`Names`). Else, and where it names nothing, it may speak of any message of the lane.
 """
 
 from __future__ import annotations
@@ -33,6 +36,52 @@ SPARE_US = MS
 """A server that counts in whole milliseconds may end a lease as much sooner."""
 ENDS_A_LEASE = frozenset({Kind.ACK, Kind.RELEASE})
 OF_LEASES = frozenset({Kind.RECEIVE, Kind.ACK, Kind.RELEASE, Kind.RENEW})
+ABOUT_A_MESSAGE = frozenset({Kind.ACK, Kind.RELEASE, Kind.RENEW, Kind.DEAD_LETTER})
+"""Kinds of requests that name their message by its offset, or by its id."""
+
+
+def may_be_any(row: Row) -> bool:
+    """May a request of these kinds be about any message of its lane? A renewal that names none is of the lane."""
+    names_none = row.queue_offset is None
+    return names_none and (row.kind is not Kind.RENEW or row.message_id is not None)
+
+
+class Names:
+    """The offsets of a lane's messages by their ids. A request that names an id alone is shown with the offset.
+
+    So it is where, when it begins, one offset and no other had been handed out with that id, and each hand-out so far
+    told both: a message that was sent twice lies at two offsets.
+    """
+
+    __slots__ = ("_is_told", "_offsets", "_under_way")
+
+    def __init__(self) -> None:
+        self._offsets: dict[str, int | None] = {}
+        self._is_told = True
+        self._under_way: dict[int, Row] = {}
+
+    def begins(self, row: Row) -> Row:
+        is_silent = row.kind in ABOUT_A_MESSAGE and row.queue_offset is None
+        if not is_silent or row.message_id is None or not self._is_told:
+            return row
+        offset = self._offsets.get(row.message_id)
+        if offset is None:
+            return row
+        named = row._replace(queue_offset=offset)
+        if row.seq_end is not None:
+            self._under_way[row.seq_begin] = named
+        return named
+
+    def ends(self, row: Row) -> Row:
+        if row.kind is not Kind.RECEIVE:
+            return self._under_way.pop(row.seq_begin, row)
+        if row.outcome is Outcome.OK:
+            message, offset = row.message_id, row.queue_offset
+            if message is None or offset is None:
+                self._is_told = False
+            elif self._offsets.setdefault(message, offset) != offset:
+                self._offsets[message] = None
+        return row
 
 
 @dataclass(slots=True)
@@ -47,7 +96,7 @@ class Held:
 class HandOuts:
     """The last hand-out of each message of a lane that nobody has certainly acknowledged."""
 
-    __slots__ = ("bound_us", "context", "last", "under_way")
+    __slots__ = ("any_until_us", "bound_us", "context", "last", "over_before", "under_way")
 
     def __init__(self, context: Context) -> None:
         self.context = context
@@ -55,11 +104,20 @@ class HandOuts:
         self.last: dict[int, Held] = {}
         self.under_way: dict[int, int] = {}
         """Of each message until when a request may be applied that ends a lease: also of those that are finished."""
+        self.over_before = -1
+        """Where the last request began that may be about any message: it may have ended each lease before."""
+        self.any_until_us = -FOR_EVER_US
+        """Until when such a request may be applied."""
 
     def asked(self, row: Row) -> None:
         """A request about a message begins."""
         offset = row.queue_offset
-        if offset is None or row.outcome is Outcome.REFUSED:
+        if row.outcome is Outcome.REFUSED or row.kind is Kind.RECEIVE:
+            return
+        if offset is None:
+            if may_be_any(row):
+                self.over_before = row.seq_begin
+                self.any_until_us = max(self.any_until_us, applied_until(self.context, row))
             return
         held = self.last.get(offset)
         if row.kind in ENDS_A_LEASE:
@@ -89,14 +147,18 @@ class HandOuts:
             return None
         before = self.last.get(offset)
         until_us = FOR_EVER_US if row.lease_until_us is None else row.lease_until_us
-        applied_us = self.under_way.get(offset)
-        late = applied_us is not None and applied_us + self.bound_us >= row.started_us
+        applied_us = max(self.under_way.get(offset, -FOR_EVER_US), self.any_until_us)
+        late = applied_us + self.bound_us >= row.started_us
         self.last[offset] = Held(row, until_us, is_over=late)
         return before
 
+    def is_over(self, held: Held) -> bool:
+        """May something have ended the lease?"""
+        return held.is_over or (held.row.seq_end or 0) < self.over_before
+
     def lives(self, held: Held, row: Row) -> bool:
         """Did the lease, begun by then, certainly live at the end of `row`?"""
-        if held.is_over or over_us(row) + self.bound_us + SPARE_US >= held.until_us:
+        if self.is_over(held) or over_us(row) + self.bound_us + SPARE_US >= held.until_us:
             return False
         return not may_be_cut(self.context, held.row)
 
@@ -139,17 +201,19 @@ def may_be_cut(context: Context, row: Row) -> bool:
 class HandOutsJudge(Judge):
     """Of a clause about a message that is handed out while the lease of its last hand-out lives."""
 
-    __slots__ = ("handed",)
+    __slots__ = ("handed", "names")
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
         self.handed = HandOuts(context)
+        self.names = Names()
 
     def begins(self, row: Row) -> Iterable[Finding]:
-        self.handed.asked(row)
+        self.handed.asked(self.names.begins(row))
         return NOTHING
 
     def ends(self, row: Row) -> Iterable[Finding]:
+        row = self.names.ends(row)
         if row.kind is not Kind.RECEIVE:
             self.handed.answered(row)
             return NOTHING

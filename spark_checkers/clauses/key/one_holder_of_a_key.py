@@ -14,6 +14,7 @@ import numpy as np
 from spark_checkers import planting
 from spark_checkers.findings import Findings
 from spark_checkers.message_leases import COLUMNS, OF_LEASES, Message, Request, events
+from spark_checkers.message_names import offsets
 from spark_checkers.planting import LEASED, STRANGER, Changes, Mutant, Trace
 from spark_checkers.rows import Rows
 from spark_checkers.segments import NEVER, NO_TEXT, NONE, NOWHERE, Ints, Segments, by_time, dense
@@ -22,8 +23,9 @@ from specs.vocabulary import Kind, Outcome
 
 
 def kernel(rows: Rows, findings: Findings) -> None:
-    about = np.flatnonzero(rows.are(*OF_LEASES) & (rows.offset != NONE) & (rows.group != NO_TEXT))
-    message, _ = dense(rows.lane[about], rows.offset[about])
+    offset = rows.shared(offsets)
+    about = np.flatnonzero(rows.are(*OF_LEASES) & (offset != NONE) & (rows.group != NO_TEXT))
+    message, _ = dense(rows.lane[about], offset[about])
     handed = rows.are(Kind.RECEIVE) & rows.ended_as(Outcome.OK) & (rows.end < NEVER)
     keyed = handed & (rows.text("sharding_key") != NO_TEXT) & (rows.client != NO_TEXT)
     mine = np.flatnonzero(keyed[about])
@@ -72,6 +74,7 @@ class _Key:
 
     def __init__(self, rows: Rows, findings: Findings, code: int) -> None:
         self.rows, self.findings, self.code = rows, findings, code
+        self.offsets = rows.shared(offsets)
         self.messages: dict[int, Message] = {}
         self.keyed: set[int] = set()
 
@@ -79,11 +82,11 @@ class _Key:
         rows, findings = self.rows, self.findings
         context = rows.context_of(places[0])
         for place in places:
-            self.messages.setdefault(int(rows.offset[place]), Message(rows, findings, place))
+            self.messages.setdefault(int(self.offsets[place]), Message(rows, findings, place))
         for now, row, begins in events(rows, places):
             if now >= context.clock_stepped:
                 break
-            offset = int(rows.offset[row.place])
+            offset = int(self.offsets[row.place])
             mine = self.messages[offset]
             if begins:
                 mine.begins(row, now)
@@ -103,12 +106,14 @@ class _Key:
         for other in sorted(self.keyed - {offset}):
             message = self.messages[other]
             held = message.last
-            if held is None or held.client == row.client or other < kept_from or message.ended:
+            if held is None or held.client == row.client or other < kept_from:
+                continue
+            if message.is_over(now):
                 continue
             if not message.lives(held, message.alive_until, row.over_us, now):
                 continue
             if held.end < row.begin or (
-                not mine.ended and mine.lives(row, mine.alive_until, held.over_us, now)
+                not mine.is_over(now) and mine.lives(row, mine.alive_until, held.over_us, now)
             ):
                 yield held
 

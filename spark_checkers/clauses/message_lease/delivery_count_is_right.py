@@ -9,6 +9,7 @@ import numpy as np
 from spark_checkers import planting
 from spark_checkers.findings import Findings
 from spark_checkers.message_leases import COLUMNS, may_be_cut, requests
+from spark_checkers.message_names import may_be_any, offsets
 from spark_checkers.planting import LEASED, STRANGER, Changes, Mutant, Trace
 from spark_checkers.rows import Rows
 from spark_checkers.segments import NEVER, NO_TEXT, NONE, NOWHERE, Ints, by_time, dense
@@ -41,10 +42,12 @@ def kernel(rows: Rows, findings: Findings) -> None:
 def _in_turn(rows: Rows) -> tuple[Ints, Ints, Ints]:
     """Hand-outs by message and answer: where, the one with the highest count before (-1: none), the number before.
 
-    Those after an acknowledgement that was answered are left out.
+    Those after an acknowledgement that was answered are left out, or that may be of any message.
     """
     answered = rows.ended_as(Outcome.OK) & (rows.end < NEVER) & (rows.group != NO_TEXT)
-    answered &= rows.offset != NONE
+    of_any = np.flatnonzero(answered & rows.are(Kind.ACK) & may_be_any(rows))
+    offset = rows.shared(offsets)
+    answered &= offset != NONE
     handed = np.flatnonzero(
         rows.are(Kind.RECEIVE) & answered & (rows.number("reconsume_times") != NONE)
     )
@@ -53,11 +56,13 @@ def _in_turn(rows: Rows) -> tuple[Ints, Ints, Ints]:
         nothing = np.empty(0, np.int64)
         return nothing, nothing, nothing
     where = np.concatenate([handed, acks])
-    message, count = dense(rows.lane[where], rows.offset[where])
+    message, count = dense(rows.lane[where], offset[where])
     over = np.full(count, NEVER, np.int64)
     np.minimum.at(over, message[len(handed) :], rows.end[acks])
     mine = message[: len(handed)]
-    in_time = rows.end[handed] < over[mine]
+    known = np.full(int(rows.lane.max()) + 1, NEVER, np.int64)
+    np.minimum.at(known, rows.lane[of_any], rows.end[of_any])
+    in_time = rows.end[handed] < np.minimum(over[mine], known[rows.lane[handed]])
     handed, mine = handed[in_time], mine[in_time]
     order = by_time(mine, rows.end[handed])
     handed, mine = handed[order], mine[order]

@@ -11,6 +11,7 @@ import numpy as np
 from spark_checkers import planting
 from spark_checkers.findings import Findings
 from spark_checkers.message_leases import COLUMNS, FOR_EVER, Request, applied_until, events
+from spark_checkers.message_names import may_be_any, offsets
 from spark_checkers.planting import LEASED, STRANGER, Changes, Mutant, Planted, Trace
 from spark_checkers.rows import Rows
 from spark_checkers.segments import MS, NEVER, NO_TEXT, NONE, NOWHERE, Ints, ints
@@ -55,6 +56,7 @@ class _Lane:
         self.limit, self.lease_us = config.max_reconsume_times, config.broker_lease_ms * MS
         self.late_us = config.delay_bound_ms * MS
         self.bound_us = config.schedule_slack_ms * MS + self.clocks_us
+        self.offsets, self.of_any = rows.shared(offsets), rows.shared(may_be_any)
         self.events = events(rows, places.tolist())
         self.asks = [row for _, row, begins in self.events if begins and row.kind is Kind.RECEIVE]
         self.loans: dict[int, _Loan] = {}
@@ -71,7 +73,7 @@ class _Lane:
             if now >= self.context.clock_stepped:
                 break
             self._tell(now)
-            offset = int(self.rows.offset[row.place])
+            offset = int(self.offsets[row.place])
             if not begins:
                 self._ends(row, offset)
             elif row.kind is Kind.RECEIVE:
@@ -86,7 +88,7 @@ class _Lane:
     def _asked(self, row: Request, offset: int, now: int) -> None:
         """Whatever may finish the message, or keep it away, begins."""
         if offset == NONE:
-            self.busy_us = self.busy_us if row.kind is Kind.RENEW else FOR_EVER
+            self.busy_us = FOR_EVER if self.of_any[row.place] else self.busy_us
             return
         loan, pause = self.loans.get(offset), int(self.rows.number("suspend_ms")[row.place])
         endless = row.kind is Kind.RELEASE and pause == NONE

@@ -7,6 +7,7 @@ from functools import partial
 import numpy as np
 
 from spark_checkers.findings import Findings
+from spark_checkers.message_names import may_be_any, offsets
 from spark_checkers.planting import LEASED, Changes, Mutant, Trace
 from spark_checkers.rows import Rows
 from spark_checkers.segments import MS, NEVER, NO_TEXT, NONE, Ints
@@ -24,6 +25,7 @@ def kernel(rows: Rows, findings: Findings) -> None:
     reads = np.flatnonzero(rows.are(Kind.PROGRESS) & done & (rows.value != NONE))
     reads = reads[np.argsort(rows.end[reads], kind="stable")]
     tells = rows.are(Kind.ACK, Kind.DEAD_LETTER) & ~rows.ended_as(Outcome.REFUSED)
+    offset, of_any = rows.shared(offsets), may_be_any(rows)
     told: set[tuple[int, int]] = set()
     for place in handed.tolist():
         limit = rows.context_of(place).info.config.max_reconsume_times
@@ -31,7 +33,7 @@ def kernel(rows: Rows, findings: Findings) -> None:
         if not 0 <= limit <= times[place] or message in told:
             continue
         told.add(message)
-        mine = tells & (rows.lane == message[0]) & (rows.offset == message[1])
+        mine = tells & (rows.lane == message[0]) & ((offset == message[1]) | of_any)
         about = np.flatnonzero(mine)
         over = int(rows.begin[about].min()) if len(about) else NEVER
         if over > rows.end[place]:
@@ -52,7 +54,7 @@ def _judge(rows: Rows, findings: Findings, place: int, reads: Ints, over: int, a
                 findings.at_stake_times(place, 1)
                 findings.violation([place, passed, reading])
             return
-    shown = about[rows.begin[about] == over]
+    shown = about[(rows.begin[about] == over) & (rows.shared(offsets)[about] != NONE)]
     if len(shown) and rows.are(Kind.DEAD_LETTER)[shown[0]]:
         findings.at_stake_times(place, 1)
 
@@ -72,7 +74,7 @@ def _is_excused(rows: Rows, place: int, now: int) -> bool:
     )
 
 
-TWIN = Twin("PML-6", ("queue_offset", "reconsume_times", "value"), kernel)
+TWIN = Twin("PML-6", ("message_id", "queue_offset", "reconsume_times", "value"), kernel)
 find = TWIN.find
 
 

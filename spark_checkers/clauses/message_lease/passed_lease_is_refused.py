@@ -24,7 +24,8 @@ class Passed(Message):
 
     def begins(self, row: Request, now: int) -> None:
         first, second = self.first, self.last
-        may_be_late = row.kind is not Kind.RECEIVE and row.lease != NO_TEXT and not self.ended
+        may_be_late = row.kind is not Kind.RECEIVE and row.lease != NO_TEXT
+        may_be_late = may_be_late and not self.is_over(now)
         if may_be_late and first and second and first.lease == row.lease != second.lease:
             self.late[row.begin] = first, second
         else:
@@ -40,7 +41,8 @@ class Passed(Message):
             self.first = None
 
     def _judge(self, first: Request, second: Request, late: Request, now: int) -> None:
-        still = self.last is not None and self.last.place == second.place and not self.ended
+        is_last = self.last is not None and self.last.place == second.place
+        still = is_last and not self.is_over(now)
         if late.outcome not in (Outcome.OK, Outcome.REFUSED) or not still:
             return
         if self.lives(second, self.alive_until, late.over_us, now):

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 from specs.clauses.context import Context
 from specs.clauses.judging import NOTHING, Finding, Judge
-from specs.clauses.message_leases import CONNECTED, OF_LEASES, HandOuts
+from specs.clauses.message_leases import CONNECTED, OF_LEASES, HandOuts, Names
 from specs.clauses.premises import BROKER_LIVES, NO_WALL_CLOCK_STEP, NOT_REMOVED
 from specs.clauses.rows import over_us
 from specs.clauses.words import at, ms, who
@@ -45,19 +45,21 @@ class TwoHoldersOfAKey(Finding):
 class LaneJudge(Judge):
     """last: the last hand-out of each key. offsets: of each key, the messages that somebody was handed."""
 
-    __slots__ = ("handed", "last", "offsets")
+    __slots__ = ("handed", "last", "names", "offsets")
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
         self.handed = HandOuts(context)
+        self.names = Names()
         self.last: dict[str, Row] = {}
         self.offsets: dict[str, set[int]] = {}
 
     def begins(self, row: Row) -> Iterable[Finding]:
-        self.handed.asked(row)
+        self.handed.asked(self.names.begins(row))
         return NOTHING
 
     def ends(self, row: Row) -> Iterable[Finding]:
+        row = self.names.ends(row)
         if row.kind is not Kind.RECEIVE:
             self.handed.answered(row)
             return NOTHING

@@ -6,7 +6,8 @@ with its holder's connection, or with the server, may have taken the hand-out ba
 where it is higher than all hand-outs that the history shows together with all questions that ended without an answer,
 of which each may have been one more. That is judged only where everybody is recorded from the begin on, and nobody asks
 besides: a question that is still open may stand for many. And a count is *beyond the limit* where the message had been
-handed out as often as it may be. Says nothing about a message that comes again after its acknowledgement was answered.
+handed out as often as it may be. Says nothing about a message that comes again after its acknowledgement was answered,
+nor about any once one was answered that may be of any message (`specs.clauses.message_leases`).
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from dataclasses import dataclass
 from specs.clauses.context import Context
 from specs.clauses.intervals import Intervals
 from specs.clauses.judging import NOTHING, Finding, Judge
-from specs.clauses.message_leases import CONNECTED, may_be_cut
+from specs.clauses.message_leases import CONNECTED, Names, may_be_cut
 from specs.clauses.premises import BROKER_LIVES
 from specs.clauses.rows import ended_before
 from specs.clauses.words import at, who
@@ -59,32 +60,38 @@ class BeyondTheLimit(Finding):
 
 class LaneJudge(Judge):
     """highest: of each message the hand-out with the highest count. seen: how many there were. over: messages whose
-    acknowledgement was answered. open: questions under way. lost: those of which nobody knows what was handed out."""
+    acknowledgement was answered. is_known: of each one so far it was told whose it was. open: questions under way.
+    lost: those of which nobody knows what was handed out."""
 
-    __slots__ = ("highest", "is_whole", "lost", "open", "over", "seen")
+    __slots__ = ("highest", "is_known", "is_whole", "lost", "names", "open", "over", "seen")
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
         self.highest: dict[int, Row] = {}
         self.seen: dict[int, int] = {}
         self.over = Intervals()
+        self.names, self.is_known = Names(), True
         self.open = self.lost = 0
         self.is_whole = context.info.closed_world and not context.info.begins_late
 
     def begins(self, row: Row) -> Iterable[Finding]:
         if row.kind is Kind.RECEIVE:
             self.open += 1
+        self.names.begins(row)
         return NOTHING
 
     def ends(self, row: Row) -> Iterable[Finding]:
+        row = self.names.ends(row)
         if row.kind is Kind.ACK:
-            if row.outcome is Outcome.OK and row.queue_offset is not None:
+            if row.outcome is Outcome.OK:
                 self._forget(row.queue_offset)
             return NOTHING
         self.open -= 1
         self.lost += row.outcome not in SETTLED
         offset, times = row.queue_offset, row.reconsume_times
-        if row.outcome is not Outcome.OK or offset is None or times is None or offset in self.over:
+        if row.outcome is not Outcome.OK or offset is None or times is None:
+            return NOTHING
+        if offset in self.over or not self.is_known:
             return NOTHING
         return self._handed_out(row, offset, times)
 
@@ -110,7 +117,11 @@ class LaneJudge(Judge):
             return False
         return not may_be_cut(self.context, before)
 
-    def _forget(self, offset: int) -> None:
+    def _forget(self, offset: int | None) -> None:
+        """The message at this offset is finished; None: one of them is."""
+        if offset is None:
+            self.is_known = False
+            return
         self.over.add(offset)
         self.highest.pop(offset, None)
         self.seen.pop(offset, None)

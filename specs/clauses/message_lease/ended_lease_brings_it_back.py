@@ -14,7 +14,8 @@ say for how long, its message is put off until it is acknowledged.
 
 At stake is each message that comes again. Says nothing of a message that somebody may have acknowledged, that was given
 up, or that was handed out as often as it may be, nor of a lease that has no end in time, which lasts until an
-acknowledgement or a release, nor of a lane in which a request names no offset.
+acknowledgement or a release, nor of a lane in which a request may be of any message
+(`specs.clauses.message_leases`).
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from specs.clauses.context import Context
 from specs.clauses.intervals import Intervals
 from specs.clauses.judging import NOTHING, Finding, Judge
 from specs.clauses.links import FOR_EVER_US
-from specs.clauses.message_leases import applied_until
+from specs.clauses.message_leases import Names, applied_until, may_be_any
 from specs.clauses.premises import (
     BROKER_LIVES,
     BROKER_NOT_PAUSED,
@@ -117,6 +118,7 @@ class LaneJudge(Judge):
         "lease_us",
         "lent",
         "lost_us",
+        "names",
         "open",
         "over",
         "put_off",
@@ -133,6 +135,7 @@ class LaneJudge(Judge):
         self.delay_us = config.delay_bound_ms * MS
         self.lent: dict[int, Lent] = {}
         self.over = Intervals()
+        self.names = Names()
         self.put_off: dict[int, int] = {}
         self.open: dict[int, Row] = {}
         self.stray_us = self.lost_us = -FOR_EVER_US
@@ -142,6 +145,7 @@ class LaneJudge(Judge):
         self.suspicions: dict[int, Suspicion] = {}
 
     def begins(self, row: Row) -> Iterable[Finding]:
+        row = self.names.begins(row)
         offset = row.queue_offset
         if row.kind is Kind.RECEIVE:
             self.open[row.seq_begin] = row
@@ -150,7 +154,7 @@ class LaneJudge(Judge):
         elif row.outcome is Outcome.REFUSED:
             return NOTHING
         elif offset is None:
-            if row.kind is not Kind.RENEW:  # which renews a lane
+            if may_be_any(row):
                 self.stray_us = FOR_EVER_US
         elif row.kind in (Kind.ACK, Kind.DEAD_LETTER):
             self._may_be_over(offset)
@@ -159,6 +163,7 @@ class LaneJudge(Judge):
         return NOTHING
 
     def ends(self, row: Row) -> Iterable[Finding]:
+        row = self.names.ends(row)
         offset = row.queue_offset if row.outcome is Outcome.OK else None
         if row.kind is Kind.ACK and offset is not None:
             lent = self.lent.get(offset)

@@ -3,7 +3,8 @@
 Judged of messages that were handed out as often as they may be, and of which no acknowledgement was begun since: once a
 witness has read a floor beyond such a message, and another reading, begun later by more than a timer may be late, finds
 the floor beyond it still, somebody has to have told that the message was given up (DEAD_LETTER: a dead letter, an
-advisory, whatever shows it). One that the floor passes before its last hand-out is a matter of the floor's own clause.
+advisory, whatever shows it). Where either may be of any message of the lane (`specs.clauses.message_leases`), nothing
+is said of it any more. A message that the floor passes before its last hand-out is a matter of the floor's own clause.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from dataclasses import dataclass
 from specs.clauses.context import Context
 from specs.clauses.intervals import Intervals
 from specs.clauses.judging import NOTHING, Finding, Judge
+from specs.clauses.message_leases import Names
 from specs.clauses.premises import BROKER_LIVES, NO_RESET, NOT_REMOVED
 from specs.clauses.rows import ended_before, over_us
 from specs.clauses.words import MS, at, who
@@ -49,32 +51,40 @@ class GivenUpInSilence(Finding):
 class LaneJudge(Judge):
     """last: hand-outs after which a message may be given up. over: messages of which something was told since.
 
+    is_known: so far it was told of which.
+
     passed: of each of these messages the first reading beyond it.
     """
 
-    __slots__ = ("bound_us", "last", "over", "passed")
+    __slots__ = ("bound_us", "is_known", "last", "names", "over", "passed")
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
         self.bound_us = self.config.schedule_slack_ms * MS + context.info.clock_bound_us
         self.last: dict[int, Row] = {}
         self.over = Intervals()
+        self.names, self.is_known = Names(), True
         self.passed: dict[int, Row] = {}
 
     def begins(self, row: Row) -> Iterable[Finding]:
+        row = self.names.begins(row)
         offset = row.queue_offset
         tells = row.kind in (Kind.ACK, Kind.DEAD_LETTER) and row.outcome is not Outcome.REFUSED
-        if tells and offset is not None:
+        if tells and offset is None:
+            self.is_known = False
+            self.last.clear()
+        elif tells and offset is not None:
             self.opportunities += row.kind is Kind.DEAD_LETTER and offset in self.last
             self._is_over(offset)
         return NOTHING
 
     def ends(self, row: Row) -> Iterable[Finding]:
+        row = self.names.ends(row)
         if row.outcome is not Outcome.OK:
             return NOTHING
         if row.kind is Kind.PROGRESS and row.value is not None and self.last:
             return self._judged(row, row.value)
-        if row.kind is Kind.RECEIVE and row.queue_offset is not None:
+        if row.kind is Kind.RECEIVE and row.queue_offset is not None and self.is_known:
             limit, times = self.config.max_reconsume_times, row.reconsume_times
             if 0 <= limit <= (-1 if times is None else times) and row.queue_offset not in self.over:
                 self.last.setdefault(row.queue_offset, row)

@@ -7,8 +7,11 @@ answer either was made (`specs.clauses.message_leases`).
 
 An acknowledgement or a release counts whoever made it, under whatever lease. It may be done until it was answered, or
 for `delay_bound_ms` where it was not, also to a lease that began while it was on its way. A renewal counts likewise of
-a lease that had begun: that one then lasts no longer than the renewal says. A member that leaves any group may have
-closed the connection by which it holds what it has. Says nothing about a member that works on when its lease is over.
+a lease that had begun: that one then lasts no longer than the renewal says. What names a message by its id alone counts
+for the one that was handed out with it; where that is not certain, for every message of the lane.
+
+A member that leaves any group may have closed the connection by which it holds what it has. Says nothing about a member
+that works on when its lease is over.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from specs.clauses.context import Context
 from specs.clauses.judging import NOTHING, Finding, Judge
-from specs.clauses.message_leases import CONNECTED, OF_LEASES, HandOuts
+from specs.clauses.message_leases import CONNECTED, OF_LEASES, HandOuts, Names
 from specs.clauses.premises import BROKER_LIVES, NO_WALL_CLOCK_STEP
 from specs.clauses.rows import ended_before
 from specs.clauses.words import at, who
@@ -50,15 +50,17 @@ class LaneJudge(Judge):
     late: requests under that lease, by their begin, that were made while the last one lived.
     """
 
-    __slots__ = ("handed", "late", "passed")
+    __slots__ = ("handed", "late", "names", "passed")
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
         self.handed = HandOuts(context)
+        self.names = Names()
         self.passed: dict[int, Row] = {}
         self.late: dict[int, tuple[Row, Row]] = {}
 
     def begins(self, row: Row) -> Iterable[Finding]:
+        row = self.names.begins(row)
         if row.kind is not Kind.RECEIVE and self._is_late(row):
             first = self.passed[row.queue_offset or 0]
             self.late[row.seq_begin] = (first, self.handed.last[row.queue_offset or 0].row)
@@ -74,10 +76,11 @@ class LaneJudge(Judge):
         return (
             first is not None
             and first.lease_id == row.lease_id != held.row.lease_id
-            and not held.is_over
+            and not self.handed.is_over(held)
         )
 
     def ends(self, row: Row) -> Iterable[Finding]:
+        row = self.names.ends(row)
         if row.kind is Kind.RECEIVE:
             before = self.handed.handed_out(row)
             if before is not None and row.queue_offset is not None:
