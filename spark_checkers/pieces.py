@@ -15,7 +15,10 @@ readings, and a row of each way in which calls and commits are told. Of the mess
 
 - what had not ended when the next piece begins, or began a short while ago (`memory_us`);
 - every message that a group has yet to finish, and what is not known to have been stored anywhere;
-- messages of which a later piece speaks again, and those from the lowest offset on that it reports, asks or is told;
+- of a group whose messages are leased, every one that may be lent or put off still: also after an acknowledgement,
+  where that was not of its last lease; and requests that may be about any message;
+- messages of which a later piece speaks again, by offset or by id, and those from the lowest offset on that it reports,
+  asks or is told;
 - the last rows, and those with the highest offsets and values, of everybody in each of his ways (`LAST`; of a lane's
   earlier `INCARNATIONS` together), and a group's first and last reports of offsets (`REPORTS`);
 - while a lane waits for its first call, those of the others that lie a turn apart;
@@ -37,12 +40,14 @@ import numpy as np
 import pyarrow as pa
 
 from spark_checkers.coding import Columns
+from spark_checkers.message_names import ABOUT_A_MESSAGE, Messages
 from spark_checkers.run_context import RunContext, Runs
 from spark_checkers.segments import (
     MS,
     NEVER,
     NO_TEXT,
     NONE,
+    NOWHERE,
     Ints,
     Mask,
     dense,
@@ -115,6 +120,9 @@ COLUMNS = (
     "seq_begin",
     "seq_end",
     "started_us",
+    "ended_us",
+    "lease_id",
+    "lease_until_us",
     "op_id",
     "queue_offset",
     "message_id",
@@ -186,6 +194,8 @@ class _Seen(Columns):
         self.life = queues.lives(self.queue, self.begin)
         self.offset = self.numbers("queue_offset")
         self.values = self.numbers("value")
+        silent = (self.offset == NONE) & self.of_kinds(*ABOUT_A_MESSAGE)
+        self.by_id = silent & self.has("message_id") if silent.any() else silent
 
     def texts(self, name: str) -> tuple[Ints, list[str]]:
         if name not in self.table.column_names:
@@ -222,6 +232,23 @@ class _Seen(Columns):
         codes, words = self.texts("group")
         return {words[code] for code in np.unique(codes[where]).tolist() if code != NO_TEXT}
 
+    def has(self, name: str) -> Mask:
+        if name not in self.table.column_names:
+            return np.zeros(self.size, np.bool_)
+        return super().has(name)
+
+    def handed_out(self) -> Mask:
+        return self.of_kinds(Kind.RECEIVE) & self.are("outcome", (Outcome.OK,)) & (self.end < NEVER)
+
+    def of_leased(self) -> Ints:
+        """The offset of each row; of a request that names an id alone, where it is certain."""
+        if not self.by_id.any():
+            return self.offset
+        lane, _ = dense(self.queue, self.texts("group")[0])
+        message = self.texts("message_id")[0]
+        messages = Messages(lane, self.begin, self.end, self.offset, message)
+        return messages.offsets(self.by_id, self.handed_out())
+
     def offsets(self) -> Ints:
         """The offset of each row; of one that tells none, that of another row of its message."""
         silent = (self.offset == NONE) & self.of_kinds(*OF_MESSAGES - {Kind.READ, Kind.COMMIT})
@@ -234,7 +261,8 @@ class _Seen(Columns):
         known = np.full(int(message.max()) + 1, NONE, np.int64)
         told = positions((self.offset != NONE) & (message != NO_TEXT))
         known[message[told]] = self.offset[told]
-        found = self.offset.copy()
+        found = self.of_leased().copy()
+        silent &= found == NONE
         found[silent] = known[message[silent]]
         return found
 
@@ -305,6 +333,8 @@ class Pieces:
         self._reported: dict[tuple[int, str], set[int]] = {}
         self._always_seqs: list[int] = []  # of reports that are there from the first piece on
         self._groups: set[str] = set()
+        self._leasing: set[str] = set()
+        self._by_id: dict[str, int] = {}  # the last piece with a request that names this id alone
         self._committing: set[str] = set()
 
     def take(self, table: pa.Table) -> None:
@@ -359,6 +389,11 @@ class Pieces:
         told = seen.of_kinds(*_TELL_OFFSETS) & (seen.values >= 0)
         piece.lowest = -seen.highest(-piece.lowest, -seen.values, told, -NEVER)
         self._groups |= seen.groups(seen.of_kinds(*_HANDED_OUT))
+        self._leasing |= seen.groups(seen.of_kinds(Kind.RECEIVE))
+        if seen.by_id.any():
+            codes, words = seen.texts("message_id")
+            number = len(self._pieces) - 1
+            self._by_id |= {words[code]: number for code in np.unique(codes[seen.by_id]).tolist()}
         self._committing |= seen.groups(seen.of_kinds(Kind.COMMIT))
 
     def _note_ahead(self, queue: int, sent: Ints, before: int) -> None:
@@ -456,7 +491,10 @@ class Pieces:
         told = [_padded(piece.lowest, seen.queues, NEVER) for piece in later]
         lowest = np.min(told, axis=0)[seen.queue] - 1
         found |= ~read & has_offset & (again | (offset >= lowest))
-        found |= has_offset & self._owed(seen, offset, ended)
+        if self._by_id:
+            found |= seen.fit("message_id", lambda word: self._by_id.get(word, -1) >= number)
+            found |= seen.by_id & (seen.of_leased() == NONE)
+        found |= has_offset & self._owed(seen, offset, cut)
         refused = seen.are("outcome", (Outcome.REFUSED,))
         found |= ~has_offset & ~read & ~seen.of_kinds(Kind.COMMIT, Kind.PULL) & ~refused
         found[self._latest(seen, offset)] = True
@@ -464,13 +502,18 @@ class Pieces:
         return self._with_their_own(seen, spot, found)
 
     def _first_of_each_way(self, seen: _Seen) -> Ints:
-        """A row of each way in which something is told."""
+        """A row of each way in which something is told; also of hand-outs that name an offset alone, or an id."""
         keys = [seen.queue, seen.life, *seen.codes(_WAYS_AT_ALL)]
+        handed = seen.handed_out()
+        if handed.any():
+            keys.append(
+                (handed & ~((seen.offset != NONE) & seen.has("message_id"))).astype(np.int64)
+            )
         return _last(keys, np.ones(seen.size, np.bool_), -seen.begin, 1)
 
-    def _owed(self, seen: _Seen, offset: Ints, ended: Mask) -> Mask:
+    def _owed(self, seen: _Seen, offset: Ints, cut: _Piece) -> Mask:
         """Is the message one that a group has yet to finish, as far as is known?"""
-        has_offset = offset != NONE
+        has_offset, ended = offset != NONE, seen.end < cut.seq
         message, count = dense(seen.queue, np.where(has_offset, offset, -1))
         finishes = np.zeros(seen.size, np.bool_)
         for kind, outcomes in _FINISHES.items():
@@ -487,9 +530,48 @@ class Pieces:
                 below = np.zeros(count, np.bool_)
                 below[message] = offset < reached
                 done &= below
+            if group in self._leasing:
+                done &= ~self._lent(seen, message, count, mine & has_offset, cut)
             owed |= ~done
         found: Mask = owed[message]
         return found
+
+    def _lent(self, seen: _Seen, message: Ints, count: int, mine: Mask, cut: _Piece) -> Mask:
+        """Which of a group's messages may be lent or put off still, or were when a question began that is under way?
+
+        No more those that were acknowledged under their last lease, nor, once that is over by its time, those that may
+        have been acknowledged.
+        """
+        questions = seen.of_kinds(Kind.RECEIVE) & (seen.end >= cut.seq) & (seen.end < NEVER)
+        since = min([cut.seq, *seen.begin[questions].tolist()])
+        started = seen.numbers("started_us")
+        info = self._context.info
+        late_us = info.config.schedule_slack_ms * MS + info.clock_bound_us
+        since_us = min([cut.us, *started[questions].tolist()]) - late_us
+        handed = positions(mine & seen.handed_out() & (seen.end < cut.seq))
+        handed = handed[np.argsort(seen.end[handed], kind="stable")]
+        until = seen.numbers("lease_until_us")[handed]
+        lease_us = np.maximum(until - started[handed], info.config.broker_lease_ms * MS)
+        free_us = np.where(until == NONE, NEVER, seen.numbers("ended_us")[handed] + lease_us)
+        last, first = np.full(count, NOWHERE, np.int64), np.full(count, NEVER, np.int64)
+        last[message[handed]] = handed  # the last one that is written stays
+        np.minimum.at(first, message[handed], seen.end[handed])
+        free = np.full(count, NONE, np.int64)
+        np.maximum.at(free, message[handed], free_us)
+        asked = mine & ~seen.are("outcome", (Outcome.REFUSED,))
+        moved = positions(asked & seen.of_kinds(Kind.RELEASE, Kind.RENEW))
+        free[message[moved]] = NEVER
+        may_be_over = np.zeros(count, np.bool_)
+        may_be_over[message[asked & seen.of_kinds(Kind.ACK, Kind.DEAD_LETTER)]] = True
+        acks = positions(asked & seen.of_kinds(Kind.ACK) & seen.are("outcome", (Outcome.OK,)))
+        own, lease = last[message[acks]], seen.texts("lease_id")[0]
+        own_lease = (own != NOWHERE) & (lease[acks] == lease[own])
+        acks = acks[own_lease & (seen.end[acks] > seen.end[own]) & (seen.end[acks] < since)]
+        over = may_be_over & (free < since_us)
+        over[message[acks]] = True
+        lent: Mask = (first < NEVER) & ~over
+        lent[message[moved[seen.begin[moved] < first[message[moved]]]]] = True
+        return lent
 
     def _latest(self, seen: _Seen, offset: Ints) -> Ints:
         ways = [seen.queue, seen.life, *seen.codes(_WAYS), _late_incarnations(seen)]

@@ -24,6 +24,7 @@ from spark_checkers.balances import Balance, Balances
 from spark_checkers.catalogue import applicable
 from spark_checkers.clauses.commit import fetch_answers_the_last_commit
 from spark_checkers.clauses.liveness import no_lane_keeps_its_thread
+from spark_checkers.clauses.message_lease import ended_lease_brings_it_back, one_holder_of_a_message
 from spark_checkers.coding import codes_of
 from spark_checkers.generate import generate, plan_defect
 from spark_checkers.jobs import InProcesses
@@ -38,6 +39,7 @@ from specs.errors import SpecError, UsageError
 from specs.history.row import Row
 from specs.history.runinfo import RunInfo
 from specs.history.store import History, open_history, rows_to_table, write_history
+from specs.history.text import parse_history
 from specs.profiles import load
 
 
@@ -313,6 +315,77 @@ def test_turns_of_others_are_carried_while_a_lane_waits(
         assert in_pieces(table, twins, runs, 10, tmp_path) == expected
         told += sum(len(violations) for _times, violations in expected.values())
     assert told
+
+
+LEASES = "config broker_lease_ms=1000 delay_bound_ms=500 schedule_slack_ms=500"
+LANE = "billing/orders/b0/3"
+FIRST = f"""
+0ms..1ms    dave   receives      {LANE}  offset=1  id=m1  rt=0  lease=q1  until=1s   ok
+1ms..2ms    dave   acks          {LANE}  offset=1  id=m1  lease=q1                   ok
+1ms..2ms    dave   acks          {LANE}            id=m1                             ok
+2ms..3ms    dave   delivers      {LANE}  offset=1  id=m1                             success
+"""
+"""Of each way of telling the first row is carried: that is none of those of which a test is."""
+MANY = "".join(
+    f"""
+{10 + 2 * at}ms..{11 + 2 * at}ms  carol  receives  {LANE}  offset={at + 20}  id=m{at + 20}  rt=0  lease=p{at}  until=2s
+{11 + 2 * at}ms..{12 + 2 * at}ms  carol  acks      {LANE}  offset={at + 20}  id=m{at + 20}        lease=p{at}"""
+    for at in range(100)
+)
+ALICE = f"300ms..301ms  alice  receives  {LANE}  offset=7  id=m7  rt=0  lease=r1  until=1300ms  ok"
+IN_VAIN = f"{ALICE}\n3s..3001ms  bob  receives  {LANE}  refused"
+
+
+@pytest.mark.parametrize("size", [4, 20, 60])
+@pytest.mark.parametrize(
+    ("before", "after", "twin", "told"),
+    [
+        pytest.param(
+            f"""
+            3ms..4ms  carol  receives  {LANE}  offset=8  id=m8  rt=0  lease=r2  until=30s  ok
+            5ms..6ms  carol  acks      {LANE}  offset=8  id=m8        lease=r0             ok
+            """,
+            IN_VAIN,
+            ended_lease_brings_it_back.TWIN,
+            0,
+            id="acknowledged under an earlier lease, and lent still",
+        ),
+        pytest.param(
+            f"""
+            3ms..4ms  carol  receives  {LANE}  offset=8  id=m8  rt=0  lease=r2  until=30ms  ok
+            5ms..6ms  carol  acks      {LANE}  offset=8  id=m8        lease=r0              ok
+            """,
+            IN_VAIN,
+            ended_lease_brings_it_back.TWIN,
+            1,
+            id="acknowledged under an earlier lease, and lent no more",
+        ),
+        pytest.param(
+            f"""
+            3ms..4ms  carol  receives  {LANE}  offset=8  id=m8  rt=0  lease=r2  until=30s  ok
+            5ms..6ms  carol  acks      {LANE}  offset=8  id=m8        lease=r2             ok
+            """,
+            f"""{ALICE}
+            400ms..401ms  alice  acks      {LANE}            id=m8                             ok
+            500ms..501ms  bob    receives  {LANE}  offset=7  id=m7  rt=1  lease=r4  until=30s  ok
+            """,
+            one_holder_of_a_message.TWIN,
+            1,
+            id="acknowledged once more, by its id alone",
+        ),
+    ],
+)
+def test_what_may_be_lent_still_is_carried(
+    before: str, after: str, twin: Twin, told: int, size: int, tmp_path: Path
+) -> None:
+    info, rows = parse_history("\n".join((LEASES, FIRST, before, MANY, after)))
+    runs = {info.run: context_of(rows, info)}
+    found_in_all = 0
+    for table in keys_of(rows, [twin], QUEUES):
+        expected = whole(table, [twin], runs)
+        assert in_pieces(table, [twin], runs, size, tmp_path) == expected
+        found_in_all += sum(len(violations) for _times, violations in expected.values())
+    assert found_in_all == told
 
 
 def test_more_taken_away_than_was_found_is_told() -> None:
