@@ -354,6 +354,15 @@ class RunContext:
         )
         return any(seq <= now for trims in told for seq, _ in trims)
 
+    def shows(self, topic: str) -> set[Queue]:
+        """The queues of the topic that rows of the context name: lanes that were added, and what was removed from."""
+        found = {queue for queue in self.trims if queue.topic == topic}
+        for lanes in self.lanes.values():
+            found |= {
+                Queue(topic, lane.broker, lane.queue_id) for lane in lanes if lane.topic == topic
+            }
+        return found
+
     def has_threads(self, client: str, now: int) -> bool:
         """Has the client at least twice as many threads as it had added lanes up to `now`?"""
         added = list(self.lanes.get(client, {}).values())

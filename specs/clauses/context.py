@@ -226,6 +226,12 @@ class Context:
             trim.seq_begin <= before.seq_begin and offset < (trim.value or 0) for trim in told
         )
 
+    def queues_of(self, topic: str) -> set[Queue]:
+        """The queues of the topic that somebody has added as lanes, or of which a broker has removed something."""
+        added = {lane for lanes in self.lanes.values() for lane in lanes}
+        named = {Queue(*lane[1:]) for lane in added if lane[1] == topic}
+        return named.union(trim.queue for trim in self.trims.get(topic, ()))
+
     def has_threads(self, client_id: str | None) -> bool:
         """Has a client at least twice as many threads as it ever had lanes? So many that none waits for one."""
         return 2 * len(self.lanes.get(client_id or "", ())) <= self.config.threads

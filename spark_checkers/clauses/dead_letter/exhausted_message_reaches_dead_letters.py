@@ -148,7 +148,7 @@ class Drains:
         ok = rows.ended_as(Outcome.OK)
         for group, rows_of in groups.items():
             good = [row for row in rows_of if row is not None and ok[row]]
-            if good and len(good) == len(rows_of):
+            if good and len(good) == len(rows_of) and not _knows_of_more(rows, good):
                 in_turn = sorted(good, key=lambda row: int(rows.begin[row]))
                 self.of[group] = (in_turn[0], in_turn[-1])
 
@@ -169,6 +169,18 @@ class Drains:
             )
         told = int(rows.ended[row]) or int(rows.started[row])
         return bool(rows.end[row] < rows.begin[first] and rows.started[first] >= told + wait)
+
+
+def _knows_of_more(rows: Rows, markers: list[int]) -> bool:
+    """Is there more of a group's dead letters than these queues, as far as the context tells?"""
+    context = rows.context_of(markers[0])
+    topic = dead_letter_topic(rows.words("group")[int(rows.group[markers[0]])])
+    if (topic,) in context.looks and not any(
+        lane.topic == topic for lanes in context.lanes.values() for lane in lanes
+    ):
+        return True
+    read = {rows.queue_of(marker)[1:] for marker in markers}
+    return any(queue[1:] not in read for queue in context.shows(topic))
 
 
 def _queue_id(rows: Rows, where: Ints) -> Ints:

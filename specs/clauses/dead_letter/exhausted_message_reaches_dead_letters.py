@@ -5,8 +5,10 @@
 on to a higher offset in a later call) without any dead letter being sent, is found there too, or else it is gone.
 A message that lies at two places of the topic, and was given up at both, is to be found twice.
 Decided by the final drain: every queue of `%DLQ%` + group that the history shows must have been read to its end by
-a read that began at least the bound later; a read that failed decides nothing. A drain's READ rows of that topic
-name the group. A copy is known by the id of its origin, or by its own where it kept that of its message. One that has
+a read that began at least the bound later; a read that failed decides nothing. A queue is shown by a READ, by whoever
+adds it as a lane, and by a TRIM; where calls take dead letters and nobody has added a lane of them, nobody knows of
+which queue, and nothing is said. A drain's READ rows of that topic name the group. A copy is known by the id of its
+origin, or by its own where it kept that of its message. One that has
 neither may be any that is missed: as many of those, the first ones, are passed over as there are such copies, whoever
 wrote them (in a closed world SND-2 asks where they come from). In an open world there may be dead-letter queues that
 nobody read, of brokers that nobody named: what is not found there is at most possibly lost. (b) needs the auto mode and
@@ -177,6 +179,8 @@ class GroupJudge(Judge):
         ]
         if not markers or len(markers) < len(self.markers):
             return NOTHING
+        if self._may_lie_elsewhere(markers[0]):
+            return NOTHING
         first = min(markers, key=lambda marker: marker.seq_begin)
         last = max(markers, key=lambda marker: marker.seq_begin)
         missed: list[tuple[Row, Row | None]] = []
@@ -196,6 +200,15 @@ class GroupJudge(Judge):
             NotFound(row, last) if passed is None else PassedBy(row, passed, last)
             for row, passed in missed
         ]
+
+    def _may_lie_elsewhere(self, marker: Row) -> bool:
+        """Does the history show a queue of these dead letters that nobody read, or calls that took some from one?"""
+        topic = dead_letter_topic(marker.group or "")
+        shown = {(queue.broker, queue.queue_id) for queue in self.context.queues_of(topic)}
+        read = {(broker or "", -1 if number is None else number) for broker, number in self.markers}
+        taken = (marker.run, topic) in self.context.delivered
+        added = any(lane[1] == topic for lanes in self.context.lanes.values() for lane in lanes)
+        return not shown <= read or (taken and not added)
 
     def _may_be_any(self) -> int:
         """How many of the copies that were read have an id of their own, or none, and name no origin?"""
