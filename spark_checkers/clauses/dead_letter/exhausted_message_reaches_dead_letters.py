@@ -21,6 +21,7 @@ from spark_checkers.lanes import (
 from spark_checkers.planting import Changes, Mutant, Trace
 from spark_checkers.rows import Rows
 from spark_checkers.segments import MS, NEVER, NO_TEXT, NONE, Ints, dense
+from spark_checkers.stored import STORED_WEAKLY
 from spark_checkers.twin import Twin
 from specs.vocabulary import (
     DLQ_PREFIX,
@@ -217,6 +218,9 @@ def kernel(rows: Rows, findings: Findings) -> None:
     sent = np.flatnonzero(
         rows.are(Kind.DEAD_LETTER) & ok & grouped & (rows.source != NO_TEXT) & (rows.end < NEVER)
     )
+    weakly = np.isin(rows.number("code"), STORED_WEAKLY)
+    half_told = {(message_of(row)[:2], place_of(row)) for row in sent[weakly[sent]].tolist()}
+    sent = sent[~weakly[sent]]
     letters: dict[Message, dict[Place, int]] = {}
     for row in sent[np.argsort(rows.end[sent], kind="stable")].tolist():
         letters.setdefault(message_of(row), {}).setdefault(place_of(row), row)
@@ -233,6 +237,8 @@ def kernel(rows: Rows, findings: Findings) -> None:
         if message[2] == NO_TEXT or (message, place) in done:
             continue
         done.add((message, place))
+        if (message[:2], place) in half_told:
+            continue
         if place not in letters.get(message, {}) and drains.asks_for(
             rows, message, before.place, after.place
         ):

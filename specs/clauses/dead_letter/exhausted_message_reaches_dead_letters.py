@@ -1,6 +1,7 @@
 """An exhausted message reaches the group's dead letters within the bound.
 
-(a) A message whose dead letter was acknowledged is found when the group's dead-letter queues are read afterwards.
+(a) A message whose dead letter was acknowledged is found when the group's dead-letter queues are read afterwards. As
+in SND-1, an acknowledgement with a code from 10 to 12 (stored, but not flushed or replicated in time) promises less.
 (b) A message that was delivered for the last time allowed, in vain, and was then passed by (the incarnation went
 on to a higher offset in a later call) without any dead letter being sent, is found there too, or else it is gone.
 A message that lies at two places of the topic, and was given up at both, is to be found twice.
@@ -26,6 +27,7 @@ from specs.clauses.context import Context
 from specs.clauses.judging import NOTHING, Finding, Judge
 from specs.clauses.premises import DRAINED, NOT_REMOVED, NOTHING_TAKEN_BACK, ORDERLY
 from specs.clauses.rows import ended_before, is_copy_topic, may_be_manual, over_us
+from specs.clauses.stored import STORED_WEAKLY
 from specs.clauses.words import MS, at, ms, who
 from specs.history.row import Row
 from specs.vocabulary import (
@@ -85,13 +87,14 @@ def _place_of(row: Row) -> _Place:
 class GroupJudge(Judge):
     """Remembers the messages given up, and what was read of the group's dead letters."""
 
-    __slots__ = ("exhausted", "known", "markers", "passed", "read", "sent", "unnamed")
+    __slots__ = ("exhausted", "known", "markers", "passed", "read", "sent", "unnamed", "weak")
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
         self.sent: dict[
             str, dict[_Place, Row]
         ] = {}  # message → place → its first acknowledged dead letter
+        self.weak: set[_Place] = set()  # where messages lie of which the dead letter may be lost
         # lane and incarnation → offset → the delivery after which it must be given up
         self.exhausted: dict[_Lane, dict[int, Row]] = {}
         # place and incarnation → its last delivery, the delivery that passed it by
@@ -157,6 +160,9 @@ class GroupJudge(Judge):
                 if row.origin_id is None and row.outcome is Outcome.OK:
                     self.unnamed.setdefault(source or "", set()).add(_place_of(row))
         elif row.kind is Kind.DEAD_LETTER and row.outcome is Outcome.OK and source is not None:
+            if row.code in STORED_WEAKLY:
+                self.weak.add(_place_of(row))
+                return NOTHING
             self.sent.setdefault(source, {}).setdefault(_place_of(row), row)
         return NOTHING
 
@@ -232,7 +238,7 @@ class GroupJudge(Judge):
                 first.seq_begin >= passed.seq_begin
                 and first.started_us >= passed.started_us + bound_us
             )
-            if is_over and place not in self.sent.get(source, {}):
+            if is_over and place not in self.sent.get(source, {}) and place not in self.weak:
                 due.setdefault(source, []).append((row, passed))
         return due
 
