@@ -445,6 +445,17 @@ class RunContext:
         """Was the client's latest pause, begun up to `now`, not over before `at_us`?"""
         return _paused_since(self.paused.get(client, ()), at_us, now)
 
+    def stands(self, broker: str, now: int) -> list[tuple[int, int]]:
+        """From when until when the broker stood still, in µs, by pauses begun up to `now`: ascending, and apart."""
+        known = bisect_right(self.broker_paused.get(broker, ()), (now, NEVER))
+        apart: list[tuple[int, int]] = []
+        for since, until in sorted(self.broker_stood.get(broker, ())[:known]):
+            if apart and since <= apart[-1][1]:
+                apart[-1] = (apart[-1][0], max(until, apart[-1][1]))
+            else:
+                apart.append((since, until))
+        return apart
+
     def broker_paused_since(self, broker: str, at_us: int, now: int) -> bool:
         """Was the broker's latest pause, begun up to `now`, not over before `at_us`?"""
         return _paused_since(self.broker_paused.get(broker, ()), at_us, now)

@@ -416,6 +416,16 @@ class Context:
         pause = self.broker_paused.get(broker or "")
         return pause is not None and (pause.ended_us is None or pause.ended_us >= at_us)
 
+    def stood_us(self, broker: str | None, since_us: int, until_us: int) -> int:
+        """For how long, between these two, did the broker stand still, in pauses that have begun by now?"""
+        stood_us, at_us = 0, since_us
+        pauses = self.broker_pauses.get(broker or "", ())
+        for pause in sorted(pauses, key=lambda row: row.started_us):
+            over_us = until_us if pause.ended_us is None else min(pause.ended_us, until_us)
+            stood_us += max(0, over_us - max(at_us, pause.started_us))
+            at_us = max(at_us, over_us)
+        return stood_us
+
 
 def _sending(row: Row) -> Sending:
     return Sending(row.client_id or "", row.broker or "", row.kind, row.started_us)

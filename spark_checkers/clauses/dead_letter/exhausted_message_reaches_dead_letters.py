@@ -146,12 +146,16 @@ class Drains:
         for number in range(count):
             groups.setdefault(queues_group[number], []).append(latest[number])
         self.of: dict[tuple[int, int], tuple[int, int]] = {}
+        self.stands: dict[tuple[int, int], list[list[tuple[int, int]]]] = {}
         ok = rows.ended_as(Outcome.OK)
         for group, rows_of in groups.items():
             good = [row for row in rows_of if row is not None and ok[row]]
             if good and len(good) == len(rows_of) and not _knows_of_more(rows, good):
                 in_turn = sorted(good, key=lambda row: int(rows.begin[row]))
                 self.of[group] = (in_turn[0], in_turn[-1])
+                context, now = rows.context_of(good[0]), NEVER - 1
+                brokers = {rows.name_of("broker", row) for row in good}
+                self.stands[group] = [context.stands(broker, now) for broker in brokers]
 
     def asks_for(
         self, rows: Rows, message: tuple[int, int, int], row: int, passed: int | None
@@ -166,10 +170,21 @@ class Drains:
         if passed is not None:
             return bool(
                 rows.begin[first] >= rows.begin[passed]
-                and rows.started[first] >= rows.started[passed] + wait
+                and self._ran(rows, message[:2], int(rows.started[passed])) >= wait
             )
         told = int(rows.ended[row]) or int(rows.started[row])
-        return bool(rows.end[row] < rows.begin[first] and rows.started[first] >= told + wait)
+        ran = self._ran(rows, message[:2], told)
+        return bool(rows.end[row] < rows.begin[first] and ran >= wait)
+
+    def _ran(self, rows: Rows, group: tuple[int, int], since: int) -> int:
+        """How long the one of its brokers ran, up to the reading, that stood still the longest."""
+        until = int(rows.started[self.of[group][0]])
+        return min(
+            until
+            - since
+            - sum(max(0, min(end, until) - max(start, since)) for start, end in stands)
+            for stands in self.stands[group]
+        )
 
 
 def _knows_of_more(rows: Rows, markers: list[int]) -> bool:

@@ -155,7 +155,7 @@ def _readings(queues: Queues, findings: Findings, queue: int) -> None:
         early = (
             due
             & (offset[sends] >= stop)
-            & (rows.ended[sends] + patience_us(rows, marker) > rows.started[marker])
+            & (since_told_us(rows, sends, marker) < patience_us(rows, marker))
         )
         for place in np.flatnonzero(early).tolist():  # those at the end that nobody has read yet
             shown = read_end[rows.offset[reads] == offset[sends[place]]]
@@ -177,6 +177,17 @@ def patience_us(rows: Rows, marker: int) -> int:
     """So long ago at least a message beyond the end was acknowledged, if it is missed."""
     info = rows.context_of(marker).info
     return info.config.delay_bound_ms * MS + info.clock_bound_us
+
+
+def since_told_us(rows: Rows, sends: Ints, marker: int) -> Ints:
+    """How long the broker has run between the answers to these sends and the reading."""
+    told, now = rows.ended[sends], int(rows.started[marker])
+    ran = now - told
+    for since, until in rows.context_of(marker).stands(
+        rows.name_of("broker", marker), int(rows.end[marker])
+    ):
+        ran -= np.maximum(np.minimum(until, now) - np.maximum(since, told), 0)
+    return ran
 
 
 def kept_from(rows: Rows, marker: int) -> int:
@@ -290,7 +301,8 @@ class RowByRow:
                 due = [
                     row
                     for row in due
-                    if shown > rows.end[row] or rows.ended[row] + patience <= rows.started[marker]
+                    if shown > rows.end[row]
+                    or since_told_us(rows, np.asarray([row]), marker)[0] >= patience
                 ]
             if offset in self.read:
                 safe = [row for row in due if not self._may_be_unflushed(row, now)]

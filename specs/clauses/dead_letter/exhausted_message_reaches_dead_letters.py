@@ -6,7 +6,8 @@ in SND-1, an acknowledgement with a code from 10 to 12 (stored, but not flushed 
 on to a higher offset in a later call) without any dead letter being sent, is found there too, or else it is gone.
 A message that lies at two places of the topic, and was given up at both, is to be found twice.
 Decided by the final drain: every queue of `%DLQ%` + group that the history shows must have been read to its end by
-a read that began at least the bound later; a read that failed decides nothing. A queue is shown by a READ, by whoever
+a read that began at least the bound later, in which no broker of these queues stood still; a read that failed decides
+nothing. A queue is shown by a READ, by whoever
 adds it as a lane, and by a TRIM; where calls take dead letters and nobody has added a lane of them, nobody knows of
 which queue, and nothing is said. A drain's READ rows of that topic name the group. A copy is known by the id of its
 origin, or by its own where it kept that of its message. One that has
@@ -226,7 +227,7 @@ class GroupJudge(Judge):
         due: dict[str, list[tuple[Row, Row | None]]] = {}
         for source, letters in self.sent.items():
             for row in letters.values():
-                if ended_before(row, first) and first.started_us >= over_us(row) + bound_us:
+                if ended_before(row, first) and self._run_us(over_us(row), first) >= bound_us:
                     due.setdefault(source, []).append((row, None))
         earliest: dict[_Place, tuple[Row, Row]] = {}
         for (place, _), pair in self.passed.items():
@@ -236,11 +237,17 @@ class GroupJudge(Judge):
             source = row.source_id or ""
             is_over = (
                 first.seq_begin >= passed.seq_begin
-                and first.started_us >= passed.started_us + bound_us
+                and self._run_us(passed.started_us, first) >= bound_us
             )
             if is_over and place not in self.sent.get(source, {}) and place not in self.weak:
                 due.setdefault(source, []).append((row, passed))
         return due
+
+    def _run_us(self, since_us: int, first: Row) -> int:
+        """How long each of the brokers has run at least, from then until the reading began."""
+        now_us, brokers = first.started_us, {broker for broker, _ in self.markers}
+        stood = (self.context.stood_us(broker, since_us, now_us) for broker in brokers)
+        return now_us - since_us - max(stood)
 
     def _may_be_removed(self, row: Row, last: Row) -> bool:
         """Did the broker remove some of the group's dead letters on purpose, between it and the end of the reading?"""

@@ -4,9 +4,9 @@ Decided by each drain: a READ row without a message spans the reading of the que
 offset that was. Every send to the queue that was acknowledged before that reading began must be among the messages
 read while it lasted, this time and the next; one beyond the queue's end only when it was acknowledged longer ago than
 the bound for delays, or was read before, because a broker may show a message a little later than it acknowledges it.
-Where an acknowledged message should lie and another one is read, the loss shows at once. A read that failed decides
-nothing of its offset. The answer to a batch names the place of its first message only; the others lie behind it, in
-their order.
+While a broker stands still that bound does not run. Where an acknowledged message should lie and another one is read,
+the loss shows at once. A read that failed decides nothing of its offset. The answer to a batch names the place of its
+first message only; the others lie behind it, in their order.
 
 Acknowledgements with the codes 10 to 12 (stored, but not flushed or replicated in time) promise less and are left out,
 as are delayed and half messages (they lie elsewhere first) and the topics of retries and dead letters. Where the
@@ -191,7 +191,9 @@ class QueueJudge(Judge):
     def _should_be_shown(self, sent: Row, offset: int, reading: Row) -> bool:
         """Beyond the end: was it shown before, or acknowledged longer ago than a broker may take to show it?"""
         was_shown = self.seen.get(offset, 0) > (sent.seq_end or 0)
-        return was_shown or over_us(sent) + self.patience_us <= reading.started_us
+        told_us, now_us = over_us(sent), reading.started_us
+        ran_us = now_us - told_us - self.context.stood_us(sent.broker, told_us, now_us)
+        return was_shown or ran_us >= self.patience_us
 
 
 judge = QueueJudge
