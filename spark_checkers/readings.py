@@ -88,7 +88,7 @@ class Queue:
         awake_us = started - slack - PUT_AGAIN_MS * MS
         pauses = context.broker_paused.get(broker, ())
         slept = any(seq <= now and until > awake_us for seq, until in pauses)
-        if slept or context.crowded.get(broker, NEVER) <= now:
+        if slept or context.is_crowded(broker, now):
             return False
         if not broker_died(rows, sent, now):
             return True

@@ -18,6 +18,7 @@ from specs.clauses.context import DISTURBS, is_pause_of_another
 from specs.clauses.links import HoldUps, Sending, arrives_until, is_disturbed
 from specs.clauses.rows import REQUEST_LEVELS, changed_nothing, is_unsure
 from specs.faults import disk_full, duplicate, lingers_us
+from specs.history.evidence import names_of
 from specs.history.row import Row
 from specs.history.runinfo import RunInfo
 from specs.vocabulary import Kind, Queue
@@ -56,7 +57,7 @@ class RunContext:
     epochs: Moments = field(default_factory=dict)
     """Which epoch from then on."""
     crowded: dict[str, int] = field(default_factory=dict)
-    """Seq of the first fault that filled its disk."""
+    """Seq of the first fault that filled its disk; of one that names nobody, and so may mean any, under no name."""
 
     # Of a client
     client_state: dict[str, list[tuple[int, Kind]]] = field(default_factory=dict)
@@ -215,8 +216,10 @@ class RunContext:
         detail = row.detail or ""
         if detail.split(" ")[0] == duplicate.VERB:
             self.frames_twice = min(self.frames_twice, row.seq_begin)
-        elif row.broker and detail.startswith(disk_full.VERB):
-            self.crowded.setdefault(row.broker, row.seq_begin)
+        elif detail.startswith(disk_full.VERB):
+            brokers = {name for name in (row.broker or "", *names_of(row)) if name}
+            for broker in brokers or {""}:
+                self.crowded.setdefault(broker, row.seq_begin)
 
     @cached_property
     def disturbances(self) -> Ints:
@@ -317,14 +320,14 @@ class RunContext:
         """The offset below which the broker had said by then that it keeps nothing."""
         return next((value for seq, value in reversed(self.trims.get(queue, ())) if seq <= now), 0)
 
+    def is_crowded(self, broker: str, now: int) -> bool:
+        """Had a fault filled the broker's disk by then?"""
+        return any(self.crowded.get(name, NEVER) <= now for name in (broker, ""))
+
     def removed_early(self, sent_us: int, queue: Queue, offset: int, now: int) -> bool:
         """Was the message, sent at that time, removed on purpose before it was as old as it has to be kept?"""
         config = self.info.config
-        if (
-            not config.keep_ms
-            or self.clock_stepped <= now
-            or self.crowded.get(queue.broker, NEVER) <= now
-        ):
+        if not config.keep_ms or self.clock_stepped <= now or self.is_crowded(queue.broker, now):
             return False
         when = next(
             (at_us for kept, at_us in self.removed_us.get(queue, ()) if offset < kept), NEVER

@@ -10,6 +10,7 @@ from specs.clauses.rows import REQUEST_LEVELS
 from specs.clauses.words import MS
 from specs.faults import disk_full, duplicate, lingers_us
 from specs.faults import pause as standstill
+from specs.history.evidence import names_of
 from specs.history.row import Row
 from specs.history.runinfo import RunInfo
 from specs.plan.config import Config
@@ -23,6 +24,9 @@ FRAMES_TWICE = duplicate.VERB
 
 DISK_FULL = disk_full.VERB
 """How the detail of a fault's row begins that filled a broker's disk."""
+
+EVERY_BROKER = "*"
+"""Stands for whoever may be meant by a fault that names nobody."""
 
 NEVER_SAFE_US = -(1 << 62)
 """A moment before all others: what was acknowledged after it may be gone."""
@@ -47,8 +51,8 @@ class Context:
     broker_paused: dict[str, Row] = field(default_factory=dict)
     broker_pauses: dict[str, list[Row]] = field(default_factory=dict)
     unflushed: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
-    # Brokers whose disk a fault filled.
-    crowded: set[str] = field(default_factory=set)
+    # Brokers whose disk a fault filled, as its row's column says, or its detail; without a name, every broker's.
+    crowded: set[str | None] = field(default_factory=set)
 
     # Of a client: its last crash (`last_death` is not undone by a new start), its LEAVE rows, its latest pause, and
     # every lane that it ever added.
@@ -141,8 +145,8 @@ class Context:
                 self.frames_twice is None and (row.detail or "").partition(" ")[0] == FRAMES_TWICE
             ):
                 self.frames_twice = row
-            case Kind.FAULT if row.broker and (row.detail or "").startswith(DISK_FULL):
-                self.crowded.add(row.broker)
+            case Kind.FAULT if (row.detail or "").startswith(DISK_FULL):
+                self.crowded |= {row.broker, *names_of(row)} - {None} or {EVERY_BROKER}
             case Kind.ADD if row.client_id:
                 self._works(row)
                 self.lanes.setdefault(row.client_id, set()).add(row.lane)
@@ -196,6 +200,10 @@ class Context:
         """Did the broker remove anything of the topic on purpose?"""
         return any(trim.broker == broker for trim in self.trims.get(topic, ()))
 
+    def is_crowded(self, broker: str | None) -> bool:
+        """Has a fault filled the broker's disk, so that it lets the oldest messages go, whatever their age?"""
+        return not self.crowded.isdisjoint((broker or "", EVERY_BROKER))
+
     def removed_early(self, sent: Row, offset: int) -> bool:
         """Did the broker remove it on purpose, and for certain before it was as old as it has to be kept?
 
@@ -205,7 +213,7 @@ class Context:
         if (
             not self.config.keep_ms
             or self.clock_stepped is not None
-            or (sent.broker or "") in self.crowded
+            or self.is_crowded(sent.broker)
         ):
             return False
         trims = (trim for trim in self.trims.get(sent.topic or "", ()) if trim.queue == sent.queue)

@@ -79,7 +79,7 @@ class Readings:
         awake_us = reading.started_us - slack_us - PUT_AGAIN_MS * MS
         pauses = context.broker_pauses.get(sent.broker or "", ())
         slept = any(pause.ended_us is None or pause.ended_us > awake_us for pause in pauses)
-        if slept or (sent.broker or "") in context.crowded:
+        if slept or context.is_crowded(sent.broker):
             return False
         if not context.broker_died_since(sent.broker, sent):
             return True
