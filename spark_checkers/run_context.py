@@ -90,8 +90,8 @@ class RunContext:
     """What is kept from then on."""
     removed_us: dict[Queue, list[tuple[int, int]]] = field(default_factory=dict)
     """As (what is kept, when that was said in µs)."""
-    removals: Moments = field(default_factory=dict)
-    """By topic: when."""
+    removals: dict[str, list[tuple[int, int, str]]] = field(default_factory=dict)
+    """By topic: (seq_begin, when, by which broker)."""
 
     # Of the run
     faults: list[Row] = field(default_factory=list)
@@ -166,7 +166,7 @@ class RunContext:
                 told = self.trims.setdefault(row.queue, [])
                 told.append((row.seq_begin, max(row.value, told[-1][1] if told else 0)))
                 removals = self.removals.setdefault(row.topic or "", [])
-                removals.append((row.seq_begin, row.started_us))
+                removals.append((row.seq_begin, row.started_us, row.broker or ""))
                 self.removed_us.setdefault(row.queue, []).append((row.value, row.started_us))
 
     def _is_disturbed(self, row: Row) -> None:

@@ -307,8 +307,9 @@ def _was_removed(rows: Rows, row: int, last: int) -> bool:
     young_us = int(rows.started[row]) + config.keep_ms * MS - context.info.clock_bound_us
     keeps = config.keep_ms > 0 and context.clock_stepped == NEVER
     return any(
-        begun < seq <= rows.end[last] and not (keeps and at_us < young_us)
-        for seq, at_us in context.removals.get(topic, ())
+        begun < seq <= rows.end[last]
+        and not (keeps and at_us < young_us and not context.is_crowded(broker, NEVER - 1))
+        for seq, at_us, broker in context.removals.get(topic, ())
     )
 
 

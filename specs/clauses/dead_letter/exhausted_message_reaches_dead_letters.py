@@ -15,8 +15,8 @@ neither may be any that is missed: as many of those, the first ones, are passed 
 wrote them (in a closed world SND-2 asks where they come from). In an open world there may be dead-letter queues that
 nobody read, of brokers that nobody named: what is not found there is at most possibly lost. (b) needs the auto mode and
 a limit. A dead letter that was begun before the broker removed some of the group's dead letters on purpose, and is not
-found afterwards, may have been one of them, unless it was too young for that (`keep_ms`); what was begun later lies
-above the announced minimum.
+found afterwards, may have been one of them, unless it was too young for that (`keep_ms`, but not where a fault had
+filled that broker's disk); what was begun later lies above the announced minimum.
 """
 
 from __future__ import annotations
@@ -260,7 +260,8 @@ class GroupJudge(Judge):
 
     def _is_too_young(self, row: Row, trim: Row) -> bool:
         """Was the dead letter certainly younger, when the broker removed something, than it keeps everything?"""
-        if not self.config.keep_ms or self.context.clock_stepped is not None:
+        any_age = self.context.clock_stepped is not None or self.context.is_crowded(trim.broker)
+        if not self.config.keep_ms or any_age:
             return False
         return (
             trim.started_us - row.started_us + self.context.info.clock_bound_us
