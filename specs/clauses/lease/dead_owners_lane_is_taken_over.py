@@ -9,7 +9,8 @@ or a stored offset, or anybody's for this lease, that was not answered, or answe
 nothing is owed. Silent after a
 crash of a broker (nothing says when it is back), where somebody to whom the lane is not assigned was granted it,
 and where the survivor has worked on the lane before (a call of that time may still run, and it waits for it).
-Rooted in rows of the survivor at both ends: its assignment, and a request that shows that it is still at work.
+Rooted in rows of the survivor at both ends: its assignment, and a request that shows that it is still at work. That
+nobody has joined, and that nobody else holds the lease, is known in a closed world only.
 """
 
 from __future__ import annotations
@@ -67,6 +68,7 @@ KINDS = frozenset(
     }
 )
 SETTINGS = ("broker_lease_ms", "rebalance_ms")
+CONCLUDES_FROM_ABSENCE = True
 NEEDS = frozenset({Kind.ASSIGN, Kind.CRASH, Kind.LOCK})
 
 
