@@ -49,7 +49,10 @@ class Run:
         self.doubted_us: dict[
             Place, int
         ] = {}  # when the lease may have been given, nobody knows to whom
-        self.broker_crashed = False
+        deaths = {*context.broker_died, *context.epochs}
+        self.broker_lives_until = min(
+            (seq for broker in deaths for seq in context.deaths_of(broker)), default=NEVER
+        )
 
     def _word(self, name: str, place: int) -> str:
         code = int(self.rows.text(name)[place])
@@ -90,12 +93,7 @@ class Run:
         self.calm_us = max(self.calm_us, op.started)
         self.lasting += op.end > op.begin
         if op.kind is Kind.CRASH:
-            broker = self._word("broker", op.place)
-            client = self._word("client_id", op.place)
-            if broker and client in ("", broker):
-                self.broker_crashed = True
-                self.orphans.clear()
-            elif client and not self.broker_crashed:
+            if op.client != NO_TEXT and op.begin < self.broker_lives_until:
                 self.orphans.update(
                     {
                         lane: (own, op)
@@ -190,6 +188,8 @@ def kernel(rows: Rows, findings: Findings) -> None:
             first[run] = int(place)
         if now >= state.context.clock_stepped:
             continue
+        if now >= state.broker_lives_until:
+            state.orphans.clear()
         op = ops[int(place)]
         if what == BEGIN:
             state.begins(op)

@@ -7,7 +7,7 @@ then delivered is a matter of progress, and of the start. A disturbance is whate
 while: a client that joins, leaves, dies or stands still, a fault, a wall-clock step, a request of its own for a lease
 or a stored offset, or anybody's for this lease, that was not answered, or answered with an error. While one lasts
 nothing is owed. Silent after a
-crash of a broker (nothing says when it is back), where somebody to whom the lane is not assigned was granted it,
+death of a broker, by its crash or by a later epoch (nothing says since when it is back), where somebody to whom the lane is not assigned was granted it,
 and where the survivor has worked on the lane before (a call of that time may still run, and it waits for it).
 Rooted in rows of the survivor at both ends: its assignment, and a request that shows that it is still at work. That
 nobody has joined, and that nobody else holds the lease, is known in a closed world only.
@@ -91,7 +91,6 @@ class RunJudge(Judge):
         "assigned",
         "bound_us",
         "calm_us",
-        "crashed",
         "grants",
         "lasting",
         "orphans",
@@ -117,9 +116,10 @@ class RunJudge(Judge):
             str | Lane, int
         ] = {}  # by client, and by lane: when a request was not answered
         self.lasting = 0  # disturbances that have begun and not ended
-        self.crashed = False  # a broker has
 
     def begins(self, row: Row) -> Iterable[Finding]:
+        if self.context.broker_died:
+            self.orphans.clear()
         if row.kind in DISTURBS:
             self._disturbed(row)
             return NOTHING
@@ -146,10 +146,7 @@ class RunJudge(Judge):
         if row.seq_end is None or row.seq_end > row.seq_begin:
             self.lasting += 1
         client = row.client_id
-        if row.kind is Kind.CRASH and row.broker and client in (None, row.broker):
-            self.crashed = True
-            self.orphans.clear()
-        elif row.kind is Kind.CRASH and client is not None and not self.crashed:
+        if row.kind is Kind.CRASH and client is not None and not self.context.broker_died:
             for lane, grant in self.grants.items():
                 if grant.client_id == client:
                     self.orphans[lane] = (grant, row)
