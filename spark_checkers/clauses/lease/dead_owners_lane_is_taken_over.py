@@ -43,12 +43,12 @@ class Run:
         self.shares: dict[tuple[str, int, str], tuple[Op, set[str]]] = {}
         self.orphans: dict[Place, tuple[Op, Op]] = {}
         self.calm_us = self.lasting = self.stakes = 0
-        self.waited_us: dict[
-            int, int
-        ] = {}  # by client: the last request of its own that came to nothing
-        self.doubted_us: dict[
-            Place, int
-        ] = {}  # when the lease may have been given, nobody knows to whom
+        # By client: the last request of its own that came to nothing.
+        self.waited_us: dict[int, int] = {}
+        # When the lease may have been given, nobody knows to whom.
+        self.doubted_us: dict[Place, int] = {}
+        # Requests that are under way, of clients that live: whose, and for which lease. By their places.
+        self.under_way: dict[int, tuple[int, Place | None]] = {}
         deaths = {*context.broker_died, *context.epochs}
         self.broker_lives_until = min(
             (seq for broker in deaths for seq in context.deaths_of(broker)), default=NEVER
@@ -69,6 +69,10 @@ class Run:
             queue,
         )
 
+    def _leased(self, op: Op) -> Place | None:
+        """The lane of which it asks for the lease."""
+        return self._lane(op) if op.kind is Kind.LOCK else None
+
     def begins(self, op: Op) -> None:
         if op.kind in _DISTURBS:
             self._disturbed(op)
@@ -83,11 +87,11 @@ class Run:
                 self.workers.add((lane, op.client))
                 orphan = self.orphans.pop(lane, None)
                 self.stakes += orphan is not None and orphan[0].client != op.client
-        elif op.kind is Kind.LOCK:
-            if not self.lasting:
+        else:
+            if op.kind is Kind.LOCK and self.orphans and not self.lasting:
                 self._at_work(op)
-            if op.end == NEVER:
-                self._in_vain(op)
+            if op.end > op.begin:
+                self.under_way[op.place] = (op.client, self._leased(op))
 
     def _disturbed(self, op: Op) -> None:
         self.calm_us = max(self.calm_us, op.started)
@@ -102,6 +106,10 @@ class Run:
                     }
                 )
         if op.kind in (Kind.CRASH, Kind.LEAVE):
+            if op.kind is Kind.CRASH:
+                self.under_way = {
+                    place: asked for place, asked in self.under_way.items() if asked[0] != op.client
+                }
             left = self._word("group", op.place)
             kept = [key for key in self.shares if key[1] != op.client or (left and key[0] != left)]
             self.shares = {key: self.shares[key] for key in kept}
@@ -111,8 +119,11 @@ class Run:
         lately_us = op.started - self.context.info.clock_bound_us - self.bound_us
         if max(self.calm_us, self.waited_us.get(op.client, 0)) >= lately_us:
             return
+        if any(client == op.client for client, _ in self.under_way.values()):
+            return
+        doubted = {lane for _, lane in self.under_way.values()}
         for lane, (own, crash) in list(self.orphans.items()):
-            if max(self.doubted_us.get(lane, 0), crash.started) >= lately_us:
+            if lane in doubted or max(self.doubted_us.get(lane, 0), crash.started) >= lately_us:
                 continue
             share = self._share(op.client, lane)
             if share is None or share.started >= lately_us:
@@ -127,7 +138,9 @@ class Run:
             if op.end > op.begin:
                 self.lasting -= 1
                 self.calm_us = max(self.calm_us, op.over_us)
-        elif op.kind is Kind.LOCK and op.outcome is Outcome.OK:
+            return
+        self.under_way.pop(op.place, None)
+        if op.kind is Kind.LOCK and op.outcome is Outcome.OK:
             self._granted(op)
         elif op.kind is Kind.LOCK and not refuses(op):
             self._in_vain(op)
@@ -139,7 +152,7 @@ class Run:
     def _in_vain(self, op: Op) -> None:
         until_us = op.over_us
         self.waited_us[op.client] = max(until_us, self.waited_us.get(op.client, 0))
-        lane = self._lane(op) if op.kind is Kind.LOCK else None
+        lane = self._leased(op)
         if lane is not None:
             self.doubted_us[lane] = max(until_us, self.doubted_us.get(lane, 0))
 

@@ -6,9 +6,11 @@ time that a request may take, and a timer's slack. "Taken over" means added, und
 then delivered is a matter of progress, and of the start. A disturbance is whatever can hold a survivor up for a
 while: a client that joins, leaves, dies or stands still, a fault, a wall-clock step, a request of its own for a lease
 or a stored offset, or anybody's for this lease, that was not answered, or answered with an error. While one lasts
-nothing is owed. Silent after a
-death of a broker, by its crash or by a later epoch (nothing says since when it is back), where somebody to whom the lane is not assigned was granted it,
-and where the survivor has worked on the lane before (a call of that time may still run, and it waits for it).
+nothing is owed: neither while such a request is under way, nor after one of which nobody saw the end, unless who made
+it has died since. That it asks who the members are, and which queues there are, is taken to be answered: no clause
+sees it. Silent after a death of a broker, by its crash or by a later epoch (nothing says since when it is back), where
+somebody to whom the lane is not assigned was granted it, and where the survivor has worked on the lane before (a call
+of that time may still run, and it waits for it).
 Rooted in rows of the survivor at both ends: its assignment, and a request that shows that it is still at work. That
 nobody has joined, and that nobody else holds the lease, is known in a closed world only.
 """
@@ -88,6 +90,7 @@ class RunJudge(Judge):
 
     __slots__ = (
         "adders",
+        "asking",
         "assigned",
         "bound_us",
         "calm_us",
@@ -112,9 +115,9 @@ class RunJudge(Judge):
         self.assigned: dict[tuple[str, str, str], Row] = {}  # by group, client and topic
         self.orphans: dict[Lane, tuple[Row, Row]] = {}  # with the dead owner's grant, and its crash
         self.calm_us = 0
-        self.silent_us: dict[
-            str | Lane, int
-        ] = {}  # by client, and by lane: when a request was not answered
+        # By client, and by lane: when a request was not answered, and those that are under way.
+        self.silent_us: dict[str | Lane, int] = {}
+        self.asking: dict[str | Lane, set[int]] = {}
         self.lasting = 0  # disturbances that have begun and not ended
 
     def begins(self, row: Row) -> Iterable[Finding]:
@@ -134,10 +137,12 @@ class RunJudge(Judge):
             orphan = self.orphans.pop(lane, None)
             if orphan is not None and orphan[0].client_id != client:
                 self.opportunities += 1
-        elif row.kind is Kind.LOCK:
-            found = self._at_work(row) if self.orphans and not self.lasting else NOTHING
-            if row.seq_end is None:
-                self._unanswered(row)
+        elif row.kind in (Kind.LOCK, Kind.FETCH_OFFSET):
+            at_work = row.kind is Kind.LOCK and self.orphans and not self.lasting
+            found = self._at_work(row) if at_work and client not in self.asking else NOTHING
+            if row.seq_end is None or row.seq_end > row.seq_begin:
+                for each in self._concerned(row):
+                    self.asking.setdefault(each, set()).add(row.seq_begin)
             return found
         return NOTHING
 
@@ -150,6 +155,9 @@ class RunJudge(Judge):
             for lane, grant in self.grants.items():
                 if grant.client_id == client:
                     self.orphans[lane] = (grant, row)
+        if row.kind is Kind.CRASH and client is not None:
+            for seq in tuple(self.asking.get(client, ())):
+                self._asked(seq, tuple(self.asking))
         if row.kind in (Kind.CRASH, Kind.LEAVE):
             for key in [
                 key for key in self.assigned if key[1] == client and row.group in (None, key[0])
@@ -160,7 +168,7 @@ class RunJudge(Judge):
         found: list[Finding] = []
         for lane, (grant, crash) in list(self.orphans.items()):
             assignment = self._assignment(row.client_id, lane)
-            if assignment is None:
+            if assignment is None or lane in self.asking:
                 continue
             silent_us = max(self.silent_us.get(row.client_id or "", 0), self.silent_us.get(lane, 0))
             since = max(self.calm_us, silent_us, crash.started_us, assignment.started_us)
@@ -177,7 +185,9 @@ class RunJudge(Judge):
             if row.seq_end is not None and row.seq_end > row.seq_begin:
                 self.lasting -= 1
                 self.calm_us = max(self.calm_us, over_us(row))
-        elif row.kind is Kind.LOCK:
+            return NOTHING
+        self._asked(row.seq_begin, self._concerned(row))
+        if row.kind is Kind.LOCK:
             if row.outcome is Outcome.OK:
                 self._granted(row)
             elif not refuses(row):
@@ -188,13 +198,23 @@ class RunJudge(Judge):
                 self._unanswered(row)
         return NOTHING
 
+    def _concerned(self, row: Row) -> tuple[str | Lane, ...]:
+        """Whom a request holds up: who asked; and somebody may be granted what it asked for."""
+        client = row.client_id or ""
+        is_of_a_lane = row.kind is Kind.LOCK and row.queue_id is not None
+        return (client, row.lane) if is_of_a_lane else (client,)
+
+    def _asked(self, seq: int, concerned: tuple[str | Lane, ...]) -> None:
+        """The request is not under way any more."""
+        for each in concerned:
+            if each in self.asking:
+                self.asking[each].discard(seq)
+                if not self.asking[each]:
+                    del self.asking[each]
+
     def _unanswered(self, row: Row) -> None:
-        """It holds up who asked; and somebody may have been granted what it asked for."""
         us = over_us(row)
-        asked: list[str | Lane] = [row.client_id or ""]
-        if row.kind is Kind.LOCK and row.queue_id is not None:
-            asked.append(row.lane)
-        for each in asked:
+        for each in self._concerned(row):
             self.silent_us[each] = max(us, self.silent_us.get(each, us))
 
     def _granted(self, row: Row) -> None:
