@@ -20,7 +20,7 @@ from specs.history.row import Row
 from specs.vocabulary import Kind, Outcome
 
 _DISTURBS = (Kind.CRASH, Kind.FAULT, Kind.JOIN, Kind.LEAVE, Kind.PAUSE)
-_KINDS = (Kind.LOCK, Kind.ADD, Kind.ASSIGN, Kind.FETCH_OFFSET, *_DISTURBS)
+_KINDS = (Kind.LOCK, Kind.UNLOCK, Kind.ADD, Kind.ASSIGN, Kind.FETCH_OFFSET, *_DISTURBS)
 Place = tuple[str, str, str, int]
 """Group, topic, broker, queue."""
 
@@ -39,6 +39,7 @@ class Run:
         )
         self.bound_us = sum(times) * MS
         self.owners: dict[Place, Op] = {}
+        self.takers: dict[Place, int] = {}  # of orphans: who was granted it since
         self.workers: set[tuple[Place, int]] = set()
         self.shares: dict[tuple[str, int, str], tuple[Op, set[str]]] = {}
         self.orphans: dict[Place, tuple[Op, Op]] = {}
@@ -87,6 +88,11 @@ class Run:
                 self.workers.add((lane, op.client))
                 orphan = self.orphans.pop(lane, None)
                 self.stakes += orphan is not None and orphan[0].client != op.client
+        elif op.kind is Kind.UNLOCK:
+            lane = self._lane(op)
+            if lane in self.owners and self.owners[lane].client == op.client:
+                del self.owners[lane]
+                self.orphans.pop(lane, None)
         else:
             if op.kind is Kind.LOCK and self.orphans and not self.lasting:
                 self._at_work(op)
@@ -96,15 +102,11 @@ class Run:
     def _disturbed(self, op: Op) -> None:
         self.calm_us = max(self.calm_us, op.started)
         self.lasting += op.end > op.begin
-        if op.kind is Kind.CRASH:
-            if op.client != NO_TEXT and op.begin < self.broker_lives_until:
-                self.orphans.update(
-                    {
-                        lane: (own, op)
-                        for lane, own in self.owners.items()
-                        if own.client == op.client
-                    }
-                )
+        if op.kind is Kind.CRASH and op.client != NO_TEXT and op.begin < self.broker_lives_until:
+            hers = {lane: own for lane, own in self.owners.items() if own.client == op.client}
+            for lane, own in hers.items():
+                self.orphans[lane] = own, op
+                self.takers.pop(lane, None)
         if op.kind in (Kind.CRASH, Kind.LEAVE):
             if op.kind is Kind.CRASH:
                 self.under_way = {
@@ -123,7 +125,9 @@ class Run:
             return
         doubted = {lane for _, lane in self.under_way.values()}
         for lane, (own, crash) in list(self.orphans.items()):
-            if lane in doubted or max(self.doubted_us.get(lane, 0), crash.started) >= lately_us:
+            if lane in doubted or self.takers.get(lane, op.client) != op.client:
+                continue
+            if max(self.doubted_us.get(lane, 0), crash.started) >= lately_us:
                 continue
             share = self._share(op.client, lane)
             if share is None or share.started >= lately_us:
@@ -161,8 +165,10 @@ class Run:
         if lane is None or op.client == NO_TEXT:
             return
         self.owners[lane] = op
-        if lane in self.orphans and self._share(op.client, lane) is None:
-            del self.orphans[lane]
+        if lane in self.orphans:
+            taker = self.takers.setdefault(lane, op.client)
+            if taker != op.client or self._share(op.client, lane) is None:
+                del self.orphans[lane]
 
     def _share(self, client: int, lane: Place) -> Op | None:
         """The client's assignment that holds the lane; one that names no topic may be of any."""

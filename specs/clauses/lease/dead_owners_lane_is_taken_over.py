@@ -9,8 +9,9 @@ or a stored offset, or anybody's for this lease, that was not answered, or answe
 nothing is owed: neither while such a request is under way, nor after one of which nobody saw the end, unless who made
 it has died since. That it asks who the members are, and which queues there are, is taken to be answered: no clause
 sees it. Silent after a death of a broker, by its crash or by a later epoch (nothing says since when it is back), where
-somebody to whom the lane is not assigned was granted it, and where the survivor has worked on the lane before (a call
-of that time may still run, and it waits for it).
+somebody else was granted the lane meanwhile (whose lease lives, whatever is assigned to whom since), and where the
+survivor has worked on the lane before (a call of that time may still run, and it waits for it). A lane that its owner
+began to give back has no owner, dead or alive.
 Rooted in rows of the survivor at both ends: its assignment, and a request that shows that it is still at work. That
 nobody has joined, and that nobody else holds the lease, is known in a closed world only.
 """
@@ -59,6 +60,7 @@ STAKES = (Stake(Trait.DEATH, brings=4),)
 KINDS = frozenset(
     {
         Kind.LOCK,
+        Kind.UNLOCK,
         Kind.ADD,
         Kind.ASSIGN,
         Kind.FETCH_OFFSET,
@@ -137,6 +139,11 @@ class RunJudge(Judge):
             orphan = self.orphans.pop(lane, None)
             if orphan is not None and orphan[0].client_id != client:
                 self.opportunities += 1
+        elif row.kind is Kind.UNLOCK and row.queue_id is not None:
+            grant = self.grants.get(row.lane)
+            if grant is not None and grant.client_id == client:
+                del self.grants[row.lane]
+                self.orphans.pop(row.lane, None)
         elif row.kind in (Kind.LOCK, Kind.FETCH_OFFSET):
             at_work = row.kind is Kind.LOCK and self.orphans and not self.lasting
             found = self._at_work(row) if at_work and client not in self.asking else NOTHING
@@ -169,6 +176,8 @@ class RunJudge(Judge):
         for lane, (grant, crash) in list(self.orphans.items()):
             assignment = self._assignment(row.client_id, lane)
             if assignment is None or lane in self.asking:
+                continue
+            if self._is_of_another(lane, row.client_id):
                 continue
             silent_us = max(self.silent_us.get(row.client_id or "", 0), self.silent_us.get(lane, 0))
             since = max(self.calm_us, silent_us, crash.started_us, assignment.started_us)
@@ -221,9 +230,17 @@ class RunJudge(Judge):
         if row.queue_id is None or row.client_id is None:
             return
         lane = row.lane
-        self.grants[lane] = row
-        if lane in self.orphans and self._assignment(row.client_id, lane) is None:
+        if lane in self.orphans and (
+            self._is_of_another(lane, row.client_id)
+            or self._assignment(row.client_id, lane) is None
+        ):
             del self.orphans[lane]
+        self.grants[lane] = row
+
+    def _is_of_another(self, lane: Lane, client: str | None) -> bool:
+        """Was the orphaned lane granted to another client since its owner died?"""
+        latest = self.grants[lane]
+        return latest is not self.orphans[lane][0] and latest.client_id != client
 
     def _assignment(self, client: str | None, lane: Lane) -> Row | None:
         """The client's present assignment, if it holds the lane. One that names no topic may be of any."""
