@@ -5,7 +5,8 @@ reached the broker, or until it is strictly older than the broker's limit. So tw
 one was certainly made while the earlier one was alive: the last answer came at most the limit after the first
 request began. Which of two requests that overlap was granted first is open, and does not matter. Holds within one
 broker epoch: a restart empties the table. An unlock that a fault of its link may have held back may be applied when
-that is over. Says nothing about listeners that outlive their grant (see one_processor_at_a_time).
+that is over; one from before a history that begins late may yet be on its way, so that what is found there is at
+most possible. Says nothing about listeners that outlive their grant (see one_processor_at_a_time).
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ SOURCES = ("docs/sources.md#lock-table",)
 RULES = ("WIR-3",)
 KINDS = frozenset({Kind.LOCK, Kind.UNLOCK})
 SETTINGS = ("broker_lease_ms",)
+LOOKS_BACK = True
 NEEDS = frozenset({Kind.LOCK})
 EXCUSED_BY = frozenset({Kind.FAULT, Kind.PAUSE})
 
