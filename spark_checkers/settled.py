@@ -58,6 +58,8 @@ class Settled(Progress):
         self.running: set[int] = set()
         self.taken_by_hand = False  # has the listener chosen the manual mode?
         self.worked_us = -1  # when the last call of the lane ended
+        # By offset: which dead letters and calls may have finished it, and nobody saw what came of them.
+        self.may_finish: dict[int, list[int]] = {}
         self.marker = NOWHERE
         self.owing = NOWHERE
 
@@ -82,7 +84,11 @@ class Settled(Progress):
             self.handed_over = self.last is not None
             self.last, self.last_code = self.incarnations[op.incarnation], op.incarnation
             self.running.clear()
+        elif op.kind is Kind.DEAD_LETTER:
+            self.may_finish.setdefault(op.offset, []).append(op.place)
         elif op.kind is Kind.DELIVER:
+            if op.incarnation != NO_TEXT:  # it comes again: it was not finished
+                self.may_finish.pop(op.offset, None)
             self.taken_by_hand = self.taken_by_hand or op.manual
             if self.last is not None and op.incarnation == self.last_code:
                 self.running.add(op.place)
@@ -91,6 +97,11 @@ class Settled(Progress):
         self.catch_up(op.end)
         super().ends(op)
         self.running.discard(op.place)
+        unseen = self.may_finish.get(op.offset, [])
+        if op.kind is Kind.DEAD_LETTER and op.outcome in (Outcome.OK, Outcome.REFUSED):
+            self.may_finish[op.offset] = [each for each in unseen if each != op.place]
+        if op.kind is Kind.DELIVER and op.outcome is Outcome.UNKNOWN:
+            self.may_finish[op.offset] = [*unseen, op.place]
         if op.kind is Kind.DELIVER:
             self.worked_us = max(self.worked_us, op.ended)
 
@@ -122,8 +133,11 @@ class Settled(Progress):
             return
         if not self.is_at_stake(last) or (self.running and not self.has_died(last)):
             return
+        owes = not self.is_done(offset)
+        if owes and (last.asked or self.may_finish.get(offset)):
+            return
         self.stakes += 1
-        if self.owing == NOWHERE and not self.is_done(offset):
+        if owes and self.owing == NOWHERE:
             self.owing = place
 
     def counts_from(self, last: Incarnation) -> int:

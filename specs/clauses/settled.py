@@ -4,8 +4,11 @@ A drain is settled (`detail=settled` on its markers) when before it all faults w
 again, and nothing happened for longer than anything waits in a healthy system. What is not finished then never will
 be. Only messages that the drain itself finds count, at or after the start of the lane's last incarnation; a clause may
 say that they count from an earlier one on. Nothing is concluded of a group whose listener chose the manual mode (it may
-leave messages open), of a lane whose offset was reset, of one whose listener call has not returned, and of a message
-that may have been given up where nobody told.
+leave messages open), of a lane whose offset was reset, of one whose listener call has not returned, of one whose last
+incarnation looked its start up where nobody saw the answer, and of a message that may have been given up where nobody
+told, or that may be finished: nobody saw how its dead letter was answered, or how a call of it ended (`unknown`; one
+that was cut finished nothing), and it was not delivered since. Nothing is sent while a queue is read so: that all is
+settled says it.
 """
 
 from __future__ import annotations
@@ -31,10 +34,11 @@ def wants(row: Row) -> bool:
 class _Group:
     """One group: its lane's last incarnation, calls of it that run, and the first message that the drain found owed.
 
-    worked_us: when the last call of the lane ended.
+    worked_us: when the last call of the lane ended. unseen: by offset, the dead letters and calls of which nobody saw
+    what came of them, and that may have finished it.
     """
 
-    __slots__ = ("handed_over", "last", "manual", "owed", "running", "worked_us")
+    __slots__ = ("handed_over", "last", "manual", "owed", "running", "unseen", "worked_us")
 
     def __init__(self) -> None:
         self.last: Incarnation | None = None
@@ -43,6 +47,17 @@ class _Group:
         self.manual = False
         self.owed: Row | None = None
         self.worked_us = -1
+        self.unseen: dict[int, set[int]] = {}
+
+    def ends(self, row: Row) -> None:
+        """A dead letter or a call ends."""
+        offset = row.queue_offset
+        if offset is None:
+            return
+        if row.kind is Kind.DEAD_LETTER and row.outcome in (Outcome.OK, Outcome.REFUSED):
+            self.unseen.get(offset, set()).discard(row.seq_begin)
+        elif row.kind is Kind.DELIVER and row.outcome is Outcome.UNKNOWN:
+            self.unseen.setdefault(offset, set()).add(row.seq_begin)
 
 
 class SettledJudge(Judge):
@@ -75,7 +90,11 @@ class SettledJudge(Judge):
             group.handed_over = group.last is not None
             group.last = self.progress.group(row).incarnations[row.incarnation]
             group.running.clear()
+        elif row.kind is Kind.DEAD_LETTER and row.queue_offset is not None:
+            group.unseen.setdefault(row.queue_offset, set()).add(row.seq_begin)
         elif row.kind is Kind.DELIVER:
+            if row.incarnation is not None and row.queue_offset is not None:
+                group.unseen.pop(row.queue_offset, None)
             group.manual = group.manual or is_manual(row)
             if group.last is not None and row.incarnation == group.last.name:
                 group.running.add(row.seq_begin)
@@ -84,8 +103,9 @@ class SettledJudge(Judge):
     def ends(self, row: Row) -> Iterable[Finding]:
         if row.kind is not Kind.READ:
             self.progress.ends(row)
+            group = self.groups[row.group or ""]
+            group.ends(row)
             if row.kind is Kind.DELIVER:
-                group = self.groups[row.group or ""]
                 group.running.discard(row.seq_begin)
                 group.worked_us = max(group.worked_us, over_us(row))
             return NOTHING
@@ -116,8 +136,11 @@ class SettledJudge(Judge):
                 continue
             if progress.may_be_given_up(offset):
                 continue
+            is_done = self.is_done(progress, offset)
+            if not is_done and (last.asked or group.unseen.get(offset)):
+                continue
             self.opportunities += 1
-            if group.owed is None and not self.is_done(progress, offset):
+            if group.owed is None and not is_done:
                 group.owed = row
 
     def counts_from(self, progress: GroupProgress, last: Incarnation) -> int:

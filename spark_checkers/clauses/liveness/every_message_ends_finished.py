@@ -31,6 +31,7 @@ class Lane(Settled):
                 if (
                     each.add is not None
                     and each.start is not None
+                    and not each.asked
                     and each.start < (first.start or 0)
                 ):
                     first = each

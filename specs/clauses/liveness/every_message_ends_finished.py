@@ -78,7 +78,7 @@ class QueueJudge(SettledJudge):
         known = [
             each
             for each in progress.incarnations.values()
-            if each.add is not None and each.start is not None
+            if each.add is not None and each.start is not None and not each.asked
         ]
         return min(known, key=lambda each: each.start or 0, default=None)
 
