@@ -32,6 +32,7 @@ SOURCES = ("docs/sources.md#orderly-loop", "docs/sources.md#send")
 KINDS = frozenset({Kind.DELIVER})
 NEEDS = frozenset({Kind.DELIVER})
 CONCLUDES_FROM_ABSENCE = True
+LOOKS_BACK = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,6 +44,7 @@ KINDS = PROGRESS_KINDS | {Kind.COMMIT}
 SETTINGS = ("max_reconsume_times",)
 NEEDS = frozenset({Kind.DELIVER})
 CONCLUDES_FROM_ABSENCE = True
+LOOKS_BACK = True
 
 
 @dataclass(frozen=True, slots=True)
