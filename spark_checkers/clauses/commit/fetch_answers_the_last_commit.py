@@ -30,11 +30,12 @@ class Lane(Machine):
         self.floor_us = NEVER  # the first row tells
         self.asked: dict[int, tuple[Op | None, list[Op]]] = {}
         self.was_reset = False
-        # What anybody has named: the highest; and every value, while it is known that nothing was stored before.
+        # Once a look-up has told that nothing was stored: every value named since, and of too many the highest.
         self.all_named = True
-        self.highest: Op | None = None
+        self.is_open = False  # may anything have been stored before?
         self.nothing: Op | None = None
-        self.named: set[int] | None = set()
+        self.named: set[int] = set()
+        self.highest = NONE
 
     def begins(self, op: Op) -> None:
         if self.first is None:
@@ -69,9 +70,7 @@ class Lane(Machine):
             return
         if not self.was_reset:
             if known is not None and self._is_forgotten(known, later, answer):
-                first = None if self.is_closed or self.first is known else self.first
-                beyond = known.kind is Kind.COMMIT and answer > known.value
-                self.found(first, known, op, self.highest if self.is_closed and beyond else None)
+                self.found(None if self.is_closed or self.first is known else self.first, known, op)
                 return
             if answer > 0:
                 self._is_stored(op)
@@ -106,31 +105,27 @@ class Lane(Machine):
     def _names(self, op: Op) -> None:
         if op.value == NONE:
             self.all_named = False
-            return
-        if self.highest is None or op.value > self.highest.value:
-            self.highest = op
-        if self.nothing is not None and self.named is not None:
-            self.named.add(op.value)
-            if len(self.named) > REMEMBERED_MAX:
-                self.nothing = self.named = None
+        elif self.nothing is None:
+            self.is_open = True
+        else:
+            self.highest = max(self.highest, op.value)
+            if len(self.named) <= REMEMBERED_MAX:
+                self.named.add(op.value)
 
     def _is_invented(self, op: Op, answer: int) -> bool:
         """Has nobody named the answer?"""
-        if self.highest is None and self.nothing is None:
-            if answer > 0:
-                self.named = None  # something was stored before the history begins
-            elif answer < 0 and self.named is not None:
-                self.nothing = op
+        if self.nothing is None:
+            self.is_open |= answer >= 0
+            self.nothing = None if self.is_open else op
             return False
         self.stakes += 1
-        shown: Op | None = None
-        if answer > 0 and self.nothing is not None:
-            shown = self.nothing if self.named is not None and answer not in self.named else None
-        elif answer > 0 and self.highest is not None and answer > self.highest.value:
-            shown = self.highest
-        if shown is not None:
-            self.found(shown, op, name="never-committed")
-        return shown is not None
+        if len(self.named) > REMEMBERED_MAX:
+            invented = answer > max(0, self.highest)
+        else:
+            invented = answer > 0 and answer not in self.named
+        if invented:
+            self.found(self.nothing, op, name="never-committed")
+        return invented
 
 
 def answered_offset(op: Op) -> int | None:

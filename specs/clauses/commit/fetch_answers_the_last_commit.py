@@ -8,9 +8,10 @@ of its link held it up. An answer that names another value, or "nothing stored",
 answered tells as much as an acknowledged commit: what it heard was stored then, and two look-ups with nothing between
 them that could have been applied hear the same. A commit that was refused changed nothing.
 
-Nobody hears what nobody named: in a closed world, and across crashes of the broker too, no answer is higher than every
-value of a commit or a reset that had begun before its end. Where the lane's first look-up, before any commit, said
-that nothing was stored, every answer is one of these values, or 0, or "nothing stored".
+Nobody hears what nobody named: where, in a closed world, the lane's first look-up, before any commit or reset, said
+that nothing was stored, every answer is a value of one that had begun before the answer's end, or 0, or "nothing
+stored", across crashes of the broker too. Where no look-up said so, any value may have been stored before the history's
+first row: one-way commits may never arrive, and what a crash takes back brings an older value to light.
 
 A commit is an unconditional put, so the values need not ascend. Of the last commit nothing is said where a negative
 value was committed (it reads as "nothing stored"), where the broker died since that commit (see CMT-7) or was paused
@@ -56,20 +57,18 @@ REMEMBERED_MAX = 1_024
 @dataclass(frozen=True, slots=True)
 class Forgotten(Finding):
     """first: the lane's first row, where the history may begin in the middle. known: what was certainly stored: an
-    acknowledged commit, or an answer to an earlier look-up. named: the highest value named, where the answer is higher
-    than what is known: without it, it would be one that nobody had named."""
+    acknowledged commit, or an answer to an earlier look-up."""
 
     first: Row | None
     known: Row
     answer: Row
-    named: Row | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class NeverCommitted(Finding):
-    """known: the highest value that anybody had named, or the look-up before which nobody had named any."""
+    """nothing: the look-up that found nothing stored before anybody had named any value."""
 
-    known: Row
+    nothing: Row
     answer: Row
 
 
@@ -178,39 +177,34 @@ class LaneJudge(Judge):
             return NOTHING
         self.opportunities += 1
         first = None if context.info.closed_world or self.first is known else self.first
-        if answer in values:
-            return NOTHING
-        is_higher = known.kind is Kind.COMMIT and answer > (known.value or 0)
-        named = self.named.highest if self.named is not None and is_higher else None
-        return (Forgotten(first, known, row, named),)
+        return NOTHING if answer in values else (Forgotten(first, known, row),)
 
     def _named(self, named: Named, row: Row) -> Iterable[Finding]:
         answer = answered_offset(row)
         if answer is None or not named.all_known:
             return NOTHING
-        if named.highest is None and named.nothing is None:
+        if named.nothing is None:
             named.looked_up(row, answer)
             return NOTHING
         self.opportunities += 1
-        known = named.contradicts(answer)
-        return NOTHING if known is None else (NeverCommitted(known, row),)
+        return (NeverCommitted(named.nothing, row),) if named.lacks(answer) else NOTHING
 
 
 class Named:
     """The values that commits and resets of a lane have named.
 
-    nothing: the look-up that found nothing stored before anybody had named any: then `values` holds all of them,
-    as long as they are not too many.
+    nothing: the look-up that found nothing stored before anybody had named any: then these are all. values: as long as
+    they are not too many; then the highest of them is remembered.
     """
 
-    __slots__ = ("all_known", "highest", "nothing", "values", "was_stored")
+    __slots__ = ("all_known", "highest", "may_be_stored", "nothing", "values")
 
     def __init__(self) -> None:
-        self.highest: Row | None = None
         self.nothing: Row | None = None
-        self.values: set[int] = set()
+        self.values: set[int] | None = set()
+        self.highest = 0
         self.all_known = True
-        self.was_stored = False  # did a look-up hear an offset before anybody had named any?
+        self.may_be_stored = False  # may anything else have been stored than what is named here?
 
     def begins(self, row: Row) -> None:
         """A commit, a reset or a look-up begins."""
@@ -219,32 +213,27 @@ class Named:
         if row.value is None:
             self.all_known = False  # a reset to nobody knows where
             return
-        if self.highest is None or row.value > (self.highest.value or 0):
-            self.highest = row
-        if self.nothing is not None:
+        if self.nothing is None:
+            self.may_be_stored = True
+            return
+        self.highest = max(self.highest, row.value)
+        if self.values is not None:
             self.values.add(row.value)
             if len(self.values) > REMEMBERED_MAX:  # from now on only too high answers are noticed
-                self.values.clear()
-                self.nothing, self.was_stored = None, True
+                self.values = None
 
     def looked_up(self, row: Row, answer: int) -> None:
-        """What a look-up heard before anybody had named anything."""
-        if answer > 0:
-            self.was_stored = True
-        elif answer == -1 and not self.was_stored:
+        """What a look-up heard before any has found nothing stored."""
+        if answer != -1:
+            self.may_be_stored = True
+        elif not self.may_be_stored:
             self.nothing = row
 
-    def contradicts(self, answer: int) -> Row | None:
-        """What shows that nobody had named the answer, if that is so."""
+    def lacks(self, answer: int) -> bool:
+        """Has nobody named what a look-up was told?"""
         if answer <= 0:
-            return None
-        if self.nothing is not None:
-            return None if answer in self.values else self.nothing
-        return (
-            self.highest
-            if self.highest is not None and answer > (self.highest.value or 0)
-            else None
-        )
+            return False
+        return answer > self.highest if self.values is None else answer not in self.values
 
 
 def answered_offset(row: Row) -> int | None:
@@ -258,13 +247,14 @@ judge = LaneJudge
 
 
 def explain(found: Forgotten | NeverCommitted) -> str:
-    known, answer = found.known, found.answer
+    answer = found.answer
     told = "that nothing was stored" if answered_offset(answer) == -1 else str(answer.value)
     heard = f"{who(answer)} asked at {at(answer)} for the offset stored for {answer.lane} and heard {told}"
     if isinstance(found, NeverCommitted):
-        if known.kind is Kind.FETCH_OFFSET:
-            return f"{heard}, which nobody had committed since nothing was stored at {at(known)}"
-        return f"{heard}, though nobody had committed more than {known.value}, which {who(known)} named at {at(known)}"
+        return (
+            f"{heard}, which nobody had committed since nothing was stored at {at(found.nothing)}"
+        )
+    known = found.known
     if known.kind is Kind.FETCH_OFFSET:
         return f"{heard}, after {who(known)} had heard {known.value} at {at(known)}; nothing came since then"
     return (
