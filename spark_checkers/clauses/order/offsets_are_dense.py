@@ -24,7 +24,7 @@ def kernel(rows: Rows, findings: Findings) -> None:
     markers = np.flatnonzero(read & ~has_offset & ~named)
     found = np.flatnonzero(read & has_offset & ok & (rows.end < NEVER))
     found = found[by_time(rows.queue[found], rows.end[found])]
-    failed = np.flatnonzero(read & ~ok & (has_offset | named))
+    reads = np.flatnonzero(read & (has_offset | named))
     queue = rows.queue[found]
     for each in np.unique(rows.queue[markers]).tolist():
         mine = markers[rows.queue[markers] == each]
@@ -33,7 +33,8 @@ def kernel(rows: Rows, findings: Findings) -> None:
             ok[mine] & (rows.end[mine] < NEVER) & (rows.value[mine] != NONE)
         ].tolist():
             if not _disturbed(rows, marker, mine):
-                _judge(rows, findings, marker, found[low:high], failed[rows.queue[failed] == each])
+                unread = _unread(rows, marker, reads[rows.queue[reads] == each])
+                _judge(rows, findings, marker, found[low:high], unread)
 
 
 def _disturbed(rows: Rows, marker: int, markers: Ints) -> bool:
@@ -45,9 +46,17 @@ def _disturbed(rows: Rows, marker: int, markers: Ints) -> bool:
     return int(overlaps.sum()) > 1 or any(seq < end for seq in died)
 
 
+def _unread(rows: Rows, marker: int, reads: Ints) -> Ints:
+    """Of the queue's reads, those of the drain that failed, and those that were under way as it ended."""
+    begin, end = rows.begin[marker], rows.end[marker]
+    late = (rows.begin[reads] > begin) & (rows.begin[reads] < end) & (rows.end[reads] > end)
+    failed = ~rows.ended_as(Outcome.OK)[reads] & (rows.end[reads] > begin) & (rows.end[reads] < end)
+    found: Ints = reads[late | failed]
+    return found
+
+
 def _judge(rows: Rows, findings: Findings, marker: int, reads: Ints, failed: Ints) -> None:
     """reads: of the queue, by their ends. Of several at one offset the last counts. failed: reads that were not."""
-    failed = failed[(rows.end[failed] > rows.begin[marker]) & (rows.end[failed] < rows.end[marker])]
     if (rows.offset[failed] == NONE).any():
         return
     ends = rows.end[reads]

@@ -1,11 +1,12 @@
 """The offsets of a queue follow each other without a hole.
 
 Decided by a drain, which reads a queue to its end: between two messages that it found lies no offset without one.
-What lies before the first one found may have been removed long ago; whether something is missing behind the last
-one is for SND-1 to say. A read that failed leaves it open what lies there: a hole beside it is none, and one that
-names no offset leaves the whole drain open. A drain that overlaps with another one of the same queue is not judged, nor
-is a queue whose broker had crashed before: the promise is one of an epoch. What the broker says to have removed by the
-end of the drain may have gone while it read, and is no hole: below the announced minimum nothing is claimed.
+What lies before the first one found may have been removed long ago; whether something is missing behind the last one
+is for SND-1 to say. A read that failed, or that had not ended when the drain did, leaves it open what lies there: a
+hole beside it is none, and one that names no offset leaves the whole drain open. A drain that overlaps with another
+one of the same queue is not judged, nor is a queue whose broker had crashed before: the promise is one of an epoch.
+What the broker says to have removed by the end of the drain may have gone while it read, and is no hole: below the
+announced minimum nothing is claimed.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ class Hole(Finding):
 class QueueJudge(Judge):
     """Remembers what the drain under way has found."""
 
-    __slots__ = ("failed", "found", "readings", "void")
+    __slots__ = ("failed", "found", "readings", "reads", "void")
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
@@ -62,6 +63,7 @@ class QueueJudge(Judge):
         self.void: set[int] = set()  # of these: they overlap
         self.found: dict[int, Row] = {}
         self.failed: set[int] = set()  # offsets that could not be read
+        self.reads: dict[int, Row] = {}  # under way since the drain began, by their begin
 
     def begins(self, row: Row) -> Iterable[Finding]:
         if row.queue_offset is None and row.message_id is None:
@@ -71,10 +73,14 @@ class QueueJudge(Judge):
             else:
                 self.found = {}
                 self.failed = set()
+                self.reads = {}
             self.readings[row.seq_begin] = row
+        elif self.readings:
+            self.reads[row.seq_begin] = row
         return NOTHING
 
     def ends(self, row: Row) -> Iterable[Finding]:
+        self.reads.pop(row.seq_begin, None)
         if row.queue_offset is not None:
             if self.readings:
                 if row.outcome is Outcome.OK:
@@ -92,6 +98,9 @@ class QueueJudge(Judge):
             return NOTHING
         if (row.broker or "") in self.context.broker_died:
             return NOTHING
+        unread = self.failed.union(read.queue_offset for read in self.reads.values())
+        if None in unread:
+            return NOTHING
         found = self.found
         known = [
             (low, high)
@@ -99,7 +108,7 @@ class QueueJudge(Judge):
             if high == low + 1
             or not (
                 self.context.was_removed(row, high - 1)
-                or any(low < offset < high for offset in self.failed)
+                or any(low < (offset or 0) < high for offset in unread)
             )
         ]
         self.opportunities += len(known)
