@@ -55,6 +55,13 @@ def _one_key(rows: Rows, findings: Findings, sends: Ints, refused: Mask, stored:
     unclear: set[int] = set()
     highest: dict[int, int] = {}
     context = rows.context_of(int(sends[0]))
+    client = rows.name_of("client_id", int(sends[0]))
+
+    def gone(place: int, now: int) -> bool:
+        """Was it another process of that name that sent this?"""
+        since = int(rows.begin[place])
+        return context.is_of_an_old_life(client, rows.name_of("group", place), since, now)
+
     stakes = 0
     columns = (rows.queue[sends], message[sends], refused[sends], stored[sends])
     for place, queue, mine, is_refused, is_stored in zip(
@@ -65,24 +72,47 @@ def _one_key(rows: Rows, findings: Findings, sends: Ints, refused: Mask, stored:
                 waiting.setdefault(mine, []).append(place)
             continue
         if is_stored:
-            stakes += any(number[others[0]] < number[place] for others in waiting.values())
+            if gone(place, int(rows.end[place])):
+                unclear.add(mine)
+                waiting.pop(mine, None)
+                continue
+            now = int(rows.end[place])
+            stakes += any(
+                number[others[0]] < number[place]
+                and not _is_beside(rows, others, place)
+                and not gone(others[0], now)
+                for others in waiting.values()
+            )
             later = highest.get(queue)
-            if later is None or number[place] > number[later]:
+            if later is None or number[place] > number[later] or gone(later, now):
                 highest[queue] = place
             else:
                 before = waiting.get(mine, [])
                 tries = 1 if attempt[place] == NONE else int(attempt[place])
                 first_copy = before and len(before) == tries - 1 and len(before) <= TRIES_MAX
                 behind = rows.offset[place] > rows.offset[later] and number[place] < number[later]
-                now = int(rows.end[place])
                 died = broker_died(rows, later, now, rows.name_of("broker", place))
-                if first_copy and behind and not died and context.frames_twice > now:
+                if (
+                    first_copy
+                    and behind
+                    and not died
+                    and context.frames_twice > now
+                    and not gone(before[0], now)
+                    and not _is_beside(rows, [*before, place], later)
+                ):
                     stakes += 1
                     findings.violation([*before, later, place])
         unclear.add(mine)
         waiting.pop(mine, None)
     if stakes:
         findings.at_stake_times(int(sends[0]), stakes)
+
+
+def _is_beside(rows: Rows, tries: list[int], later: int) -> bool:
+    """Does the history show that the later message was not sent in turn: beside one of these tries, or before all?"""
+    at = rows.begin[later]
+    begin, end = rows.begin[tries], rows.end[tries]
+    return bool(end[0] >= at or np.any((begin <= at) & (at <= end)))
 
 
 TWIN = Twin(

@@ -1,10 +1,12 @@
 """A producer's retry may store a message twice, but not its first copy behind a later message of its key.
 
-The producer numbers the messages of a key and goes on to the next one when the last has ended, well or badly. A
-message whose tries were all refused so far is not there; when a further try stores it behind a message with a higher
-number, the two lie the wrong way round, and nobody who reads the queue can tell. Decided where every earlier try was
-certainly refused (as for SND-3), both were acknowledged in one queue, and that broker did not crash between; a try
-that was not answered may have stored the first copy in time, and a second copy may lie anywhere. Where frames may come
+The producer numbers the messages of a key and goes on to the next one when the last has ended, well or badly. A message
+whose tries were all refused so far is not there; when a further try stores it behind a message with a higher number,
+the two lie the wrong way round, and nobody who reads the queue can tell. Decided where every earlier try was certainly
+refused (as for SND-3), both were acknowledged in one queue, and that broker did not crash between; a try that was not
+answered may have stored the first copy in time, and a second copy may lie anywhere. A producer did not send in turn
+where the later message began before any try of the earlier one had ended, or while one was under way; then nothing is
+said of the two. Nor is it of messages of two lives of a producer, which numbers its keys anew. Where frames may come
 twice, a refusal says nothing. It is the case of SND-4 that does harm, and the one that is left where retries of keyed
 messages are allowed.
 """
@@ -17,7 +19,7 @@ from dataclasses import dataclass
 from specs.clauses.context import Context
 from specs.clauses.judging import NOTHING, Finding, Judge
 from specs.clauses.premises import BROKER_LIVES, NO_FRAME_TWICE, SENT_IN_TURN
-from specs.clauses.rows import is_copy_topic
+from specs.clauses.rows import ended_before, is_copy_topic
 from specs.clauses.stored import is_half, is_refused
 from specs.clauses.words import at, who
 from specs.history.row import Row
@@ -53,6 +55,12 @@ class StoredBehind(Finding):
     stored: Row
 
 
+def is_in_turn(tries: list[Row], later: Row) -> bool:
+    """When the later message began, had the first of these tries ended, and was none of them under way?"""
+    apart = (ended_before(each, later) or later.seq_begin < each.seq_begin for each in tries)
+    return ended_before(tries[0], later) and all(apart)
+
+
 class KeyJudge(Judge):
     """Remembers, for one key, the refusals of messages that are not stored, and the highest number in each queue."""
 
@@ -75,11 +83,8 @@ class KeyJudge(Judge):
             if message not in self.unclear:
                 self.refused.setdefault(message, []).append(row)
             return NOTHING
-        found = (
-            self._stored(row)
-            if row.outcome is Outcome.OK and row.queue_offset is not None
-            else NOTHING
-        )
+        is_placed = row.outcome is Outcome.OK and row.queue_offset is not None
+        found = self._stored(row) if is_placed and not self._is_gone(row) else NOTHING
         self._may_be_stored(row)
         return found
 
@@ -91,10 +96,13 @@ class KeyJudge(Judge):
     def _stored(self, row: Row) -> Iterable[Finding]:
         number, place = row.key_seq or 0, (row.broker, row.queue_id)
         mine = self.refused.get(row.message_id or "", [])
-        if any((rows[0].key_seq or 0) < number for rows in self.refused.values()):
+        if any(
+            (rows[0].key_seq or 0) < number and is_in_turn(rows, row) and not self._is_gone(rows[0])
+            for rows in self.refused.values()
+        ):
             self.opportunities += 1
         later = self.highest.get(place)
-        if later is None or number > (later.key_seq or 0):
+        if later is None or number > (later.key_seq or 0) or self._is_gone(later):
             self.highest[place] = row
             return NOTHING
         first_copy = mine and len(mine) == (row.attempt or 1) - 1 and len(mine) <= TRIES_MAX
@@ -104,10 +112,16 @@ class KeyJudge(Judge):
         silent = self.context.frames_twice is not None or self.context.broker_died_since(
             row.broker, later
         )
-        if not first_copy or not behind or silent:
+        if not first_copy or not behind or silent or self._is_gone(mine[0]):
+            return NOTHING
+        if not is_in_turn([*mine, row], later):
             return NOTHING
         self.opportunities += 1
         return (StoredBehind(tuple(mine), later, row),)
+
+    def _is_gone(self, sent: Row) -> bool:
+        """Did its producer die, or leave and come again, since?"""
+        return self.context.is_of_an_old_life(sent.client_id, sent.group, sent)
 
 
 judge = KeyJudge
