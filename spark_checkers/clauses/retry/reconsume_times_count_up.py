@@ -20,14 +20,17 @@ class Lane(Counting):
         if op.reconsume == NONE:
             return
         if last is None:
-            if op.offset > counter.highest and counter.add is not None and op.reconsume != 0:
+            add = counter.add
+            new = op.offset > counter.highest and op.reconsume != 0
+            if new and add is not None and not self.is_of_an_old_life(op.client, add):
                 self.stakes += 1
-                self.found(counter.add, op)
+                self.found(add, op)
             return
         before = last.ops[op.offset]
         # One that was tried for the last time may come again because of others, uncounted.
         of_others = (len(last.ops) > 1 or not self.complete(last)) and self.exhausted(before)
         follows = asks_again(before) and ended_before(before, op) and op.offset not in last.failed
+        follows = follows and not self.is_of_an_old_life(op.client, before)
         if follows and not of_others and before.reconsume != NONE:
             self.stakes += 1
             if op.reconsume != before.reconsume + 1:

@@ -5,7 +5,8 @@ carries one more than the one before, whatever was delivered in between. Each me
 but one whose retries were used up, and which comes again only because others of its batch do, may carry the same count
 once more. Only for messages of an original topic (copies, of messages to retry and of messages given up, carry counters
 of their own), no manual ROLLBACK (it replays without counting) and no failed dead letter in between (it counts as
-well). A lane dropped and added again counts from 0 again: that is another incarnation.
+well). A lane dropped and added again counts from 0 again: that is another incarnation. So is what a client does after
+it has left and come again, or died, whatever name the incarnation has then.
 """
 
 from __future__ import annotations
@@ -56,6 +57,8 @@ class LaneJudge(CountingJudge):
         if call is None:
             if offset <= counter.highest or counter.add is None or times == 0:
                 return NOTHING
+            if self._is_gone(counter.add, row):
+                return NOTHING
             self.opportunities += 1
             return (Miscounted(counter.add, row, 0),)
         last = call.rows[offset]
@@ -65,12 +68,17 @@ class LaneJudge(CountingJudge):
             or offset in call.failed
             or not asks_again(last)
             or not ended_before(last, row)
+            or self._is_gone(last, row)
         ):
             return NOTHING
         if (len(call.rows) > 1 or not self.is_whole(call)) and self.is_exhausted(last):
             return NOTHING
         self.opportunities += 1
         return NOTHING if times == before + 1 else (Miscounted(last, row, before + 1),)
+
+    def _is_gone(self, before: Row, row: Row) -> bool:
+        """Did the client that delivers this leave and come again, or die, since that one?"""
+        return self.context.is_of_an_old_life(row.client_id, row.group, before)
 
 
 judge = LaneJudge
