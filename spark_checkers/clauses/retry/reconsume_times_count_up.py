@@ -27,13 +27,14 @@ class Lane(Counting):
                 self.found(add, op)
             return
         before = last.ops[op.offset]
+        counted = op.reconsume - before.reconsume
         # One that was tried for the last time may come again because of others, uncounted.
         of_others = (len(last.ops) > 1 or not self.complete(last)) and self.exhausted(before)
         follows = asks_again(before) and ended_before(before, op) and op.offset not in last.failed
         follows = follows and not self.is_of_an_old_life(op.client, before)
-        if follows and not of_others and before.reconsume != NONE:
+        if follows and before.reconsume != NONE and not (of_others and 0 <= counted <= 1):
             self.stakes += 1
-            if op.reconsume != before.reconsume + 1:
+            if counted != 1:
                 self.found(before, op)
 
 

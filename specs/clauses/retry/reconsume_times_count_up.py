@@ -71,7 +71,8 @@ class LaneJudge(CountingJudge):
             or self._is_gone(last, row)
         ):
             return NOTHING
-        if (len(call.rows) > 1 or not self.is_whole(call)) and self.is_exhausted(last):
+        of_others = (len(call.rows) > 1 or not self.is_whole(call)) and self.is_exhausted(last)
+        if of_others and times in (before, before + 1):
             return NOTHING
         self.opportunities += 1
         return NOTHING if times == before + 1 else (Miscounted(last, row, before + 1),)
