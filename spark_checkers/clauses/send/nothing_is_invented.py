@@ -56,10 +56,20 @@ def kernel(rows: Rows, findings: Findings) -> None:
     sends = rows.of(Kind.SEND)
     np.minimum.at(first_send, message[sends], rows.begin[sends])
     where = seen(rows)
-    findings.at_stake(where)
-    invented = where[first_send[message[where]] >= seen_at(rows, where)]
+    early = first_send[message[where]] >= seen_at(rows, where)
+    told = early & ~_of_any(rows, where)
+    findings.at_stake(where[told | ~early])
+    invented = where[told]
     findings.violated(invented, certain=~_may_be_sent_before(rows, invented, message))
     _places(rows, findings, where)
+
+
+def _of_any(rows: Rows, where: Ints) -> Mask:
+    """Is this a copy that does not name the message of which it is one?"""
+    origin = rows.text("origin_id")[where]
+    nameless = (origin == NO_TEXT) | (origin == rows.code("origin_id", ""))
+    found: Mask = nameless & copies(rows)[where]
+    return found
 
 
 def _may_be_sent_before(rows: Rows, invented: Ints, message: Ints) -> Mask:

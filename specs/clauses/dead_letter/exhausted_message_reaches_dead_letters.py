@@ -12,7 +12,7 @@ adds it as a lane, and by a TRIM; where calls take dead letters and nobody has a
 which queue, and nothing is said. A drain's READ rows of that topic name the group. A copy is known by the id of its
 origin, or by its own where it kept that of its message. One that has
 neither may be any that is missed: as many of those, the first ones, are passed over as there are such copies, whoever
-wrote them (in a closed world SND-2 asks where they come from). In an open world there may be dead-letter queues that
+wrote them. In an open world there may be dead-letter queues that
 nobody read, of brokers that nobody named: what is not found there is at most possibly lost. (b) needs the auto mode and
 a limit. A dead letter that was begun before the broker removed some of the group's dead letters on purpose, and is not
 found afterwards, may have been one of them, unless it was too young for that (`keep_ms`, but not where a fault had

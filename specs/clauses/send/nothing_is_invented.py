@@ -1,8 +1,9 @@
 """Every message that is read or delivered was sent before, and lies in no more places than it was sent times.
 
-A copy (a retry, a dead letter) names the message that it was made from, and that one must have been sent. Any send
-that had begun counts, whatever its outcome. A delivery is judged when it begins, a read when it ends. With the clocks
-of several hosts a send that another clock times less than the bound later may have come first.
+A copy (a retry, a dead letter) names the message that it was made from, and that one must have been sent. One that
+names none (the Java client 4.2.0 does not) and has an id that nobody has sent may be a copy of any message, and nothing
+is said of it. Any send that had begun counts, whatever its outcome. A delivery is judged when it begins, a read when it
+ends. With the clocks of several hosts a send that another clock times less than the bound later may have come first.
 
 A place is an offset of a queue. An answer names one (but not that of a delayed or a half message, which lies elsewhere
 first), and each read or delivery of the message itself in the topic that it was sent to shows one. There may be as
@@ -132,6 +133,8 @@ class MessageJudge(Judge):
             places.shown.pop(place, None)
 
     def _seen(self, row: Row, seen_us: int) -> Iterable[Finding]:
+        if not self.sent and not row.origin_id and is_copy_topic(row.topic):
+            return
         self.opportunities += 1
         if not self.sent and not self.bound_us:
             yield Invented(row)
