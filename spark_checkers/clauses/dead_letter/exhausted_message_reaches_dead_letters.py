@@ -258,15 +258,21 @@ def kernel(rows: Rows, findings: Findings) -> None:
             rows, message, before.place, after.place
         ):
             due.setdefault(message, {})[place] = (before.place, after.place)
+    tried = np.flatnonzero(rows.are(Kind.DEAD_LETTER) & grouped & (rows.source != NO_TEXT))
+    ended = [op.place for state in states for op in state.ended]
+    known = {message_of(row) for row in [*tried.tolist(), *ended]}
+    own = rows.text("message_id")  # of the same codes as the sources
+    other = named[(own[named] != NO_TEXT) & (own[named] != rows.source[named])]
+    for row in other[np.argsort(rows.end[other], kind="stable")].tolist():
+        if message_of(row) not in known:
+            itself = (*message_of(row)[:2], int(own[row]))
+            lies.setdefault(itself, {})[place_of(row)] = int(rows.begin[row])
     missed: dict[tuple[int, int], list[GivenUp]] = {}
     for message, given_up in due.items():
         last = drains.of[message[:2]][1]
         missed.setdefault(message[:2], []).extend(
             _missed(rows, findings, last, lies.get(message, {}), list(given_up.values()))
         )
-    tried = np.flatnonzero(rows.are(Kind.DEAD_LETTER) & grouped & (rows.source != NO_TEXT))
-    ended = [op.place for state in states for op in state.ended]
-    known = {message_of(row) for row in [*tried.tolist(), *ended]}
     copies = reads[((rows.source != NO_TEXT) | (rows.offset != NONE))[reads] & ok[reads]]
     unnamed = copies[rows.text("origin_id")[copies] == NO_TEXT].tolist()
     may_be_any = {

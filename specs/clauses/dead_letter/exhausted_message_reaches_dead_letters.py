@@ -5,16 +5,15 @@ in SND-1, an acknowledgement with a code from 10 to 12 (stored, but not flushed 
 (b) A message that was delivered for the last time allowed, in vain, and was then passed by (the incarnation went
 on to a higher offset in a later call) without any dead letter being sent, is found there too, or else it is gone.
 A message that lies at two places of the topic, and was given up at both, is to be found twice.
-Decided by the final drain: every queue of `%DLQ%` + group that the history shows must have been read to its end by
-a read that began at least the bound later, in which no broker of these queues stood still; a read that failed decides
-nothing. A queue is shown by a READ, by whoever
-adds it as a lane, and by a TRIM; where calls take dead letters and nobody has added a lane of them, nobody knows of
-which queue, and nothing is said. A drain's READ rows of that topic name the group. A copy is known by the id of its
-origin, or by its own where it kept that of its message. One that has
-neither may be any that is missed: as many of those, the first ones, are passed over as there are such copies, whoever
-wrote them. In an open world there may be dead-letter queues that
-nobody read, of brokers that nobody named: what is not found there is at most possibly lost. (b) needs the auto mode and
-a limit. A dead letter that was begun before the broker removed some of the group's dead letters on purpose, and is not
+Decided by the final drain: every queue of `%DLQ%` + group that the history shows must have been read to its end by a
+read that began at least the bound later, in which no broker of these queues stood still; a read that failed decides
+nothing. A queue is shown by a READ, by whoever adds it as a lane, and by a TRIM; where calls take dead letters and
+nobody has added a lane of them, nobody knows of which queue, and nothing is said. A drain's READ rows of that topic
+name the group. A copy is known by the id of its origin, or by its own where it kept that of its message and names as
+its origin none that was given up. One that has neither may be any that is missed: as many of those, the first ones, are
+passed over as there are such copies, whoever wrote them. In an open world there may be dead-letter queues that nobody
+read, of brokers that nobody named: what is not found there is at most possibly lost. (b) needs the auto mode and a
+limit. A dead letter that was begun before the broker removed some of the group's dead letters on purpose, and is not
 found afterwards, may have been one of them, unless it was too young for that (`keep_ms`, but not where a fault had
 filled that broker's disk); what was begun later lies above the announced minimum.
 """
@@ -88,7 +87,17 @@ def _place_of(row: Row) -> _Place:
 class GroupJudge(Judge):
     """Remembers the messages given up, and what was read of the group's dead letters."""
 
-    __slots__ = ("exhausted", "known", "markers", "passed", "read", "sent", "unnamed", "weak")
+    __slots__ = (
+        "exhausted",
+        "known",
+        "markers",
+        "own",
+        "passed",
+        "read",
+        "sent",
+        "unnamed",
+        "weak",
+    )
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
@@ -103,6 +112,8 @@ class GroupJudge(Judge):
         self.read: dict[
             str, dict[_Place, int]
         ] = {}  # message → where it lies → where in the history it was last read
+        # by its own id, where it names another as its origin: where a copy lies, of which origin, and likewise
+        self.own: dict[str, dict[_Place, tuple[str, int]]] = {}
         self.known: set[str] = (
             set()
         )  # messages that were exhausted, or that somebody tried to give up
@@ -158,6 +169,9 @@ class GroupJudge(Judge):
                 self.markers.setdefault(queue, None)
                 if source is not None and row.outcome is Outcome.OK:
                     self.read.setdefault(source, {})[_place_of(row)] = row.seq_begin
+                    if row.message_id is not None and row.message_id != source:
+                        kept = self.own.setdefault(row.message_id, {})
+                        kept[_place_of(row)] = (source, row.seq_begin)
                 if row.origin_id is None and row.outcome is Outcome.OK:
                     self.unnamed.setdefault(source or "", set()).add(_place_of(row))
         elif row.kind is Kind.DEAD_LETTER and row.outcome is Outcome.OK and source is not None:
@@ -193,8 +207,7 @@ class GroupJudge(Judge):
         missed: list[tuple[Row, Row | None]] = []
         for source, given_up in self._due(first).items():
             given_up.sort(key=lambda pair: pair[0].seq_begin)
-            lies = self.read.get(source, {}).values()
-            copies = sum(1 for seq in lies if seq >= given_up[0][0].seq_begin)
+            copies = sum(1 for seq in self._lies(source) if seq >= given_up[0][0].seq_begin)
             for index, (row, passed) in enumerate(given_up):
                 if index < copies:
                     self.opportunities += 1
@@ -216,6 +229,15 @@ class GroupJudge(Judge):
         taken = (marker.run, topic) in self.context.delivered
         added = any(lane[1] == topic for lanes in self.context.lanes.values() for lane in lanes)
         return not shown <= read or (taken and not added)
+
+    def _lies(self, source: str) -> Iterable[int]:
+        """When each copy of the message was read, by where it lies."""
+        named = self.read.get(source, {})
+        kept = self.own.get(source, {}).items()
+        return {
+            **named,
+            **{place: seq for place, (origin, seq) in kept if origin not in self.known},
+        }.values()
 
     def _may_be_any(self) -> int:
         """How many of the copies that were read have an id of their own, or none, and name no origin?"""
