@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Any
 
 from spark_checkers.segments import MS, NEVER, NONE, Ints, ints
-from specs.clauses.certainty import OF_THE_RUN, Mark, marks_of, told_of
+from specs.clauses.certainty import OF_THE_RUN, Mark, marks_of, recorded, told_of
 from specs.clauses.context import DISTURBS, is_pause_of_another
 from specs.clauses.links import HoldUps, Sending, arrives_until, is_disturbed
 from specs.clauses.rows import REQUEST_LEVELS, changed_nothing, is_unsure
@@ -447,6 +447,12 @@ class RunContext:
     def paused_since(self, client: str, at_us: int, now: int) -> bool:
         """Was the client's latest pause, begun up to `now`, not over before `at_us`?"""
         return _paused_since(self.paused.get(client, ()), at_us, now)
+
+    @cached_property
+    def tells_pauses(self) -> bool:
+        """Would the history tell if somebody had stood still, as far as anybody says?"""
+        known = recorded(self.info)
+        return known is None or Kind.PAUSE in known
 
     def stands(self, broker: str, now: int) -> list[tuple[int, int]]:
         """From when until when the broker stood still, in µs, by pauses begun up to `now`: ascending, and apart."""

@@ -165,7 +165,11 @@ def _readings(queues: Queues, findings: Findings, queue: int) -> None:
         lost = sends[due & ~here & kept]
         findings.at_stake(sends[due & (here | kept)])
         for row in lost.tolist():
-            findings.violation([row, marker, *_teller(queues, row)])
+            sure = bool(offset[row] < stop) or rows.context_of(row).tells_pauses
+            if not sure:
+                shown = read_end[rows.offset[reads] == offset[row]]
+                sure = bool(np.any((shown > rows.end[row]) & (shown < end)))
+            findings.violation([row, marker, *_teller(queues, row)], certain=sure)
         sends = sends[~due | here]
 
 
@@ -265,8 +269,11 @@ class RowByRow:
         self._forget(offset, gone)
         safe = [row for row in gone if not self._may_be_unflushed(row, now)]
         self.findings.at_stake(np.asarray(safe, np.int64))
+        rows, shown = self.rows, self.seen.get(offset, 0)
+        there = rows.offset[by] != NONE or offset < rows.value[by]
         for row in safe:
-            self.findings.violation([row, by, *_teller(self.queues, row)])
+            sure = bool(there or shown > rows.end[row]) or rows.context_of(row).tells_pauses
+            self.findings.violation([row, by, *_teller(self.queues, row)], certain=sure)
 
     def _may_be_unflushed(self, row: int, now: int) -> bool:
         begin, ended = self.rows.begin[row], self.rows.ended[row]

@@ -1,12 +1,13 @@
 """A message whose send was acknowledged is there whenever its queue is read to the end afterwards.
 
 Decided by each drain: a READ row without a message spans the reading of the queue to its end and says up to which
-offset that was. Every send to the queue that was acknowledged before that reading began must be among the messages
-read while it lasted, this time and the next; one beyond the queue's end only when it was acknowledged longer ago than
-the bound for delays, or was read before, because a broker may show a message a little later than it acknowledges it.
-While a broker stands still that bound does not run. Where an acknowledged message should lie and another one is read,
-the loss shows at once. A read that failed decides nothing of its offset. The answer to a batch names the place of its
-first message only; the others lie behind it, in their order.
+offset that was. Every send to the queue that was acknowledged before that reading began must be among the messages read
+while it lasted, this time and the next; one beyond the queue's end only when it was acknowledged longer ago than the
+bound for delays, or was read before, because a broker may show a message a little later than it acknowledges it. While
+a broker stands still that bound does not run; where nobody records pauses, what it alone decides is at most possible.
+Where an acknowledged message should lie and another one is read, the loss shows at once. A read that failed decides
+nothing of its offset. The answer to a batch names the place of its first message only; the others lie behind it, in
+their order.
 
 Acknowledgements with the codes 10 to 12 (stored, but not flushed or replicated in time) promise less and are left out,
 as are delayed and half messages (they lie elsewhere first) and the topics of retries and dead letters. Where the
@@ -26,6 +27,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from specs.clauses.certainty import recorded
 from specs.clauses.context import Context
 from specs.clauses.intervals import Intervals
 from specs.clauses.judging import NOTHING, Finding, Judge
@@ -75,10 +77,22 @@ class Placed:
 class QueueJudge(Judge):
     """Remembers the acknowledged sends, by their places, until they are removed or lost."""
 
-    __slots__ = ("batches", "patience_us", "read", "reading", "seen", "sent", "unread", "waiting")
+    __slots__ = (
+        "batches",
+        "knows_pauses",
+        "patience_us",
+        "read",
+        "reading",
+        "seen",
+        "sent",
+        "unread",
+        "waiting",
+    )
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
+        known = recorded(context.info)
+        self.knows_pauses = known is None or Kind.PAUSE in known
         self.patience_us = self.config.delay_bound_ms * MS + context.info.clock_bound_us
         self.sent: dict[int, tuple[Placed, ...]] = {}
         self.batches: dict[int, Row] = {}  # by operation, the row that names a place
@@ -165,7 +179,15 @@ class QueueJudge(Judge):
         self._forget(offset, gone)
         judged = [each for each in gone if not self.context.may_be_unflushed(each.row)]
         self.opportunities += len(judged)
-        return [Lost(each.row, each.first, read, offset) for each in judged]
+        return [
+            Lost(each.row, each.first, read, offset, certain=self._is_sure(each.row, offset, read))
+            for each in judged
+        ]
+
+    def _is_sure(self, sent: Row, offset: int, read: Row) -> bool:
+        """Is it known that the broker had its time to show the message, or does that not matter?"""
+        is_beyond = read.queue_offset is None and offset >= (read.value or 0)
+        return self.knows_pauses or not is_beyond or self._was_shown(sent, offset)
 
     def _read_to_end(self, reading: Row, stop: int) -> Iterable[Finding]:
         found: list[Finding] = []
@@ -190,10 +212,12 @@ class QueueJudge(Judge):
 
     def _should_be_shown(self, sent: Row, offset: int, reading: Row) -> bool:
         """Beyond the end: was it shown before, or acknowledged longer ago than a broker may take to show it?"""
-        was_shown = self.seen.get(offset, 0) > (sent.seq_end or 0)
         told_us, now_us = over_us(sent), reading.started_us
         ran_us = now_us - told_us - self.context.stood_us(sent.broker, told_us, now_us)
-        return was_shown or ran_us >= self.patience_us
+        return self._was_shown(sent, offset) or ran_us >= self.patience_us
+
+    def _was_shown(self, sent: Row, offset: int) -> bool:
+        return self.seen.get(offset, 0) > (sent.seq_end or 0)
 
 
 judge = QueueJudge
