@@ -14,7 +14,7 @@ from typing import Any
 
 from spark_checkers.segments import MS, NEVER, NONE, Ints, ints
 from specs.clauses.certainty import OF_THE_RUN, Mark, marks_of, recorded, told_of
-from specs.clauses.context import DISTURBS, is_pause_of_another
+from specs.clauses.context import DISTURBS, is_pause_of_another, takes_everything
 from specs.clauses.links import HoldUps, Sending, arrives_until, is_disturbed
 from specs.clauses.rows import REQUEST_LEVELS, changed_nothing, is_unsure
 from specs.faults import disk_full, duplicate, lingers_us
@@ -78,6 +78,8 @@ class RunContext:
     # Of a group, a lane, a queue or a topic
     joined: dict[str, list[tuple[int, str]]] = field(default_factory=dict)
     """By group: which client."""
+    filters: dict[str | None, int] = field(default_factory=dict)
+    """By group, None where a row names none: seq of the first start that told of a filter."""
     resets: dict[Any, int] = field(default_factory=dict)
     """By lane: seq of the first time that somebody moved its offset."""
     slow_resets: list[Row] = field(default_factory=list)
@@ -197,6 +199,8 @@ class RunContext:
             if row.kind is Kind.CRASH:
                 self.died_us[seq] = row.started_us if row.ended_us is None else row.ended_us
                 self.died_as[seq] = row.process
+            if row.kind is Kind.JOIN and not takes_everything(row.view):
+                self.filters.setdefault(row.group, seq)
             if row.kind is Kind.JOIN and row.group:
                 self.joined.setdefault(row.group, []).append((seq, client))
 
@@ -297,6 +301,10 @@ class RunContext:
             for leave in (over.get(None), over.get(group))
             if leave is not None
         )
+
+    def is_filtered(self, group: str, now: int) -> bool:
+        """Had a member of the group told by `now` that it does not subscribe to every message?"""
+        return min(self.filters.get(group, NEVER), self.filters.get(None, NEVER)) <= now
 
     def member_since(self, group: str, client: str, now: int) -> int | None:
         """The seq of the JOIN since which the client is a member of the group; None where it is none."""

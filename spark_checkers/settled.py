@@ -131,6 +131,8 @@ class Settled(Progress):
             return
         if offset < self.counts_from(last) or (self.untold and offset in self.unknown):
             return
+        if self.context.is_filtered(self.lane.group, self.now):
+            return
         if not self.is_at_stake(last) or (self.running and not self.has_died(last)):
             return
         owes = not self.is_done(offset)

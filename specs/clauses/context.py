@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 
 from specs.clauses.keys import KeyValue
@@ -69,6 +70,8 @@ class Context:
     shut_down: dict[tuple[str, str | None], Row] = field(default_factory=dict)
     # By group and client: the start of who lives.
     members: dict[str, dict[str, Row]] = field(default_factory=dict)
+    # Groups of which a start told that they do not subscribe to every message; None: whatever its groups are.
+    filters: set[str | None] = field(default_factory=set)
     # By group and topic.
     first_adds: dict[tuple[str | None, str | None], Row] = field(default_factory=dict)
 
@@ -132,6 +135,8 @@ class Context:
             case Kind.JOIN if row.client_id:
                 self._works(row)
                 self.client_died.pop(row.client_id, None)
+                if not takes_everything(row.view):
+                    self.filters.add(row.group)
                 if row.group:
                     self.members.setdefault(row.group, {})[row.client_id] = row
             case Kind.PAUSE if row.broker and row.client_id in (None, row.broker):
@@ -320,6 +325,10 @@ class Context:
             if group is None or name == group:
                 members.pop(client_id, None)
 
+    def is_filtered(self, group: str) -> bool:
+        """Has a member of the group told, as it started, that it does not subscribe to every message?"""
+        return group in self.filters or None in self.filters
+
     def newest_member(self, group: str | None) -> Row | None:
         """The JOIN of the living member of the group that started last."""
         members = self.members.get(group or "", {})
@@ -412,6 +421,7 @@ class Context:
         self.crowded.clear()
         self.unsure.clear()
         self.members.clear()
+        self.filters.clear()
         self.clock_stepped = self.frames_twice = None
 
     def paused_since(self, client_id: str | None, at_us: int) -> bool:
@@ -437,6 +447,15 @@ class Context:
 
 def _sending(row: Row) -> Sending:
     return Sending(row.client_id or "", row.broker or "", row.kind, row.started_us)
+
+
+def takes_everything(subscription: str | None) -> bool:
+    """Is a subscription, as a JOIN's `view` tells it, one to every message: `*`, or `orders:*` of each topic?
+
+    What is not told is as the configuration says.
+    """
+    words = re.split(r"[\s,;]+", subscription or "")
+    return all(word.rpartition(":")[2] in ("*", "") for word in words)
 
 
 DISTURBS = frozenset({Kind.CRASH, Kind.LEAVE, Kind.JOIN, Kind.PAUSE, Kind.CLOCK_STEP, Kind.FAULT})

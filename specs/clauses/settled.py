@@ -4,7 +4,8 @@ A drain is settled (`detail=settled` on its markers) when before it all faults w
 again, and nothing happened for longer than anything waits in a healthy system. What is not finished then never will
 be. Only messages that the drain itself finds count, at or after the start of the lane's last incarnation; a clause may
 say that they count from an earlier one on. Nothing is concluded of a group whose listener chose the manual mode (it may
-leave messages open), of a lane whose offset was reset, of one whose listener call has not returned, of one whose last
+leave messages open), of one that does not subscribe to every message, as the start of a member tells (JOIN, `view`),
+of a lane whose offset was reset, of one whose listener call has not returned, of one whose last
 incarnation looked its start up where nobody saw the answer, and of a message that may have been given up where nobody
 told, or that may be finished: nobody saw how its dead letter was answered, or how a call of it ended (`unknown`; one
 that was cut finished nothing), and it was not delivered since. Nothing is sent while a queue is read so: that all is
@@ -127,6 +128,8 @@ class SettledJudge(Judge):
         for name, group in self.groups.items():
             progress, last = self.progress.groups.get(name), group.last
             if progress is None or last is None or last.start is None or group.manual:
+                continue
+            if self.context.is_filtered(name):
                 continue
             if offset < self.counts_from(progress, last):
                 continue
