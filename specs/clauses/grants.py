@@ -62,10 +62,15 @@ class Unlocks:
         self.unanswered[client] = first, max(until_us, before_us)
 
     def may_undo(self, lock: Row) -> bool:
-        """May an unlock that began before the grant still be applied after it?"""
+        """May an unlock that began before the grant still be applied after it?
+
+        Where a link made two frames of one, the second one may come after the answer to the first.
+        """
         client = lock.client_id or ""
-        if self.answered.get(client, -1) >= lock.started_us:
-            return True
+        if client in self.answered:
+            copy_us = 0 if self.context.frames_twice is None else self.delay_bound_us
+            if self.answered[client] + copy_us >= lock.started_us:
+                return True
         if client not in self.unanswered:
             return False
         return self.context.may_arrive_until(*self.unanswered[client]) >= lock.started_us

@@ -5,8 +5,9 @@ reached the broker, or until it is strictly older than the broker's limit. So tw
 one was certainly made while the earlier one was alive: the last answer came at most the limit after the first
 request began. Which of two requests that overlap was granted first is open, and does not matter. Holds within one
 broker epoch: a restart empties the table. An unlock that a fault of its link may have held back may be applied when
-that is over; one from before a history that begins late may yet be on its way, so that what is found there is at
-most possible. Says nothing about listeners that outlive their grant (see one_processor_at_a_time).
+that is over, and the second frame of one that came twice within the delay bound of the answer. One from before a
+history that begins late may yet be on its way, so that what is found there is at most possible. Says nothing about
+listeners that outlive their grant (see one_processor_at_a_time).
 """
 
 from __future__ import annotations
