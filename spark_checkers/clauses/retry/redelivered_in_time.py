@@ -23,6 +23,10 @@ from spark_checkers.twin import Twin
 from specs.vocabulary import LISTENER_SUSPENDS, Kind, Outcome
 
 
+LOCK_WAIT_MS = 1000
+"""So long a client may wait for each broker that it asks for leases."""
+
+
 class Waiting:
     """A suspended batch of one incarnation, or what is left of it: when it is due (NEVER: a dead letter decides), under
     which grant. ops: its deliveries, by offset. part: of what has come again, before and after."""
@@ -48,6 +52,7 @@ class Lane(Machine):
         self.locks: dict[int, Op] = {}
         self.waiting: dict[int, Waiting] = {}
         self.rest: dict[int, Waiting] = {}
+        self.under_way: set[int] = set()  # clients of which a request takes time
         self.slack = self.config.schedule_slack_ms * MS
 
     def takes(self, stretch: Stretch) -> bool:
@@ -84,6 +89,8 @@ class Lane(Machine):
                 ):
                     del self.waiting[name]
                     self._seen(waiting, op)
+            if op.end > op.begin:
+                self.under_way.add(op.client)
         elif op.kind is Kind.UNLOCK:
             self._lost(op)
 
@@ -123,7 +130,7 @@ class Lane(Machine):
 
     def _seen(self, waiting: Waiting, op: Op) -> None:
         lock, client = waiting.lock, waiting.op.client
-        if waiting.due == NEVER or lock is None:
+        if waiting.due == NEVER or lock is None or client in self.under_way:
             return
         until = self._until(waiting)
         kept = lock.started + self.config.client_lease_ms * MS >= until
@@ -140,17 +147,17 @@ class Lane(Machine):
 
     def _until(self, waiting: Waiting) -> int:
         """The end of the bound: sooner where the consumer's own, longer time would be over."""
+        brokers = self.context.brokers_of(self.lane.name(waiting.op.client), self.now)
+        due = waiting.due + max(brokers - 1, 0) * LOCK_WAIT_MS * MS
         if waiting.part:
-            return waiting.due + self.slack
+            return due + self.slack
         asked, own = (
             wait_ms(waiting.op, self.config.suspend_ms),
             own_wait_ms(self.config.suspend_ms),
         )
         if asked >= own:
-            return waiting.due + self.slack
-        return waiting.due + min(
-            self.slack, max(self.slack // 2 // MS * MS, (own - asked - 1) * MS)
-        )
+            return due + self.slack
+        return due + min(self.slack, max(self.slack // 2 // MS * MS, (own - asked - 1) * MS))
 
     def _lost(self, op: Op) -> None:
         self.locks.pop(op.client, None)
@@ -168,7 +175,11 @@ class Lane(Machine):
             else:
                 self.waiting[op.incarnation].letter = op
                 self._wait(self.waiting[op.incarnation], op)
-        elif op.kind is Kind.LOCK and op.outcome is Outcome.OK:
+        elif op.kind is Kind.LOCK:
+            self.under_way.discard(op.client)
+            if op.outcome is not Outcome.OK:
+                self._lost(op)
+                return
             self.locks[op.client] = op
             for waiting in self.waiting.values():
                 if (
@@ -177,8 +188,6 @@ class Lane(Machine):
                     and op.ended <= waiting.due - MS
                 ):
                     waiting.lock = op
-        elif op.kind is Kind.LOCK and op.outcome is Outcome.REFUSED:
-            self._lost(op)
 
     def _ended(self, op: Op) -> None:
         add = self.adds.get(op.incarnation)
@@ -214,6 +223,7 @@ find = TWIN.find
 def suspended_for_ever(trace: Trace) -> Changes:
     """No call follows a suspended one until the lease is renewed, long after."""
     config = trace.info.config
+    brokers = len({row.broker for row in trace.of(Kind.ADD)})
     for rows in trace.works:
         calls = [row for row in rows if row.kind in (Kind.DELIVER, Kind.DEAD_LETTER)]
         for row in calls:
@@ -226,7 +236,7 @@ def suspended_for_ever(trace: Trace) -> Changes:
             ):
                 continue
             due_us = row.ended_us + row.suspend_ms * MS
-            until_us = due_us + config.schedule_slack_ms * MS
+            until_us = due_us + config.schedule_slack_ms * MS + (brokers - 1) * LOCK_WAIT_MS * MS
             lock = planting.grant(trace, row, due_us - MS, until_us + MS)
             later = [
                 r

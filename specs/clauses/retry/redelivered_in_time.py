@@ -5,9 +5,11 @@ that send. Refuted by whatever the client does on the lane more than the bound (
 call has begun; where the listener asked for less than the consumer's own time, the bound ends as that would (after
 half of it at the earliest), since who takes a short time for none asked must not pass. What comes later than that: the
 call itself, a request for the lease, or the drop. Claimed only where nothing else can have kept the lane: one grant of
-the lease was answered before the time was up and is still fresh when the bound ends, nothing was refused and nothing
-given back since; the client was not paused, did not die and is not shutting down; and it has twice as many threads as
-it ever added lanes, so that none waits for one. Says nothing of a batch of which a message's retries were used up and
+the lease was answered before the time was up and is still fresh when the bound ends, nothing was refused, left
+unanswered or given back since, and no request for it is under way; the client was not paused, did not die and is not shutting down; and it has twice as many threads as
+it ever added lanes, so that none waits for one. The thread that brings a batch back may be the one that renews leases,
+which asks one broker after the other: for each other broker of which the client ever added a lane the bound is longer
+by the time that it waits for an answer (`LOCK_WAIT_MS`). Says nothing of a batch of which a message's retries were used up and
 of whose dead letter there is no row, nor about an incarnation that does nothing any more.
 
 Where only a part of the batch comes again, the rest is due when the call of that part has ended well, or at the time of
@@ -56,6 +58,9 @@ SETTINGS = ("client_lease_ms", "max_reconsume_times", "suspend_ms", "threads")
 NEEDS = frozenset({Kind.DELIVER, Kind.LOCK})
 EXCUSED_BY = frozenset({Kind.CRASH, Kind.LEAVE})
 
+
+LOCK_WAIT_MS = 1000
+"""So long Apache's client waits for the answer of each broker that it asks for leases."""
 
 _GOES_ON = frozenset({Outcome.SUCCESS, Outcome.COMMIT})
 """After these the lane goes on, in whatever mode."""
@@ -108,10 +113,11 @@ class _Waiting:
 class LaneJudge(Judge):
     """Remembers the last grant of each client, and of each incarnation where it began and its suspended batch.
 
-    rest: what is left of a batch of which a part is being delivered again.
+    rest: what is left of a batch of which a part is being delivered again. asking: clients of which a request for the
+    lease is under way.
     """
 
-    __slots__ = ("adds", "locks", "rest", "waiting")
+    __slots__ = ("adds", "asking", "locks", "rest", "waiting")
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
@@ -119,6 +125,7 @@ class LaneJudge(Judge):
         self.locks: dict[str, Row] = {}
         self.waiting: dict[str, _Waiting] = {}
         self.rest: dict[str, _Waiting] = {}
+        self.asking: set[str] = set()
 
     # ------------------------------------------------------------ begins
 
@@ -148,6 +155,8 @@ class LaneJudge(Judge):
                     waiting.due_us = None
             case Kind.LOCK:
                 found = self._asked(row)
+                if row.seq_end is None or row.seq_end > row.seq_begin:
+                    self.asking.add(row.client_id or "")
             case Kind.UNLOCK:
                 self._lost(row)
             case _:
@@ -188,6 +197,8 @@ class LaneJudge(Judge):
     def _until_us(self, waiting: _Waiting, due_us: int) -> int:
         """The end of the bound."""
         slack_ms, own_ms = self.config.schedule_slack_ms, self.config.suspend_ms
+        others = max(0, self.context.brokers_of(waiting.row.client_id) - 1)
+        due_us += others * LOCK_WAIT_MS * MS
         if waiting.part:
             return due_us + slack_ms * MS
         less_ms = min(max(own_ms, SUSPEND_MS_MIN), SUSPEND_MS_MAX) - suspend_ms(waiting.row, own_ms)
@@ -202,7 +213,8 @@ class LaneJudge(Judge):
         until_us = self._until_us(waiting, due_us)
         context, client = self.context, suspended.client_id
         if (
-            lock.started_us + self.config.client_lease_ms * MS < until_us
+            client in self.asking
+            or lock.started_us + self.config.client_lease_ms * MS < until_us
             or context.paused_since(client, suspended.started_us)
             or context.is_leaving(client, row.group)
             or context.client_died_since(client, suspended)
@@ -221,7 +233,7 @@ class LaneJudge(Judge):
         return (TooLate(waiting.add, suspended, letter, lock, row, due_us),)
 
     def _lost(self, row: Row) -> None:
-        """The lease was refused, or given back."""
+        """The lease was refused, or given back, or nobody saw the answer."""
         self.locks.pop(row.client_id or "", None)
         for waiting in self.waiting.values():
             if waiting.row.client_id == row.client_id:
@@ -243,10 +255,12 @@ class LaneJudge(Judge):
                 else:
                     waiting.dead_letter = row
                     self._wait(waiting, row.ended_us)
-            case Kind.LOCK if row.outcome is Outcome.OK:
-                self._granted(row)
-            case Kind.LOCK if row.outcome is Outcome.REFUSED:
-                self._lost(row)
+            case Kind.LOCK:
+                self.asking.discard(row.client_id or "")
+                if row.outcome is Outcome.OK:
+                    self._granted(row)
+                else:
+                    self._lost(row)
             case _:
                 pass
         return NOTHING
