@@ -22,7 +22,6 @@ from spark_checkers.segments import MS, NEVER, NO_TEXT, NONE
 from spark_checkers.twin import Twin
 from specs.vocabulary import LISTENER_SUSPENDS, Kind, Outcome
 
-
 LOCK_WAIT_MS = 1000
 """So long a client may wait for each broker that it asks for leases."""
 
@@ -41,6 +40,17 @@ class Waiting:
         self.due = NEVER
         self.letter: Op | None = None
         self.lock: Op | None = None
+
+    @property
+    def may_be_taken(self) -> bool:
+        """Did nobody see how its dead letter was answered?"""
+        return self.letter is not None and self.letter.outcome is not Outcome.REFUSED
+
+    def comes_again(self, op: Op) -> bool:
+        """Is the message of the dead letter delivered?"""
+        return (
+            self.letter is not None and op.kind is Kind.DELIVER and op.offset == self.letter.offset
+        )
 
 
 class Lane(Machine):
@@ -85,6 +95,7 @@ class Lane(Machine):
                 if (
                     waiting.op.client == op.client
                     and waiting.due < NEVER
+                    and not waiting.may_be_taken
                     and op.started > self._until(waiting)
                 ):
                     del self.waiting[name]
@@ -131,6 +142,8 @@ class Lane(Machine):
     def _seen(self, waiting: Waiting, op: Op) -> None:
         lock, client = waiting.lock, waiting.op.client
         if waiting.due == NEVER or lock is None or client in self.under_way:
+            return
+        if waiting.may_be_taken and not waiting.comes_again(op):
             return
         until = self._until(waiting)
         kept = lock.started + self.config.client_lease_ms * MS >= until

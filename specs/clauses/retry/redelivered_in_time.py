@@ -1,16 +1,18 @@
 """A suspended batch comes again soon after its suspend time, while its incarnation owns the lane.
 
 The time is that of RTY-1; where the message was to be given up and its dead letter failed, it counts from the end of
-that send. Refuted by whatever the client does on the lane more than the bound (`schedule_slack_ms`) later while no
-call has begun; where the listener asked for less than the consumer's own time, the bound ends as that would (after
-half of it at the earliest), since who takes a short time for none asked must not pass. What comes later than that: the
-call itself, a request for the lease, or the drop. Claimed only where nothing else can have kept the lane: one grant of
-the lease was answered before the time was up and is still fresh when the bound ends, nothing was refused, left
-unanswered or given back since, and no request for it is under way; the client was not paused, did not die and is not shutting down; and it has twice as many threads as
-it ever added lanes, so that none waits for one. The thread that brings a batch back may be the one that renews leases,
-which asks one broker after the other: for each other broker of which the client ever added a lane the bound is longer
-by the time that it waits for an answer (`LOCK_WAIT_MS`). Says nothing of a batch of which a message's retries were used up and
-of whose dead letter there is no row, nor about an incarnation that does nothing any more.
+that send. One of which nobody saw the answer has failed if the message itself comes again; until then nothing is owed.
+Refuted by whatever the client does on the lane more than the bound (`schedule_slack_ms`) later while no call has begun;
+where the listener asked for less than the consumer's own time, the bound ends as that would (after half of it at the
+earliest), since who takes a short time for none asked must not pass. What comes later than that: the call itself, a
+request for the lease, or the drop. Claimed only where nothing else can have kept the lane: one grant of the lease was
+answered before the time was up and is still fresh when the bound ends, nothing was refused, left unanswered or given
+back since, and no request for it is under way; the client was not paused, did not die and is not shutting down; and it
+has twice as many threads as it ever added lanes, so that none waits for one. The thread that brings a batch back may be
+the one that renews leases, which asks one broker after the other: for each other broker of which the client ever added
+a lane the bound is longer by the time that it waits for an answer (`LOCK_WAIT_MS`). Says nothing of a batch of which a
+message's retries were used up and of whose dead letter there is no row, nor about an incarnation that does nothing any
+more.
 
 Where only a part of the batch comes again, the rest is due when the call of that part has ended well, or at the time of
 the batch if that is later, and may take the whole bound from then on. Nothing is said of the rest where that part asks
@@ -184,7 +186,8 @@ class LaneJudge(Judge):
         """The client is alive: whatever should have come again by now is late."""
         found: list[Finding] = []
         for name, waiting in list(self.waiting.items()):
-            if waiting.row.client_id == row.client_id and self._is_late(waiting, row):
+            mine = waiting.row.client_id == row.client_id and _tells(waiting, row)
+            if mine and self._is_late(waiting, row):
                 found.extend(self._seen(waiting, row))
                 del self.waiting[name]
         return found
@@ -208,7 +211,7 @@ class LaneJudge(Judge):
 
     def _seen(self, waiting: _Waiting, row: Row) -> Iterable[Finding]:
         due_us, lock, suspended = waiting.due_us, waiting.lock, waiting.row
-        if due_us is None or lock is None:
+        if due_us is None or lock is None or not _tells(waiting, row):
             return NOTHING
         until_us = self._until_us(waiting, due_us)
         context, client = self.context, suspended.client_id
@@ -315,6 +318,15 @@ class LaneJudge(Judge):
             )
             if in_time and waiting.row.client_id == row.client_id:
                 waiting.lock = row
+
+
+def _tells(waiting: _Waiting, row: Row) -> bool:
+    """Does this tell whether the batch came in time? Not where its dead letter may have been taken, until that message
+    comes again."""
+    letter = waiting.dead_letter
+    if letter is None or letter.outcome is Outcome.REFUSED:
+        return True
+    return row.kind is Kind.DELIVER and row.queue_offset == letter.queue_offset
 
 
 judge = LaneJudge
