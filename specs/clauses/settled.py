@@ -4,12 +4,11 @@ A drain is settled (`detail=settled` on its markers) when before it all faults w
 again, and nothing happened for longer than anything waits in a healthy system. What is not finished then never will
 be. Only messages that the drain itself finds count, at or after the start of the lane's last incarnation; a clause may
 say that they count from an earlier one on. Nothing is concluded of a group whose listener chose the manual mode (it may
-leave messages open), of one that does not subscribe to every message, as the start of a member tells (JOIN, `view`),
-of a lane whose offset was reset, of one whose listener call has not returned, of one whose last
-incarnation looked its start up where nobody saw the answer, and of a message that may have been given up where nobody
-told, or that may be finished: nobody saw how its dead letter was answered, or how a call of it ended (`unknown`; one
-that was cut finished nothing), and it was not delivered since. Nothing is sent while a queue is read so: that all is
-settled says it.
+leave messages open), of one that does not subscribe to every message, as the start of a member tells (JOIN, `view`), of
+a lane whose offset was reset, of one whose listener call has not returned, of one whose last incarnation looked its
+start up where nobody saw the answer, and of a message that may have been given up where nobody told, or that may be
+finished: nobody saw how its dead letter was answered, or how a call of it ended (`unknown`; one that was cut finished
+nothing), and it was not delivered since. Nothing is sent while a queue is read so: that is part of what settled says.
 """
 
 from __future__ import annotations

@@ -6,8 +6,8 @@ group, or given up. Where everybody is recorded, and the group consumes from the
 from the lowest start that any incarnation of the lane had: what lies between and nobody finished was skipped for ever.
 A message whose last call ended well although its lane had been dropped meanwhile was worked on to its end, whatever
 became of the result: that a client lets go of a lane in the midst of a call, or commits what it did on it, is for other
-clauses. What *settled* means, and what else is left out, is said in `specs.clauses.settled`. Nothing is said about how
-long it took.
+clauses. What *settled* means, and what else is left out, is said in `specs.clauses.settled`: nothing happens while such
+a drain reads, so that a message which is sent meanwhile is owed like any other. Nothing is said about how long it took.
 """
 
 from __future__ import annotations
