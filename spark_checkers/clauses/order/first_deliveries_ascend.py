@@ -30,7 +30,7 @@ from spark_checkers.segments import (
 )
 from spark_checkers.twin import Twin
 from specs.history.row import Row
-from specs.vocabulary import CommitMode, Kind, Outcome
+from specs.vocabulary import LISTENER_RESULTS, CommitMode, Kind, Outcome
 
 
 def kernel(rows: Rows, findings: Findings) -> None:
@@ -48,26 +48,37 @@ def kernel(rows: Rows, findings: Findings) -> None:
     )
     watched = reset_us < rows.begin[first]
     calls, add, epoch, first = calls[watched], add[watched], epoch[watched], first[watched]
-    offset, done = rows.offset[calls], _leave_nothing(rows)
-    before = chosen(calls, Segments(epoch).highest_before(offset), NOWHERE)
+    offset, of_epoch = rows.offset[calls], Segments(epoch)
+    before = chosen(calls, of_epoch.highest_before(offset), NOWHERE)
+    in_auto, in_any = _leave_nothing(rows)
+    untouched = of_epoch.count_before(_may_put_back(rows)[calls]) == 0
     follows = before != NOWHERE
     above = follows & (offset > rows.offset[before])
-    known = (add != NOWHERE) | done[first] | (offset >= rows.offset[first])
+    settled = in_auto[first] | (in_any[first] & untouched)
+    known = (add != NOWHERE) | settled | (offset >= rows.offset[first])
     broken = follows & ~above & known
     if broken.any():
         same = positions(np.isin(offset, offset[broken]))
         broken[same] &= is_first(epoch[same], offset[same])
     findings.at_stake(calls[above | broken])
-    root = np.where(done[before], NOWHERE, np.where(add != NOWHERE, add, first))
+    shows = in_auto[before] | (in_any[before] & untouched)
+    root = np.where(shows, NOWHERE, np.where(add != NOWHERE, add, first))
     findings.violated(root[broken], before[broken], calls[broken])
 
 
-def _leave_nothing(rows: Rows) -> Mask:
-    """Of each call: does it leave nothing below it to come again?"""
-    manual = rows.text("commit_mode") == rows.code("commit_mode", CommitMode.MANUAL)
-    rolled_back = rows.ended_as(Outcome.ROLLBACK)
-    done = rows.ended_as(Outcome.SUCCESS, Outcome.COMMIT) | rolled_back
-    found: Mask = done & ~manual & ~(rolled_back & may_be_by_hand(rows))
+def _leave_nothing(rows: Rows) -> tuple[Mask, Mask]:
+    """Of each call: does it leave nothing below it to come again, for good; and as long as nothing is put back?"""
+    mode = rows.text("commit_mode")
+    done = rows.ended_as(Outcome.SUCCESS, Outcome.COMMIT)
+    in_auto = (done | rows.ended_as(Outcome.ROLLBACK)) & ~may_be_by_hand(rows)
+    return in_auto, done & (mode != rows.code("commit_mode", CommitMode.MANUAL))
+
+
+def _may_put_back(rows: Rows) -> Mask:
+    """Of each call: may it put back what was taken, or may nobody have seen that it did?"""
+    in_auto = rows.text("commit_mode") == rows.code("commit_mode", CommitMode.AUTO)
+    unseen = ~rows.ended_as(*LISTENER_RESULTS) & ~in_auto
+    found: Mask = unseen | (rows.ended_as(Outcome.ROLLBACK) & may_be_by_hand(rows))
     return found
 
 

@@ -4,7 +4,8 @@ An incarnation is one client's work on one lane, from add until drop. Redeliveri
 comes again, a manual ROLLBACK replays all that was taken. So only an offset that the incarnation has never
 delivered counts, and it must lie above all that it has. A reset by an operator clears what is remembered. Where the
 incarnation's ADD was not seen it may have put back, before its first row, what lies below it: an offset below the first
-one seen counts only where that call, in auto mode, acknowledged it.
+one seen counts only where that call, in auto mode, acknowledged it. Where nobody says in which mode the call was, and
+it succeeded, it counts until a call of the incarnation has put back, or may have, what was taken before.
 Says nothing about where the incarnation begins, nor about holes.
 """
 
@@ -17,7 +18,13 @@ from specs.clauses.context import Context
 from specs.clauses.intervals import Intervals
 from specs.clauses.judging import NOTHING, Finding, Judge
 from specs.clauses.premises import NO_RESET, ORDERLY
-from specs.clauses.rows import acknowledges, is_manual, may_put_back
+from specs.clauses.rows import (
+    acknowledges,
+    is_manual,
+    may_be_manual,
+    may_have_put_back,
+    may_put_back,
+)
 from specs.clauses.words import at, who
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Party
@@ -45,16 +52,37 @@ class WentBack(Finding):
 class _Delivered:
     """What one incarnation has delivered."""
 
-    __slots__ = ("floor", "highest", "highest_offset", "offsets", "root")
+    __slots__ = (
+        "first",
+        "first_offset",
+        "highest",
+        "highest_offset",
+        "offsets",
+        "puts_back",
+        "root",
+    )
 
     def __init__(self, row: Row, offset: int, add: Row | None) -> None:
         """add: where it was seen; else what lies below the first offset may have been put back before."""
         self.root = row if add is None else add
-        self.floor = offset if add is None and not _settles(row) else -1
-        self.highest = row
-        self.highest_offset = offset
+        self.first = self.highest = row
+        self.first_offset = self.highest_offset = offset
         self.offsets = Intervals()
         self.offsets.add(offset)
+        self.puts_back = may_have_put_back(
+            row
+        )  # may any of its calls have put back what was taken?
+
+    def settles(self, row: Row) -> bool:
+        """Does one of its calls, as its result says, leave nothing below it to come again?"""
+        is_done = acknowledges(row) and not is_manual(row) and not may_put_back(row)
+        return is_done and not (self.puts_back and may_be_manual(row))
+
+    def is_known(self, offset: int) -> bool:
+        """Is it known that an offset which it did not deliver was not put back before its first row?"""
+        return (
+            offset >= self.first_offset or self.root is not self.first or self.settles(self.first)
+        )
 
 
 class LaneJudge(Judge):
@@ -91,17 +119,16 @@ class LaneJudge(Judge):
             return NOTHING
         is_new, is_above = offset not in mine.offsets, offset > mine.highest_offset
         mine.offsets.add(offset)
-        self.opportunities += is_above or (is_new and offset >= mine.floor)
+        went_back = is_new and not is_above and mine.is_known(offset)
+        self.opportunities += is_above or went_back
+        found: Iterable[Finding] = NOTHING
+        if went_back:
+            root = None if mine.settles(mine.highest) else mine.root
+            found = (WentBack(root, mine.highest, row),)
         if is_above:
             mine.highest, mine.highest_offset = row, offset
-        elif is_new and offset >= mine.floor:
-            return (WentBack(None if _settles(mine.highest) else mine.root, mine.highest, row),)
-        return NOTHING
-
-
-def _settles(row: Row) -> bool:
-    """Does the call, as its result says, leave nothing below it to come again?"""
-    return acknowledges(row) and not is_manual(row) and not may_put_back(row)
+        mine.puts_back |= may_have_put_back(row)
+        return found
 
 
 judge = LaneJudge
