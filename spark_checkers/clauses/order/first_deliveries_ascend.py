@@ -1,6 +1,7 @@
 """ORD-2 over columns: each call beside the highest before it of the same epoch.
 
-An incarnation's epoch begins when the lane is added for it; a reset after the epoch's first call ends it.
+An incarnation's epoch begins when the lane is added for it, or with its first call after its client had left and begun
+anew; a reset after the epoch's first call ends it.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from spark_checkers.segments import (
     NO_TEXT,
     NONE,
     NOWHERE,
+    Ints,
     Mask,
     Segments,
     Timeline,
@@ -41,6 +43,7 @@ def kernel(rows: Rows, findings: Findings) -> None:
     added = Timeline(rows.incarnation[adds], rows.begin[adds])
     add = chosen(adds, added.last_before(rows.incarnation[calls], rows.begin[calls]), NOWHERE)
     epoch, epochs = dense(rows.incarnation[calls], add)
+    epochs = _begun_anew(rows, calls, add, epoch, epochs)
     first = calls[first_of_each(epoch, epochs)[epoch]]
     reset = Timeline(rows.lane[resets], rows.begin[resets])
     reset_us = chosen(
@@ -64,6 +67,43 @@ def kernel(rows: Rows, findings: Findings) -> None:
     shows = in_auto[before] | (in_any[before] & untouched)
     root = np.where(shows, NOWHERE, np.where(add != NOWHERE, add, first))
     findings.violated(root[broken], before[broken], calls[broken])
+
+
+def _begun_anew(rows: Rows, calls: Ints, add: Ints, epoch: Ints, epochs: int) -> int:
+    """Number epochs anew where the client had left the group and begun again: of these no ADD was seen.
+
+    Returns how many epochs there are.
+    """
+    left = {
+        client
+        for context in rows.runs.values()
+        for client, states in context.client_state.items()
+        if any(kind is Kind.LEAVE for _, kind in states)
+    }
+    codes = [code for code, name in enumerate(rows.words("client_id")) if name in left]
+    if not codes:
+        return epochs
+    where = positions(np.isin(rows.text("client_id")[calls], codes))
+    where = where[np.argsort(epoch[where], kind="stable")]
+    for mine in np.split(where, positions(np.diff(epoch[where]) != 0) + 1):
+        if not len(mine):
+            continue
+        root = int(calls[mine[0]] if add[mine[0]] == NOWHERE else add[mine[0]])
+        if not _is_of_an_old_life(rows, root, int(calls[mine[-1]])):
+            continue
+        is_new = False
+        for place in mine.tolist():
+            if _is_of_an_old_life(rows, root, int(calls[place])):
+                root, is_new, epochs = int(calls[place]), True, epochs + 1
+            if is_new:
+                epoch[place], add[place] = epochs - 1, NOWHERE
+    return epochs
+
+
+def _is_of_an_old_life(rows: Rows, root: int, call: int) -> bool:
+    client, group = rows.name_of("client_id", call), rows.name_of("group", call)
+    begin, now = int(rows.begin[root]), int(rows.begin[call])
+    return rows.context_of(call).is_of_an_old_life(client, group, begin, now)
 
 
 def _leave_nothing(rows: Rows) -> tuple[Mask, Mask]:

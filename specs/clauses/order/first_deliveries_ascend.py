@@ -1,11 +1,13 @@
 """Within one incarnation, messages are delivered for the first time in the order of their offsets.
 
-An incarnation is one client's work on one lane, from add until drop. Redeliveries may go back: a suspended batch
-comes again, a manual ROLLBACK replays all that was taken. So only an offset that the incarnation has never
-delivered counts, and it must lie above all that it has. A reset by an operator clears what is remembered. Where the
-incarnation's ADD was not seen it may have put back, before its first row, what lies below it: an offset below the first
-one seen counts only where that call, in auto mode, acknowledged it. Where nobody says in which mode the call was, and
-it succeeded, it counts until a call of the incarnation has put back, or may have, what was taken before.
+An incarnation is one client's work on one lane, from add until drop; who has left the group and begun anew there
+begins another one, also where it has the same number and no ADD is recorded. Redeliveries may go back: a suspended
+batch comes again, a manual ROLLBACK replays all that was taken. So only an offset that the incarnation has never
+delivered counts, and it must lie above all that it has. An incarnation that has delivered when an operator resets the
+offset is judged no more: it may go back at any later moment, and a ROLLBACK may replay what it took before. Where the
+incarnation's ADD was not seen it may have put back, before its first row, what lies below it: an offset below the
+first one seen counts only where that call, in auto mode, acknowledged it. Where nobody says in which mode the call
+was, and it succeeded, it counts until a call of the incarnation has put back, or may have, what was taken before.
 Says nothing about where the incarnation begins, nor about holes.
 """
 
@@ -60,6 +62,7 @@ class _Delivered:
         "offsets",
         "puts_back",
         "root",
+        "was_reset",
     )
 
     def __init__(self, row: Row, offset: int, add: Row | None) -> None:
@@ -69,9 +72,8 @@ class _Delivered:
         self.first_offset = self.highest_offset = offset
         self.offsets = Intervals()
         self.offsets.add(offset)
-        self.puts_back = may_have_put_back(
-            row
-        )  # may any of its calls have put back what was taken?
+        # May any of its calls have put back what was taken? Was the offset reset since it began?
+        self.puts_back, self.was_reset = may_have_put_back(row), False
 
     def settles(self, row: Row) -> bool:
         """Does one of its calls, as its result says, leave nothing below it to come again?"""
@@ -86,36 +88,35 @@ class _Delivered:
 
 
 class LaneJudge(Judge):
-    """Remembers, for each incarnation, the offsets that it delivered (as ranges) and the row of the highest.
+    """Remembers, for each incarnation, the offsets that it delivered (as ranges) and the row of the highest."""
 
-    One that had delivered when the offset was reset is judged no more: a ROLLBACK may replay what it took before.
-    """
-
-    __slots__ = ("delivered", "void", "watched")
+    __slots__ = ("delivered", "watched")
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
         self.delivered: dict[str, _Delivered] = {}
-        self.void: set[str] = set()
         self.watched: dict[str, Row] = {}  # their ADD was seen, and they have delivered nothing yet
 
     def begins(self, row: Row) -> Iterable[Finding]:
         name, offset = row.incarnation, row.queue_offset
         if row.kind is Kind.RESET:
-            self.void.update(self.delivered)
-            self.delivered.clear()
+            for mine in self.delivered.values():
+                mine.was_reset = True
         elif name is not None and row.kind is Kind.ADD:
             self.delivered.pop(name, None)
-            self.void.discard(name)
             self.watched[name] = row
-        elif name is not None and offset is not None and name not in self.void:
+        elif name is not None and offset is not None:
             return self._delivered(name, row, offset)
         return NOTHING
 
     def _delivered(self, name: str, row: Row, offset: int) -> Iterable[Finding]:
         mine = self.delivered.get(name)
-        if mine is None:
-            self.delivered[name] = _Delivered(row, offset, self.watched.pop(name, None))
+        if mine is None or self._began_anew(mine.root, row):
+            add = self.watched.pop(name, None)
+            seen = add is not None and not self._began_anew(add, row)
+            self.delivered[name] = _Delivered(row, offset, add if seen else None)
+            return NOTHING
+        if mine.was_reset:
             return NOTHING
         is_new, is_above = offset not in mine.offsets, offset > mine.highest_offset
         mine.offsets.add(offset)
@@ -129,6 +130,10 @@ class LaneJudge(Judge):
             mine.highest, mine.highest_offset = row, offset
         mine.puts_back |= may_have_put_back(row)
         return found
+
+    def _began_anew(self, root: Row, row: Row) -> bool:
+        """Has the client left the group, and begun anew there, since it began this incarnation?"""
+        return self.context.is_of_an_old_life(row.client_id, row.group, root)
 
 
 judge = LaneJudge
