@@ -10,13 +10,16 @@ from spark_checkers import planting
 from spark_checkers.findings import Findings
 from spark_checkers.planting import Changes, Mutant, Trace
 from spark_checkers.rows import Rows
-from spark_checkers.segments import NEVER, NONE, NOWHERE, Segments, dense, first_of_each
+from spark_checkers.segments import NEVER, NO_TEXT, NONE, NOWHERE, Segments, dense, first_of_each
 from spark_checkers.twin import Twin
 from specs.vocabulary import Kind, Lane
 
 
 def kernel(rows: Rows, findings: Findings) -> None:
-    """First deliveries of each number of a key; then, per queue, each against the highest before it."""
+    """First deliveries of each number of a key; then, per queue, each against the highest before it.
+
+    Per incarnation, in runs where one may begin behind what others hold.
+    """
     number = rows.number("key_seq")
     where = np.flatnonzero(rows.are(Kind.DELIVER) & (number != NONE))
     if not len(where):
@@ -25,10 +28,19 @@ def kernel(rows: Rows, findings: Findings) -> None:
     of_key, count = dense(*(column[where] for column in key), number[where])
     first = np.sort(first_of_each(of_key, count))
     where = where[first]
+    skips = [
+        code
+        for code, run in enumerate(rows.words("run"))
+        if run in rows.runs and rows.runs[run].info.config.consume_from != "first"
+    ]
+    may_skip = np.isin(rows.run[where], skips)
+    counts = ~may_skip | (rows.text("incarnation")[where] != NO_TEXT)
+    where, may_skip = where[counts], may_skip[counts]
     queue_of_key, _ = dense(
         *(column[where] for column in key),
         rows.text("broker")[where],
         rows.number("queue_id")[where],
+        np.where(may_skip, rows.incarnation[where], NOWHERE),
     )
     highest = Segments(queue_of_key).highest_before(number[where])
     after = np.flatnonzero(highest != NOWHERE)
@@ -39,10 +51,17 @@ def kernel(rows: Rows, findings: Findings) -> None:
     stored_so = (offset != NONE) & (other != NONE) & (offset > other)
     wrong = overtaken & ~stored_so
     for which in np.flatnonzero(wrong).tolist():
-        wrong[which] = not was_reset(rows, int(place[which])) and not was_removed(
-            rows, int(place[which]), int(before[which])
-        )
+        late, early = int(place[which]), int(before[which])
+        began_anew = may_skip[after[which]] and is_of_another_life(rows, late, early)
+        wrong[which] = not (began_anew or was_reset(rows, late) or was_removed(rows, late, early))
     findings.violated(before[wrong], place[wrong])
+
+
+def is_of_another_life(rows: Rows, place: int, before: int) -> bool:
+    """Had the client of both deliveries left the group between them, and begun anew?"""
+    client, group = rows.name_of("client_id", place), rows.name_of("group", place)
+    since, now = int(rows.begin[before]), int(rows.begin[place])
+    return rows.context_of(place).is_of_an_old_life(client, group, since, now)
 
 
 def was_reset(rows: Rows, place: int) -> bool:
@@ -64,7 +83,9 @@ def was_removed(rows: Rows, place: int, before: int) -> bool:
     return NONE < offset < kept
 
 
-TWIN = Twin("ORD-12", ("queue_offset", "sharding_key", "key_seq"), kernel)
+TWIN = Twin(
+    "ORD-12", ("client_id", "incarnation", "queue_offset", "sharding_key", "key_seq"), kernel
+)
 find = TWIN.find
 
 

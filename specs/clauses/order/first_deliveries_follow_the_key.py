@@ -1,12 +1,14 @@
 """The messages of one sharding key reach a group for the first time in the order of their numbers.
 
 The end-to-end promise, which a plain consumer log can decide: the producer numbers the messages of a key, and no
-matter how many clients share the work, a message that nobody of the group has been given yet must not come after
-one with a higher number. Only messages of one queue are compared (a changed queue list moves keys), and where the
-offsets are known and lie the other way round, the log itself holds them so: that is the producer's business.
-Nothing is said of a lane whose offset an operator has moved: messages that were skipped so may come later. Nor of a
-message that the broker had removed on purpose before the higher one was delivered: only who had it already could
-still be given it.
+matter how many clients share the work, a message that nobody of the group has been given yet must not come after one
+with a higher number. Only messages of one queue are compared (a changed queue list moves keys), and where the offsets
+are known and lie the other way round, the log itself holds them so: that is the producer's business. Nothing is said
+of a lane whose offset an operator has moved: messages that were skipped so may come later. Nor of a message that the
+broker had removed on purpose before the higher one was delivered: only who had it already could still be given it.
+Where a group is known not to begin with the first message (`consume_from`), who takes a queue over for which no
+offset is stored begins behind what others may hold and be given later: only what one incarnation was given is
+compared.
 """
 
 from __future__ import annotations
@@ -42,21 +44,27 @@ class KeyOvertaken(Finding):
 
 
 class KeyJudge(Judge):
-    """Remembers, for one key and group, the numbers delivered (as ranges) and the highest row of each queue."""
+    """Remembers, for one key and group, the numbers delivered (as ranges) and the highest row of each queue.
 
-    __slots__ = ("delivered", "highest")
+    Where a new owner may begin behind what others hold, it is that of each incarnation.
+    """
+
+    __slots__ = ("delivered", "highest", "may_skip")
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
         self.delivered = Intervals()
-        self.highest: dict[tuple[str | None, int | None], Row] = {}
+        self.highest: dict[tuple[str | int | None, ...], Row] = {}
+        self.may_skip = self.config.consume_from != "first"
 
     def begins(self, row: Row) -> Iterable[Finding]:
         number = row.key_seq
         if number is None or number in self.delivered:
             return NOTHING
         self.delivered.add(number)
-        queue = (row.broker, row.queue_id)
+        if self.may_skip and row.incarnation is None:
+            return NOTHING
+        queue = (row.broker, row.queue_id, row.incarnation if self.may_skip else None)
         highest = self.highest.get(queue)
         if highest is None:
             self.highest[queue] = row
@@ -70,6 +78,8 @@ class KeyJudge(Judge):
             and highest.queue_offset is not None
             and row.queue_offset > highest.queue_offset
         ):
+            return NOTHING
+        if self.may_skip and self.context.is_of_an_old_life(row.client_id, row.group, highest):
             return NOTHING
         if row.queue_offset is not None and self.context.was_removed(
             row, row.queue_offset, highest
