@@ -39,6 +39,9 @@ class Group(Progress):
         start = mine.lowest if mine.start is None else mine.start
         if start is None:
             return
+        if self.context.trims:
+            queue = self.lane.digest.rows.queue_of(self.lane.place)
+            start = max(start, self.context.kept_from(queue, op.begin))
         mine.moved = max(mine.moved, self._passed_over(mine, op))
         if not self.holds(max(start, mine.moved), op.value) and not self._began(
             op, start, mine.moved

@@ -8,7 +8,8 @@ incarnation itself delivered count, and nothing is said while a look-up has no a
 broker's correction (of the value that a pull was told to go on at, whether or not who recorded it says
 `detail=corrected`), or after a reset, says nothing. Below a correction the broker has passed over what the incarnation
 had not delivered before, which is not its to finish any more. Nor does a commit say anything that passes a message
-which may have been given up where nobody told.
+which may have been given up where nobody told. Nobody owes what the broker has removed on purpose: below the minimum
+that it announced before the commit nothing is unfinished.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from dataclasses import dataclass
 from specs.clauses.context import Context
 from specs.clauses.incarnations import Corrections, goes_ahead
 from specs.clauses.judging import NOTHING, Finding, Judge
-from specs.clauses.premises import NO_FILTER, NO_RESET, ORDERLY
+from specs.clauses.premises import NO_FILTER, NO_RESET, NOT_REMOVED, ORDERLY
 from specs.clauses.progress import (
     PROGRESS_KINDS,
     GroupProgress,
@@ -36,7 +37,7 @@ TITLE = "no commit passes an unfinished message"
 STATEMENT = "No commit passes an unfinished message at or after the incarnation's start."
 PARTY = Party.CLIENT
 KEY = Key.QUEUE
-PREMISE = (ORDERLY, NO_RESET, NO_FILTER)
+PREMISE = (ORDERLY, NO_RESET, NO_FILTER, NOT_REMOVED)
 SOURCES = ("docs/sources.md#orderly-loop", "docs/sources.md#offsets")
 KINDS = PROGRESS_KINDS | {Kind.COMMIT, Kind.PULL}
 SETTINGS = ("max_reconsume_times",)
@@ -102,9 +103,10 @@ class QueueJudge(Judge):
         if mine.asked:
             return NOTHING
         start = mine.lowest if mine.start is None else mine.start
-        if start is None or not (
-            group.holds(max(start, mine.moved), value) or _holds_own(group, mine, start)
-        ):
+        if start is None:
+            return NOTHING
+        start = max(start, self.context.kept_from.get(row.queue, 0))
+        if not (group.holds(max(start, mine.moved), value) or _holds_own(group, mine, start)):
             return NOTHING
         self.opportunities += 1
         for offset in group.owed(start, value):

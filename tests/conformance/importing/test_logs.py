@@ -158,7 +158,7 @@ def test_a_commit_past_what_is_not_done_is_possible_while_sends_are_not_told(
     words = told["properties"]["clauses"]["items"]["properties"]["can_be"]["enum"]
     assert words == [each.value for each in Decided]
     said = {each["id"]: (each["can_be"], each["missing_kinds"]) for each in report["clauses"]}
-    assert said["CMT-1"] == ("at most possible", ["drop", "send"])
+    assert said["CMT-1"] == ("at most possible", ["drop", "send", "trim"])
     assert judged(run, history)["CMT-1"]["verdict"] == "possible"
 
 
