@@ -16,9 +16,11 @@ first row: one-way commits may never arrive, and what a crash takes back brings 
 A commit is an unconditional put, so the values need not ascend. Of the last commit nothing is said where a negative
 value was committed (it reads as "nothing stored"), where the broker died since that commit (see CMT-7) or was paused
 since then (a request may have waited in its socket for longer than the bound), nor on a lane whose offset was reset.
-Where not everybody is recorded, and the history may begin in the middle, nothing is said for the length of the bound
-for delays from the lane's first row on. Where so many commits come that not all of them can be remembered, only newer
-ones are judged.
+"Nothing stored" is no violation where the broker keeps nothing before the value that was stored, as far as it has
+announced: it forgets the offset of a group that nobody subscribes to any more, once that has fallen behind what it
+has removed. Where not everybody is recorded, and the history may begin in the middle, nothing is said for the length
+of the bound for delays from the lane's first row on. Where so many commits come that not all of them can be
+remembered, only newer ones are judged.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ from dataclasses import dataclass
 
 from specs.clauses.context import Context
 from specs.clauses.judging import NOTHING, Finding, Judge
-from specs.clauses.premises import BROKER_LIVES, BROKER_NOT_PAUSED, NO_RESET
+from specs.clauses.premises import BROKER_LIVES, BROKER_NOT_PAUSED, NO_RESET, Premise
 from specs.clauses.rows import over_us
 from specs.clauses.words import MS, at, who
 from specs.history.row import Row
@@ -43,7 +45,16 @@ STATEMENT = (
 )
 PARTY = Party.BROKER
 KEY = Key.LANE
-PREMISE = (NO_RESET, BROKER_LIVES, BROKER_NOT_PAUSED)
+PREMISE = (
+    NO_RESET,
+    BROKER_LIVES,
+    BROKER_NOT_PAUSED,
+    Premise(
+        "not cleaned up",
+        "the broker did not say that it keeps nothing before what was stored: then it may be forgotten",
+        told_by=frozenset({Kind.TRIM}),
+    ),
+)
 SOURCES = ("docs/sources.md#offsets",)
 RULES = ("WIR-13",)
 KINDS = frozenset({Kind.COMMIT, Kind.FETCH_OFFSET, Kind.RESET})
@@ -174,6 +185,8 @@ class LaneJudge(Judge):
         if min(values) < 0 or context.broker_died_since(row.broker, known):
             return NOTHING
         if context.broker_paused_since(row.broker, known.started_us - self.bound_us):
+            return NOTHING
+        if answer == -1 and min(values) <= context.kept_from.get(row.queue, 0):
             return NOTHING
         self.opportunities += 1
         first = None if context.info.closed_world or self.first is known else self.first
