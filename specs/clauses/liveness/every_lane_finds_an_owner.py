@@ -70,6 +70,7 @@ SETTINGS = (
     "rebalance_ms",
 )
 NEEDS = frozenset({Kind.ADD, Kind.DELIVER, Kind.READ})
+EXCUSED_BY = frozenset({Kind.CRASH, Kind.JOIN, Kind.LEAVE})
 CONCLUDES_FROM_ABSENCE = True
 
 __all__ = ["wants"]

@@ -40,7 +40,7 @@ SOURCES = ("docs/sources.md#orderly-loop", "docs/sources.md#pull")
 KINDS = SETTLED_KINDS
 SETTINGS = ("consume_from", "max_reconsume_times")
 NEEDS = frozenset({Kind.DELIVER, Kind.READ})
-EXCUSED_BY = frozenset({Kind.CRASH, Kind.LEAVE})
+EXCUSED_BY = frozenset({Kind.CRASH, Kind.JOIN, Kind.LEAVE})
 
 __all__ = ["wants"]
 
