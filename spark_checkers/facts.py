@@ -244,7 +244,7 @@ def _first_by_seq(columns: Columns, wanted: Mask) -> list[int]:
     """The positions of the first few of these rows."""
     where = positions(wanted)
     order = np.argsort(columns.numbers("seq_begin")[where], kind="stable")
-    return where[order[:MOST_REASONS]].tolist()
+    return [int(at) for at in where[order[:MOST_REASONS]]]
 
 
 def _look_at_epochs(report: Report, columns: Columns) -> None:

@@ -39,6 +39,7 @@ from specs.history.row import Row
 from specs.history.runinfo import RunInfo
 from specs.history.store import rows_of_table
 from specs.profiles import Profile
+from specs.verdicts.examine import MOST_REASONS
 from specs.verdicts.tally import Examination
 from specs.verdicts.verdict import Verdict, conclude
 from specs.vocabulary import DLQ_PREFIX, Kind, Outcome
@@ -416,7 +417,7 @@ def _untold(rows: Any) -> list[facts.Reason]:
     first = (
         rows.where(F.coalesce(*lacking).isNotNull())
         .orderBy("run", "seq_begin")
-        .limit(facts.MOST_REASONS)
+        .limit(MOST_REASONS)
         .select(
             "run", "seq_begin", "kind", F.explode(F.array_compact(F.array(*lacking))).alias("name")
         )
@@ -443,7 +444,7 @@ def _sent_twice(rows: Any) -> list[facts.Reason]:
         .where("size(seqs) > 1")
         .select("run", "message_id", F.explode(F.slice("seqs", 2, F.size("seqs") - 1)).alias("seq"))
         .orderBy("run", "seq")
-        .limit(facts.MOST_REASONS)
+        .limit(MOST_REASONS)
     )
     return [
         (

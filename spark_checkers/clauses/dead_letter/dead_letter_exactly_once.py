@@ -12,7 +12,7 @@ from spark_checkers.findings import Findings
 from spark_checkers.lanes import may_be_by_hand
 from spark_checkers.planting import Changes, Mutant, Trace
 from spark_checkers.rows import Rows
-from spark_checkers.segments import NEVER, NO_TEXT, NONE, Ints, dense
+from spark_checkers.segments import NEVER, NONE, Ints, dense
 from spark_checkers.stored import STORED_WEAKLY
 from spark_checkers.twin import Twin
 from specs.vocabulary import Kind, Outcome
@@ -96,13 +96,9 @@ def kernel(rows: Rows, findings: Findings) -> None:
 
 def _anew(rows: Rows, message: Message, row: int) -> bool:
     """Is this of the next process of the client, which may number its incarnations as the one before did?"""
-    client, group = int(rows.text("client_id")[row]), int(rows.text("group")[row])
+    client, group = (rows.name_of(column, row) for column in ("client_id", "group"))
     first, now = int(rows.begin[message.letters[0]]), int(rows.begin[row])
-    names = [
-        "" if code == NO_TEXT else rows.words(column)[code]
-        for column, code in (("client_id", client), ("group", group))
-    ]
-    return rows.context_of(row).is_of_an_old_life(*names, first, now)
+    return rows.context_of(row).is_of_an_old_life(client, group, first, now)
 
 
 def _conclude(message: Message, rows: Rows, findings: Findings) -> None:

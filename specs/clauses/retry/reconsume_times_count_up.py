@@ -33,7 +33,6 @@ KINDS = COUNTING_KINDS
 SETTINGS = ("batch", "max_reconsume_times")
 NEEDS = frozenset({Kind.DELIVER})
 LOOKS_BACK = True
-EXCUSED_BY = frozenset({Kind.CRASH, Kind.JOIN, Kind.LEAVE})
 
 
 @dataclass(frozen=True, slots=True)
