@@ -15,7 +15,8 @@ from spark_checkers.segments import MS, NO_TEXT, NONE, Ints
 from spark_checkers.twin import Twin
 from specs.clauses import rows as of_rows
 from specs.clauses.intervals import Intervals
-from specs.vocabulary import LISTENER_SUSPENDS, Kind, Outcome
+from specs.clauses.links import Sending
+from specs.vocabulary import LISTENER_SUSPENDS, Kind, Level, Outcome
 
 
 class Ends:
@@ -155,6 +156,8 @@ class Lane(Machine):
         self.incarnations: dict[int, Incarnation] = {}
         self.void: set[int] = set()
         self.untold = self.untold_letters()
+        declared = self.context.info.records or {}
+        self.told_as_sent = Kind.COMMIT in declared.get(Level.CLIENT, ())
 
     def takes(self, stretch: Stretch) -> bool:
         mine = self.incarnations.get(stretch.first.incarnation)
@@ -225,13 +228,26 @@ class Lane(Machine):
             finished = mine.oldest_owed()
             if finished is None or op.started <= finished.over_us + self.bound_us:
                 return
-            if self.paused_since(op.client, finished.over_us) or self.broker_died_since(finished):
+            if (
+                self.paused_since(op.client, finished.over_us)
+                or self.broker_died_since(finished)
+                or self._may_wait(finished, op)
+            ):
                 mine.forget_oldest()
                 continue
             mine.late = True
             mine.owed.clear()
             self.stakes += 1  # no commit counts it
             self.found(mine.add, finished, op, name="not-in-time")
+
+    def _may_wait(self, finished: Op, later: Op) -> bool:
+        """May the commit be on its way, where it is seen only as it arrives?"""
+        if self.told_as_sent:
+            return False
+        # Links suffer for the delay bound after a fault; here only what lasted beyond the batch's end counts.
+        since_us = finished.over_us + self.config.delay_bound_ms * MS
+        commit = Sending(self.lane.name(later.client), self.broker, Kind.COMMIT, since_us)
+        return self.context.is_disturbed(commit, later.started, self.now)
 
     def _committed(self, mine: Incarnation, op: Op) -> None:
         if op.value == NONE:

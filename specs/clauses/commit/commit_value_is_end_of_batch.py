@@ -9,7 +9,8 @@ correction (of the value that a pull was told to go on at) and a reset are excus
 persist delay, one persist interval and the slack of a timer. A commit that was refused reported nothing; the time for
 the last batch that it would have reported begins anew with the refusal. Judged where the ADD was seen: whoever records
 adds records commits. Not claimed after a drop, a pause of the client or a crash of the broker, and said once for each
-incarnation.
+incarnation. Nor, unless the run declares that clients themselves tell their commits, where a pause of the broker or a
+fault of the link stood in the way of one: elsewhere it is seen only once it gets through.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from specs.clauses.progress import start_of
 from specs.clauses.rows import acknowledges, certainly_acknowledges, is_manual, over_us
 from specs.clauses.words import MS, at, ms, who
 from specs.history.row import Row
-from specs.vocabulary import LISTENER_SUSPENDS, Key, Kind, Outcome, Party
+from specs.vocabulary import LISTENER_SUSPENDS, Key, Kind, Level, Outcome, Party
 
 ID = "CMT-2"
 TITLE = "a committed value is the end of a batch, in time"
@@ -118,12 +119,14 @@ class _Incarnation:
 class LaneJudge(Judge):
     """Remembers, for each incarnation, the ends of its finished batches (as ranges) and what is to be committed."""
 
-    __slots__ = ("bound_ms", "corrections", "incarnations", "letters", "void")
+    __slots__ = ("bound_ms", "corrections", "incarnations", "letters", "told_as_sent", "void")
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
         config = self.config
         self.bound_ms = config.persist_first_ms + config.persist_ms + config.schedule_slack_ms
+        told = (context.info.records or {}).get(Level.CLIENT.value, ())
+        self.told_as_sent = Kind.COMMIT.value in told
         self.corrections = Corrections()
         self.letters = UntoldLetters(context)
         self.incarnations: dict[str, _Incarnation] = {}
@@ -174,9 +177,11 @@ class LaneJudge(Judge):
             _, finished, since_us = mine.owed[0]
             if row.started_us <= since_us + self.bound_ms * MS:
                 break
-            if self.context.paused_since(row.client_id, since_us) or self.context.broker_died_since(
+            context = self.context
+            excused = context.paused_since(row.client_id, since_us) or context.broker_died_since(
                 row.broker, finished
-            ):
+            )
+            if excused or self._may_wait(finished, since_us, row):
                 mine.owed.popleft()
                 continue
             mine.late = True
@@ -184,6 +189,15 @@ class LaneJudge(Judge):
             self.opportunities += 1  # what was in time is counted with its commit
             return (NotInTime(mine.add, finished, row, self.bound_ms),)
         return NOTHING
+
+    def _may_wait(self, finished: Row, since_us: int, later: Row) -> bool:
+        """May the commit be on its way, where it is seen only as it arrives?"""
+        if self.told_as_sent:
+            return False
+        # What was over as the batch ended is in nobody's way when the commit is due.
+        after_us = since_us + self.config.delay_bound_ms * MS
+        commit = finished._replace(kind=Kind.COMMIT, started_us=after_us)
+        return self.context.is_disturbed(commit, later.started_us)
 
     def _committed(self, mine: _Incarnation, row: Row) -> Iterable[Finding]:
         value, is_correction = row.value, self.corrections.has(row)
