@@ -26,7 +26,11 @@ SHORTEST = 16
 _DIGITS = 20
 _SECRET_BYTES = 32
 _KEPT_WORDS = frozenset(
-    {"*", "pull", "check", "corrected", "settled", "half", "java-hash", "", *FAULTS}
+    {
+        *("*", "pull", "check", "corrected", "settled", "half", ""),
+        *("java-hash", "random", "round-robin"),
+        *FAULTS,
+    }
 )
 _LISTS = frozenset({"view", "detail"})
 _TELLING_DETAILS = frozenset(

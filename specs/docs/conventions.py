@@ -13,7 +13,7 @@ CONVENTIONS: Mapping[Kind, str] = {
     "READ, a row with `body_hash` shows the whole message: no "
     "`tags`, or no `sharding_key`, then means that it has none. "
     "`view`, where a queue was chosen for the message's key: the selector's name and, in their order, the queues that "
-    "it chose from, as `java-hash b0/0 b0/1`. "
+    "it chose from, as `java-hash b0/0 b0/1`; `random` and `round-robin` look at no key. "
     "The messages of a batch share their `op_id`, `value` is each one's place in it, from 0, and only the first one "
     "has a `queue_offset`, since the answer names no other. "
     "With a `delay_level` above 0 `queue_id` is the queue it is meant for and "

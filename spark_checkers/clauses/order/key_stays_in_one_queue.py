@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import partial
 from typing import Any
 
@@ -15,10 +16,15 @@ from spark_checkers.segments import NEVER, NO_TEXT, NONE, NOWHERE, Timeline, den
 from spark_checkers.twin import Twin
 from specs.vocabulary import Kind, Outcome
 
+BY_KEY = re.compile(r"\s*(?!(?:random|round-robin)\s)\S+\s+\S")
+"""A selector that looks at the key, and a queue at least."""
+
 
 def kernel(rows: Rows, findings: Findings) -> None:
     view, queue_id, delay = rows.text("view"), rows.number("queue_id"), rows.number("delay_level")
-    sent = rows.are(Kind.SEND) & rows.ended_as(Outcome.OK) & (rows.end < NEVER) & (view != NO_TEXT)
+    sent = rows.are(Kind.SEND) & rows.ended_as(Outcome.OK) & (rows.end < NEVER)
+    by_key = [code for code, words in enumerate(rows.words("view")) if BY_KEY.match(words)]
+    sent &= np.isin(view, by_key)
     sent &= (queue_id != NONE) & (rows.offset != NONE) & ((delay == NONE) | (delay == 0))
     where = positions(sent)
     if not len(where):

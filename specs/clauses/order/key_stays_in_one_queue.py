@@ -2,10 +2,12 @@
 
 Compared are neighbours: a send, and the last one of the same producer, topic and key that was acknowledged before it
 began. Both say in `view` by which selector and from which queues they chose; where that differs, or is not known, the
-list of queues may have changed, and keys then move. The order within the queue is not compared across a crash of the
-broker, which may lose what it had not flushed. Delayed messages lie elsewhere first and are left out. So are sends
-whose answer names no place: the answer to a batch names that of its first message, so where the others of it lie only
-readers show, and this clause asks none (SND-5 asks where a batch lies, ORD-9 compares with what readers show).
+list of queues may have changed, and keys then move. A view that names no queues does not say which there were, and a
+selector of the name `random` or `round-robin` promises nothing of a key. The order within the queue is not compared
+across a crash of the broker, which may lose what it had not flushed. Delayed messages lie elsewhere first and are
+left out. So are sends whose answer names no place: the answer to a batch names that of its first message, so where
+the others of it lie only readers show, and this clause asks none (SND-5 asks where a batch lies, ORD-9 compares with
+what readers show).
 """
 
 from __future__ import annotations
@@ -34,9 +36,16 @@ KINDS = frozenset({Kind.SEND})
 NEEDS = frozenset({Kind.SEND})
 
 
+BY_NO_KEY = frozenset({"random", "round-robin"})
+"""Selectors that do not look at the key."""
+
+
 def wants(row: Row) -> bool:
-    """Acknowledged sends that say from which queues they chose."""
+    """Acknowledged sends that say from which queues they chose, by a selector that looks at the key."""
     if row.outcome is not Outcome.OK or row.seq_end is None or row.view is None or row.delay_level:
+        return False
+    selector, *queues = row.view.split() or [""]
+    if not queues or selector in BY_NO_KEY:
         return False
     return row.queue_id is not None and row.queue_offset is not None
 
