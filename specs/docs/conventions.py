@@ -47,8 +47,10 @@ CONVENTIONS: Mapping[Kind, str] = {
     "at the end. `reconsume_times` is what the listener was shown. A call that a crash cut never ends, "
     "and neither does one of which nobody saw the end: of one that ended with `unknown` or `cut` clauses say that it "
     "finished nothing.",
-    Kind.COMMIT: "`value` is the offset. One way: `sent`; carried by a pull: `view=pull`, and the outcome is the "
-    "pull's. `detail=corrected` marks the value that a broker (offset illegal) or a filter made.",
+    Kind.COMMIT: "`value` is the offset. One way: `sent`; carried by a pull: `view=pull`, and `ok` where the broker "
+    "read the queue for it, also where it found nothing (19, 20) or told the pull to go on elsewhere (21): the commit "
+    "was taken before; else the outcome is the pull's. "
+    "`detail=corrected` marks the value that a broker (offset illegal) or a filter made.",
     Kind.FETCH_OFFSET: "`value` is the stored offset when `ok`; `refused` with -1 means that nothing is stored; any "
     "other end is an error. Made before the ADD it has no `incarnation`; made after it, it sets the start anew.",
     Kind.PERSIST: "A broker wrote its offsets to disk; level `store`. At level `client`, an instant: a broadcast "
