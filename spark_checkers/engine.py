@@ -561,7 +561,7 @@ def tallies_of(
             if part.best is not None:
                 best.append((clause, name, part.best))
         if known is None and tally.violations:
-            tally.assumed = tuple(sorted(clause.excuses - told))
+            tally.assumed = tuple(sorted(clause.excuses_in(info) - told))
     rows = rows_of({(key[1], seq) for _, _, key in best for seq in key[3]})
     for clause, name, (possible, run, _last, seqs) in best:
         found = tallies[clause.id].found[name]

@@ -109,7 +109,7 @@ def _reach(clause: Clause, info: RunInfo, shapes: Mapping[Kind, Shape]) -> Reach
     if best is Decided.YES:
         return Reach(clause.id, clause.title, Decided.YES)
     if best is Decided.POSSIBLE:
-        unseen = tuple(sorted(kind.value for kind in clause.excuses - known))
+        unseen = tuple(sorted(kind.value for kind in clause.excuses_in(info) - known))
         why = "a call whose end the log does not tell may have ended"
         if unseen or clause.absence or info.begins_late or clause.gaps(info):
             why = why_possible(clause, info)

@@ -73,6 +73,7 @@ def _promise(module: ModuleType) -> Promise:
         settings=frozenset(getattr(module, "SETTINGS", ())),
         named_by=frozenset(getattr(module, "NAMED_BY", ())),
         excused_by=frozenset(getattr(module, "EXCUSED_BY", ())),
+        excused_if=getattr(module, "EXCUSED_IF", {}),
         absence=bool(getattr(module, "CONCLUDES_FROM_ABSENCE", False)),
         looks_back=bool(getattr(module, "LOOKS_BACK", False)),
         findings=_findings(module),

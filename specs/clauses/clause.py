@@ -13,6 +13,7 @@ from specs.clauses.premises import Premise
 from specs.clauses.transcript import Example, Expected
 from specs.history.row import Row
 from specs.history.runinfo import RunInfo
+from specs.plan.config import Config
 from specs.plan.traits import Stake
 from specs.vocabulary import Key, Kind, Level, Party
 
@@ -86,12 +87,12 @@ class Promise:
 class Clause(Promise):
     """A clause that a history decides, read from its module.
 
-    kinds: the rows its judge wants. levels: at which they were seen. wants: which rows of these kinds; None for
-    all of them. needs: the kinds without which nothing about it can be seen. settings: what of the configuration it
-    rests on, besides its premises. absence: it concludes from what nobody
-    else did. excused_by: kinds of rows that excuse and that only the context knows. named_by: kinds that only say which
-    of its findings it is. looks_back: it concludes from what did not happen before. findings: the public names of what
-    it finds.
+    kinds: the rows its judge wants. levels: at which they were seen. wants: which rows of these kinds; None for all
+    of them. needs: the kinds without which nothing about it can be seen. settings: what of the configuration it rests
+    on, besides its premises. absence: it concludes from what nobody else did. excused_by: kinds of rows that excuse
+    and that only the context knows; excused_if: likewise, where the configuration is such. named_by: kinds that only
+    say which of its findings it is. looks_back: it concludes from what did not happen before. findings: the public
+    names of what it finds.
     """
 
     key: Key
@@ -103,6 +104,7 @@ class Clause(Promise):
     needs: frozenset[Kind]
     settings: frozenset[str]
     excused_by: frozenset[Kind]
+    excused_if: Mapping[Kind, Callable[[Config], bool]] = field(repr=False)
     named_by: frozenset[Kind]
     absence: bool
     looks_back: bool
@@ -114,9 +116,18 @@ class Clause(Promise):
 
     @property
     def excuses(self) -> frozenset[Kind]:
-        """The kinds of rows that could excuse what looks like a violation."""
+        """The kinds of rows that could excuse what looks like a violation, in whatever configuration."""
         told = (premise.told_by for premise in self.premise)
-        return self.kinds.difference(self.needs, self.named_by).union(self.excused_by, *told)
+        known_to_context = self.excused_by.union(self.excused_if, *told)
+        return self.kinds.difference(self.needs, self.named_by) | known_to_context
+
+    def excuses_in(self, info: RunInfo) -> frozenset[Kind]:
+        """Those of them that could do so in this run."""
+        if not self.excused_if:
+            return self.excuses
+        return self.excuses - {
+            kind for kind, may in self.excused_if.items() if not may(info.config)
+        }
 
     def untold(self, info: RunInfo) -> tuple[str, ...]:
         """What it rests on of the system's settings, and that nobody has told."""
@@ -133,7 +144,7 @@ class Clause(Promise):
 
     def gaps(self, info: RunInfo) -> frozenset[Kind]:
         """The kinds that it goes by and of which rows are known to be missing."""
-        return gaps(info) & (self.needs | self.excuses) if info.gaps else frozenset()
+        return gaps(info) & (self.needs | self.excuses_in(info)) if info.gaps else frozenset()
 
     def missing(self, known: frozenset[Kind]) -> frozenset[Kind]:
         """What it needs and does not have, of the kinds that are recorded."""
@@ -152,14 +163,14 @@ class Clause(Promise):
         """
         if not info.closed_world and (self.absence or not ended):
             return False
-        if info.begins_late and (self.looks_back or self.excuses & THAT_LAST):
+        if info.begins_late and (self.looks_back or self.excuses_in(info) & THAT_LAST):
             return False
         if self.gaps(info):
             return False
         known = recorded(info)
         if known is None:
             return True
-        unseen = self.excuses - known
+        unseen = self.excuses_in(info) - known
         return unseen <= {Kind.CRASH} if epochs else not unseen
 
     @property

@@ -59,6 +59,7 @@ class _Bench:
     __slots__ = (
         "clause",
         "context",
+        "finished",
         "judges",
         "kept",
         "marks",
@@ -74,6 +75,7 @@ class _Bench:
         self.judges: list[
             tuple[str | None, Judge]
         ] = []  # with the group that it judges, if it judges one only
+        self.finished = 0  # so many of them are of runs that are over
         self.sums: dict[
             tuple[str | None, str], _Sum
         ] = {}  # by the evidence's group and the finding's name
@@ -140,11 +142,16 @@ class _Bench:
             self.kept.append(finding)
         self.sums.setdefault((_group_of(finding), finding.name), _Sum()).take(finding)
 
+    def end_run(self) -> None:
+        """A run is over: what its judges conclude from that they do while the context is still that of their run."""
+        if self.clause.needs_finish and not self.silenced:
+            for _group, judge in self.judges[self.finished :]:
+                self.take(judge.finish())
+        self.finished = len(self.judges)
+
     def finish(self, of_the_run: Sequence[Mark]) -> None:
         """The history is over. of_the_run: when things happened that bear on every key, by their times."""
-        if self.clause.needs_finish and not self.silenced:
-            for _group, judge in self.judges:
-                self.take(judge.finish())
+        self.end_run()
         for marks in self.marks.values():
             marks.sort(key=_when)
         waiting, self.waiting = self.waiting or (), None
@@ -207,7 +214,7 @@ class _Bench:
                 told.witness = tuple(_as_recorded(row) for row in shown)
                 told.certain = found.best.certain
         if seen is not None and tally.violations:
-            tally.assumed = tuple(sorted(clause.excuses - everything))
+            tally.assumed = tuple(sorted(clause.excuses_in(self.context.info) - everything))
         return tally
 
     def best(self, name: str | None = None) -> Finding | None:
@@ -398,6 +405,8 @@ class Examiner:
         """Runs of one file are judged one after the other; nothing of one is known in the next."""
         self._end_until(None)
         if self._run is not None:
+            for bench in self.benches:
+                bench.end_run()
             self.context.forget()
             self._check_names()
         self._run, self._last_seq = run, 0

@@ -409,10 +409,10 @@ def why_possible(clause: Clause, info: RunInfo) -> str:
         return f"rows that are missing from the history may explain it: {_kinds(sorted(lost))}"
     if clause.absence and not info.closed_world:
         return "somebody who is not recorded may have done what explains it"
-    if info.begins_late and (clause.looks_back or clause.excuses & THAT_LAST):
+    if info.begins_late and (clause.looks_back or clause.excuses_in(info) & THAT_LAST):
         return "what began before the history does may explain it"
     known = recorded(info)
-    if known is not None and (unseen := clause.excuses - known):
+    if known is not None and (unseen := clause.excuses_in(info) - known):
         return f"what is not recorded may explain it: {_kinds(sorted(unseen))}"
     if info.clock_bound_us:
         return "only the bound between clocks leaves the violation open"

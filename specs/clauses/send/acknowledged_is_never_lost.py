@@ -28,7 +28,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from specs.clauses.certainty import recorded
-from specs.clauses.context import Context
+from specs.clauses.context import FLUSHED_LATER, Context
 from specs.clauses.intervals import Intervals
 from specs.clauses.judging import NOTHING, Finding, Judge
 from specs.clauses.premises import DRAINED, NOT_REMOVED
@@ -47,7 +47,11 @@ PREMISE = (DRAINED, NOT_REMOVED)
 SOURCES = ("docs/sources.md#store", "docs/sources.md#send")
 KINDS = frozenset({Kind.SEND, Kind.READ})
 NEEDS = frozenset({Kind.READ, Kind.SEND})
-EXCUSED_BY = frozenset({Kind.CRASH, Kind.FAULT, Kind.CLOCK_STEP})
+EXCUSED_IF = {
+    Kind.CRASH: lambda config: config.flush == FLUSHED_LATER,
+    Kind.FAULT: lambda config: bool(config.keep_ms),
+    Kind.CLOCK_STEP: lambda config: bool(config.keep_ms),
+}
 
 
 def wants(row: Row) -> bool:

@@ -43,7 +43,7 @@ PREMISE = (CLOSED_WORLD, NO_FRAME_TWICE)
 SOURCES = ("docs/sources.md#send",)
 KINDS = frozenset({Kind.SEND, Kind.DELIVER, Kind.READ})
 NEEDS = frozenset({Kind.SEND})
-EXCUSED_BY = frozenset({Kind.CRASH})
+EXCUSED_IF = {Kind.CRASH: lambda config: config.flush == FLUSHED_LATER}
 CONCLUDES_FROM_ABSENCE = True
 
 EVIDENCE_MAX = 9

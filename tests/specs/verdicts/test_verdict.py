@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
-from specs.clauses.catalogue import get, select
+from specs.clauses.catalogue import all_clauses, get, select
+from specs.clauses.certainty import told_of
 from specs.clauses.clause import Clause
+from specs.history.row import Row
 from specs.history.runinfo import RunInfo, declared
 from specs.history.telling import MUST_TELL
 from specs.history.text import parse_history
@@ -459,3 +461,30 @@ def test_a_finding_whose_name_rests_on_other_rows_is_told_as_well() -> None:
     assert said.startswith(
         "alice gave billing/orders/b0/3 back at 0.008 s without having committed 18"
     )
+
+
+@pytest.mark.parametrize("clause", all_clauses(), ids=lambda clause: clause.id)
+def test_runs_of_one_file_are_judged_each_by_itself(clause: Clause) -> None:
+    """What is found in all examples that are told alike, one run after the other, is what is found in each.
+
+    Not where nobody says what is recorded: of that all rows of the file tell.
+    """
+    alike: dict[str, tuple[RunInfo, list[list[Row]]]] = {}
+    for example in clause.examples:
+        info, rows = parse_history(example.text)
+        info = replace(info, run="", seed=None)
+        if told_of(info) is None:
+            continue
+        alike.setdefault(repr(info), (info, []))[1].append(rows)
+    for info, histories in alike.values():
+        runs = [
+            [row._replace(run=f"run-{number:03}") for row in rows]
+            for number, rows in enumerate(histories)
+        ]
+        of_each = [examine(rows, info, (clause,)).tallies[clause.id] for rows in runs]
+        of_all = examine([row for rows in runs for row in rows], info, (clause,)).tallies[clause.id]
+        assert (of_all.opportunities, of_all.violations, of_all.possible) == (
+            sum(tally.opportunities for tally in of_each),
+            sum(tally.violations for tally in of_each),
+            sum(tally.possible for tally in of_each),
+        )
