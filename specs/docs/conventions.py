@@ -9,7 +9,7 @@ from specs.vocabulary import Kind, Level, Outcome
 CONVENTIONS: Mapping[Kind, str] = {
     Kind.APPEND: "A broker stored a message; level `store`.",
     Kind.SEND: "One send of one message. When `ok`: `queue_id` and `queue_offset` say where it lies. `attempt` counts "
-    "the tries of one message id, and is missing where nobody can tell how many there were. Here as in DELIVER and "
+    "the tries of one message id; a row without it is taken for the first. Here as in DELIVER and "
     "READ, a row with `body_hash` shows the whole message: no "
     "`tags`, or no `sharding_key`, then means that it has none. "
     "`view`, where a queue was chosen for the message's key: the selector's name and, in their order, the queues that "
