@@ -635,6 +635,11 @@ class Machine:
         """The request on its way to the lane's broker."""
         return Sending(self.lane.name(op.client), self.broker, op.kind, op.started)
 
+    def was_disturbed(self, client: int, kind: Kind, since_us: int, until_us: int) -> bool:
+        """Did anything stand in the way of a request to the lane's broker that was sent then, until then (µs)?"""
+        sending = Sending(self.lane.name(client), self.broker, kind, since_us)
+        return self.context.is_disturbed(sending, until_us, self.now)
+
     def may_arrive_until(self, op: Op, until_us: int) -> int:
         """The last moment at which a request may have arrived, in µs; until_us: if nothing stood in its way."""
         return self.context.may_arrive_until(self.sending(op), until_us, self.now)

@@ -457,6 +457,12 @@ class RunContext:
         return _paused_since(self.paused.get(client, ()), at_us, now)
 
     @cached_property
+    def tells_delays(self) -> bool:
+        """Would the history tell of a pause, and of a fault of a link, as far as anybody says?"""
+        known = recorded(self.info)
+        return known is None or not {Kind.PAUSE, Kind.FAULT} - known
+
+    @cached_property
     def tells_pauses(self) -> bool:
         """Would the history tell if somebody had stood still, as far as anybody says?"""
         known = recorded(self.info)

@@ -61,6 +61,10 @@ class Unlocks:
             first = row
         self.unanswered[client] = first, max(until_us, before_us)
 
+    def has_of(self, client: str | None) -> bool:
+        """Has the client ever asked to give the lane back?"""
+        return client in self.answered or client in self.unanswered
+
     def may_undo(self, lock: Row) -> bool:
         """May an unlock that began before the grant still be applied after it?
 

@@ -63,7 +63,8 @@ def history_page() -> str:
             "history that holds one can't be trusted (MET-1), and its verdict names the row. An `add` without one "
             "begins the work of a server's own consumer, which calls several clients.",
             "",
-            "Nor is a history trusted in which a row lacks what makes it one of its kind: "
+            "Nor is a history trusted in which a row lacks what makes it one of its kind, unless it was refused, or is "
+            "of a raw protocol client (`wire`): "
             + "; ".join(
                 f"`{name}` in {_listed(kinds)}"
                 for name, kinds in MUST_TELL.items()

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from specs.history.row import Row
-from specs.vocabulary import OF_A_CLIENT, Kind, Level
+from specs.vocabulary import OF_A_CLIENT, Kind, Level, Outcome
 
 CLIENT = "client_id"
 MUST_TELL: Mapping[str, frozenset[Kind]] = {
@@ -19,7 +19,9 @@ MUST_TELL: Mapping[str, frozenset[Kind]] = {
     "value": frozenset({Kind.COMMIT, Kind.TRIM}),
     "message_id": frozenset({Kind.SEND}),
 }
-"""By column, the kinds whose rows must have it. A store need not know which client it was."""
+"""By column, the kinds whose rows must have it. A store need not know which client it was. Of a request that was
+refused only who asked must be told, for nothing came of it; and likewise of a raw protocol client's (level `wire`),
+which may leave out what it likes, on purpose."""
 OF_AN_INCARNATION = frozenset({Kind.ADD, Kind.DROP, Kind.DELIVER, Kind.DEAD_LETTER, Kind.COMMIT})
 """Kinds of which a client's rows in one group name their incarnation all, or none does."""
 _COLUMNS = {
@@ -31,15 +33,17 @@ LAST_CHECK = 99
 
 def must_tell(row: Row, name: str) -> bool:
     """Is a row of this kind, seen where it was seen, none without that column?"""
-    return row.kind in MUST_TELL.get(name, ()) and (name != CLIENT or row.level is not Level.STORE)
+    if row.kind not in MUST_TELL.get(name, ()):
+        return False
+    if name == CLIENT:
+        return row.level is not Level.STORE
+    return row.level is not Level.WIRE and row.outcome is not Outcome.REFUSED
 
 
 def untold(row: Row) -> tuple[str, ...]:
     """The columns that the row must have and lacks."""
     return tuple(
-        name
-        for name in _COLUMNS[row.kind]
-        if getattr(row, name) is None and (name != CLIENT or row.level is not Level.STORE)
+        name for name in _COLUMNS[row.kind] if getattr(row, name) is None and must_tell(row, name)
     )
 
 

@@ -15,7 +15,6 @@ from spark_checkers.segments import MS, NO_TEXT, NONE, Ints
 from spark_checkers.twin import Twin
 from specs.clauses import rows as of_rows
 from specs.clauses.intervals import Intervals
-from specs.clauses.links import Sending
 from specs.vocabulary import LISTENER_SUSPENDS, Kind, Level, Outcome
 
 
@@ -246,8 +245,7 @@ class Lane(Machine):
             return False
         # Links suffer for the delay bound after a fault; here only what lasted beyond the batch's end counts.
         since_us = finished.over_us + self.config.delay_bound_ms * MS
-        commit = Sending(self.lane.name(later.client), self.broker, Kind.COMMIT, since_us)
-        return self.context.is_disturbed(commit, later.started, self.now)
+        return self.was_disturbed(later.client, Kind.COMMIT, since_us, later.started)
 
     def _committed(self, mine: Incarnation, op: Op) -> None:
         if op.value == NONE:

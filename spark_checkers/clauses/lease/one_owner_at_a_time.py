@@ -31,7 +31,9 @@ class Lane(Machine):
         for grant in self.grants.contested_by(op):
             self.stakes += 1
             if op.outcome is Outcome.OK:
-                self.found(grant, op)
+                clients, released = {grant.client, op.client}, self.grants.unlocks
+                never = clients.isdisjoint(released.until) and clients.isdisjoint(released.waiting)
+                self.found(grant, op, certain=self.context.tells_delays or never)
                 self.grants.over(grant)
         self.grants.lock_ends(op)
 

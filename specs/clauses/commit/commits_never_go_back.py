@@ -33,7 +33,6 @@ PREMISE = (NO_RESET,)
 SOURCES = ("docs/sources.md#offsets",)
 KINDS = frozenset({Kind.COMMIT, Kind.ADD, Kind.RESET, Kind.FETCH_OFFSET, Kind.PULL})
 NEEDS = frozenset({Kind.COMMIT})
-LOOKS_BACK = True
 
 WITH_A_PULL = "pull"
 """The view of a commit that a pull carries along."""

@@ -6,8 +6,9 @@ one was certainly made while the earlier one was alive: the last answer came at 
 request began. Which of two requests that overlap was granted first is open, and does not matter. Holds within one
 broker epoch: a restart empties the table. An unlock that a fault of its link may have held back may be applied when
 that is over, and the second frame of one that came twice within the delay bound of the answer. One from before a
-history that begins late may yet be on its way, so that what is found there is at most possible. Says nothing about
-listeners that outlive their grant (see one_processor_at_a_time).
+history that begins late may yet be on its way, so that what is found there is at most possible; and so is it where
+either of the two has ever given the lane back, and the history would not tell of a fault or a pause that held that up.
+Says nothing about listeners that outlive their grant (see one_processor_at_a_time).
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from specs.clauses.certainty import recorded
 from specs.clauses.context import Context
 from specs.clauses.grants import UNHINDERED, Grants
 from specs.clauses.judging import NOTHING, Finding, Judge
@@ -36,7 +38,6 @@ KINDS = frozenset({Kind.LOCK, Kind.UNLOCK})
 SETTINGS = ("broker_lease_ms",)
 LOOKS_BACK = True
 NEEDS = frozenset({Kind.LOCK})
-EXCUSED_BY = frozenset({Kind.FAULT, Kind.PAUSE})
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +49,13 @@ class TwoOwners(Finding):
 class LaneJudge(Judge):
     """Remembers the grants of one lane that certainly live."""
 
-    __slots__ = ("grants",)
+    __slots__ = ("grants", "tells_delays")
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
         self.grants = Grants(context)
+        known = recorded(context.info)
+        self.tells_delays = known is None or known >= {Kind.FAULT, Kind.PAUSE}
 
     def begins(self, row: Row) -> Iterable[Finding]:
         if row.kind is Kind.UNLOCK:
@@ -66,7 +69,9 @@ class LaneJudge(Judge):
         for grant in self.grants.contested_by(row):
             self.opportunities += 1
             if row.outcome is Outcome.OK:
-                found.append(TwoOwners(grant, row))
+                unlocks = self.grants.unlocks
+                late = unlocks.has_of(grant.client_id) or unlocks.has_of(row.client_id)
+                found.append(TwoOwners(grant, row, certain=self.tells_delays or not late))
                 self.grants.ends(grant)
         self.grants.lock_ends(row)
         return found

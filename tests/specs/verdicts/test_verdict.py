@@ -28,7 +28,7 @@ from specs.verdicts.verdict import (
     conclude,
     judge_clause,
 )
-from specs.vocabulary import OF_A_CLIENT, Kind, Level, Party
+from specs.vocabulary import OF_A_CLIENT, Kind, Level, Outcome, Party
 
 OURS = {
     "broker": "inorder reference",
@@ -271,6 +271,9 @@ def test_a_row_that_lacks_what_makes_it_one_is_not_trusted(name: str, kind: Kind
     broken = examine([row._replace(kind=kind, **{name: None})], info).facts.broken
     lacks = "names no client" if name == "client_id" else f"has no {name}"
     assert broken == [f"seq 1 is a {kind} that {lacks}"]
+    for other in ({"outcome": Outcome.REFUSED}, {"level": Level.WIRE}):
+        without = row._replace(kind=kind, **{name: None, **other})
+        assert bool(examine([without], info).facts.broken) is (name == "client_id")
 
 
 @pytest.mark.parametrize(
