@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from functools import partial
 
+import numpy as np
+
 from spark_checkers import planting
+from spark_checkers.clauses.order.key_stays_in_one_queue import BY_KEY
 from spark_checkers.findings import Findings
 from spark_checkers.planting import STRANGER, Changes, Mutant, Trace
 from spark_checkers.rows import Rows
@@ -15,7 +18,8 @@ from specs.vocabulary import Kind
 
 def kernel(rows: Rows, findings: Findings) -> None:
     view, queue_id = rows.text("view"), rows.number("queue_id")
-    known = (view != NO_TEXT) & (queue_id != NONE) & (rows.client != NO_TEXT)
+    by_key = [code for code, words in enumerate(rows.words("view")) if BY_KEY.match(words)]
+    known = np.isin(view, by_key) & (queue_id != NONE) & (rows.client != NO_TEXT)
     where = positions(rows.are(Kind.SEND) & known)
     if not len(where):
         return

@@ -42,12 +42,15 @@ BY_NO_KEY = frozenset({"random", "round-robin"})
 
 def wants(row: Row) -> bool:
     """Acknowledged sends that say from which queues they chose, by a selector that looks at the key."""
-    if row.outcome is not Outcome.OK or row.seq_end is None or row.view is None or row.delay_level:
+    if row.outcome is not Outcome.OK or row.seq_end is None or row.delay_level:
         return False
-    selector, *queues = row.view.split() or [""]
-    if not queues or selector in BY_NO_KEY:
-        return False
-    return row.queue_id is not None and row.queue_offset is not None
+    return chose_by_key(row) and row.queue_id is not None and row.queue_offset is not None
+
+
+def chose_by_key(row: Row) -> bool:
+    """Does the send say from which queues it chose, by a selector that looks at the key?"""
+    selector, *queues = (row.view or "").split() or [""]
+    return bool(queues) and selector not in BY_NO_KEY
 
 
 @dataclass(frozen=True, slots=True)

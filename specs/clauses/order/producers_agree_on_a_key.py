@@ -1,9 +1,10 @@
 """Producers that choose by the same selector from the same queues choose the same queue for a key.
 
 A send says in `view` by which selector and from which queues it chose; every send of another producer with the same
-topic, key and view is compared with the first. It counts whether or not it was answered: what is promised is the
-choice. That one producer keeps to its choice is ORD-1. A history shows only the hashes that occur in it: a table
-holds the selector by Java's hash to the ones that matter, among them the smallest, which has no positive twin.
+topic, key and view is compared with the first, unless the selector is named `random` or `round-robin`, which look at no
+key, or the view names no queue. It counts whether or not it was answered: what is promised is the choice. That one
+producer keeps to its choice is ORD-1. A history shows only the hashes that occur in it: a table holds the selector by
+Java's hash to the ones that matter, among them the smallest, which has no positive twin.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from dataclasses import dataclass
 
 from specs.clauses.context import Context
 from specs.clauses.judging import NOTHING, Finding, Judge
+from specs.clauses.order.key_stays_in_one_queue import chose_by_key
 from specs.clauses.premises import SAME_QUEUES
 from specs.clauses.words import at, who
 from specs.history.row import Row
@@ -36,8 +38,8 @@ VECTORS = "key_to_queue.json"
 
 
 def wants(row: Row) -> bool:
-    """Sends that say from which queues they chose, and which."""
-    return row.view is not None and row.queue_id is not None and row.client_id is not None
+    """Sends that say from which queues they chose by the key, and which."""
+    return chose_by_key(row) and row.queue_id is not None and row.client_id is not None
 
 
 @dataclass(frozen=True, slots=True)
