@@ -456,17 +456,10 @@ class RunContext:
         """Was the client's latest pause, begun up to `now`, not over before `at_us`?"""
         return _paused_since(self.paused.get(client, ()), at_us, now)
 
-    @cached_property
-    def tells_delays(self) -> bool:
-        """Would the history tell of a pause, and of a fault of a link, as far as anybody says?"""
+    def tells(self, *kinds: Kind) -> bool:
+        """Would the history tell of these, as far as anybody says?"""
         known = recorded(self.info)
-        return known is None or not {Kind.PAUSE, Kind.FAULT} - known
-
-    @cached_property
-    def tells_pauses(self) -> bool:
-        """Would the history tell if somebody had stood still, as far as anybody says?"""
-        known = recorded(self.info)
-        return known is None or Kind.PAUSE in known
+        return known is None or known.issuperset(kinds)
 
     def stands(self, broker: str, now: int) -> list[tuple[int, int]]:
         """From when until when the broker stood still, in µs, by pauses begun up to `now`: ascending, and apart."""

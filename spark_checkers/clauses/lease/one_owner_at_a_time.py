@@ -33,7 +33,7 @@ class Lane(Machine):
             if op.outcome is Outcome.OK:
                 clients, released = {grant.client, op.client}, self.grants.unlocks
                 never = clients.isdisjoint(released.until) and clients.isdisjoint(released.waiting)
-                self.found(grant, op, certain=self.context.tells_delays or never)
+                self.found(grant, op, certain=self.context.tells(Kind.FAULT, Kind.PAUSE) or never)
                 self.grants.over(grant)
         self.grants.lock_ends(op)
 

@@ -165,7 +165,7 @@ def _readings(queues: Queues, findings: Findings, queue: int) -> None:
         lost = sends[due & ~here & kept]
         findings.at_stake(sends[due & (here | kept)])
         for row in lost.tolist():
-            sure = bool(offset[row] < stop) or rows.context_of(row).tells_pauses
+            sure = bool(offset[row] < stop) or rows.context_of(row).tells(Kind.PAUSE)
             if not sure:
                 shown = read_end[rows.offset[reads] == offset[row]]
                 sure = bool(np.any((shown > rows.end[row]) & (shown < end)))
@@ -272,7 +272,7 @@ class RowByRow:
         rows, shown = self.rows, self.seen.get(offset, 0)
         there = rows.offset[by] != NONE or offset < rows.value[by]
         for row in safe:
-            sure = bool(there or shown > rows.end[row]) or rows.context_of(row).tells_pauses
+            sure = bool(there or shown > rows.end[row]) or rows.context_of(row).tells(Kind.PAUSE)
             self.findings.violation([row, by, *_teller(self.queues, row)], certain=sure)
 
     def _may_be_unflushed(self, row: int, now: int) -> bool:
