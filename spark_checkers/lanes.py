@@ -371,6 +371,15 @@ class Digest:
         low = stretch.first.offset
         return self.ops(begun[start - low : None if stop is None else stop - low])
 
+    def finished_by(self, stretch: Stretch, until_us: int) -> Op | None:
+        """The last row of a stretch that its call had finished by then (in manual mode: committed)."""
+        first, last = stretch.events
+        row = self.row[first:last][self.phase[first:last] == END]
+        done = self.rows.ended[row] <= until_us
+        if stretch.first.manual:
+            done &= self.rows.outcome[row] == OUTCOMES.index(Outcome.COMMIT)
+        return next(iter(self.ops(row[np.flatnonzero(done)[-1:]])), None)
+
     def bounds_of_calls(self, stretch: Stretch) -> tuple[Ints, Ints]:
         """Of each call of a stretch the row that began first, and the one that began last, which also ends last."""
         first, last = stretch.events

@@ -23,7 +23,7 @@ from conformance.tap.faults import Faults, Rule
 from conformance.tap.proxy import ThreadedTap
 from conformance.tap.rows import TapRecorder
 from conformance.targets.systems import System
-from conformance.waiting import wait_until
+from conformance.waiting import pass_time, wait_until
 from conformance.wire.client import WireClient
 from reference_impl.protocol.codes import RequestCode
 from reference_impl.protocol.command import Command
@@ -245,6 +245,10 @@ class Stage:
         """Wait for what a consumer is to tell. Raises TargetMisbehaved when it does not come about."""
         if not actor.told.wait_for(condition, SCENE_S):
             raise actor.driver.process.misbehaved(f"did not {what} within {SCENE_S:g} s")
+
+    def let_take_up(self) -> None:
+        """Let pass what judges allow a client for taking up what its listener returned, twice."""
+        pass_time(2 * self.config.guard_slack_ms / 1000)
 
     def check_faults(self) -> None:
         """Raises TargetMisbehaved if a fault met nothing: the scene then shows nothing about it."""

@@ -49,7 +49,7 @@ def a_new_group_starts_while_messages_come(stage: Stage) -> None:
 
 
 def a_member_stops_after_its_work(stage: Stage) -> None:
-    """A consumer is shut down in good order as soon as it has finished everything."""
+    """A consumer is shut down in good order as soon as it has finished everything, and taken it up."""
     _stops(stage, reported=False)
 
 
@@ -110,4 +110,6 @@ def _stops(stage: Stage, *, reported: bool) -> None:
     stage.wait(worker, "finish the last message", lambda: worker.ended(20))
     if reported:
         stage.wait_until_stored(20)
+    else:
+        stage.let_take_up()
     stage.stop(worker)

@@ -1,4 +1,4 @@
-"""CMT-13 over columns: of a stretch only the last message that it finished matters."""
+"""CMT-13 over columns: of a stretch only the last message matters that it had finished a moment before the end."""
 
 from __future__ import annotations
 
@@ -9,27 +9,41 @@ from spark_checkers.findings import Findings
 from spark_checkers.lanes import OP_COLUMNS, LaneItems, Machine, Op, Stretch, machine_kernel
 from spark_checkers.planting import Changes, Mutant, Trace
 from spark_checkers.progress import certainly_acknowledges
-from spark_checkers.segments import NO_TEXT, NONE
+from spark_checkers.segments import MS, NO_TEXT, NONE
 from spark_checkers.twin import Twin
 from specs.vocabulary import Kind, Outcome
 
 
 class Incarnation:
-    """One incarnation: the highest message that it finished before its drop, and its commits.
+    """One incarnation: what it finished before its drop, each higher than those before, and its commits.
 
+    high: the highest offset of these. taken_up: the highest that was old enough when it was dropped.
     committed: the highest value that was not refused. open: the commits without an answer yet. unclear: up to this
     offset a commit without a value may have reported everything.
     """
 
-    __slots__ = ("add", "committed", "dropped", "finished", "open", "unclear")
+    __slots__ = ("add", "committed", "dropped", "finished", "high", "open", "taken_up", "unclear")
 
     def __init__(self, add: Op) -> None:
         self.add = add
-        self.finished: Op | None = None
+        self.finished: list[Op | Stretch] = []
+        self.high = NONE
+        self.taken_up: Op | None = None
         self.committed = -1
         self.open: dict[int, int] = {}
         self.dropped = False
         self.unclear = -1
+
+    def finishes(self, what: Op | Stretch, high: int, over_us: int) -> None:
+        """Of what was over by `over_us` the last one is enough: higher ones came later."""
+        if high > self.high:
+            older = [each for each in self.finished if _over_us(each) <= over_us][:-1]
+            self.finished = [*self.finished[len(older) :], what]
+            self.high = high
+
+
+def _over_us(finished: Op | Stretch) -> int:
+    return finished.over_us if isinstance(finished, Op) else finished.last.over_us
 
 
 class Lane(Machine):
@@ -40,6 +54,7 @@ class Lane(Machine):
 
     def __init__(self, lane: LaneItems, findings: Findings) -> None:
         super().__init__(lane, findings)
+        self.slack_us = self.config.guard_slack_ms * MS
         self.incarnations: dict[int, Incarnation] = {}
         self.unjudged: list[Op] = []
 
@@ -50,11 +65,7 @@ class Lane(Machine):
             return True
         if not stretch.first.has_mode:  # what its calls finished each of them says
             return False
-        if mine.finished is None or last > mine.finished.offset:
-            if stretch.last.offset == last:
-                mine.finished = stretch.last
-            else:
-                (mine.finished,) = self.lane.digest.of_stretch(stretch, last, stretch.finished_to)
+        mine.finishes(stretch, last, stretch.last.over_us - self.slack_us)
         return True
 
     def begins(self, op: Op) -> None:
@@ -79,19 +90,38 @@ class Lane(Machine):
                 self._set_aside([code])
             elif op.value != NONE:
                 mine.open[op.place] = op.value
-            elif mine.finished is not None:
-                mine.unclear = mine.finished.offset
+            else:
+                mine.unclear = mine.high
 
     def _dropped(self, op: Op) -> None:
         codes = self._named(op)
         if codes and op.incarnation != NO_TEXT:
-            self.incarnations[op.incarnation].dropped = True
+            self._stops(self.incarnations[op.incarnation], op)
         elif codes:
             self._set_aside(codes)
         elif op.incarnation == NO_TEXT or op.incarnation not in {
             each.incarnation for each in self.unjudged
         }:
             self.unjudged.append(op)
+
+    def _stops(self, mine: Incarnation, op: Op) -> None:
+        """Dropped, or given back: what ended a moment ago may not be taken up any more."""
+        if mine.dropped:
+            return
+        mine.dropped = True
+        until_us = op.started - self.slack_us
+        taken_up = [self._by(each, until_us) for each in mine.finished]
+        mine.taken_up = max(
+            (each for each in taken_up if each is not None),
+            key=lambda each: each.offset,
+            default=None,
+        )
+        mine.finished.clear()
+
+    def _by(self, finished: Op | Stretch, until_us: int) -> Op | None:
+        if isinstance(finished, Stretch):
+            return self.lane.digest.finished_by(finished, until_us)
+        return finished if finished.over_us <= until_us else None
 
     def _named(self, op: Op) -> list[int]:
         """Whose it may be: without a name, of whatever its client has there."""
@@ -113,12 +143,15 @@ class Lane(Machine):
             return
         self._settled(code)
         mine = self.incarnations.pop(code, None)
-        if mine is None or mine.finished is None or mine.finished.offset <= mine.unclear:
+        if mine is None:
+            return
+        self._stops(mine, op)
+        if mine.taken_up is None or mine.taken_up.offset <= mine.unclear:
             return
         self.stakes += 1
-        if max([mine.committed, *mine.open.values()]) <= mine.finished.offset:
+        if max([mine.committed, *mine.open.values()]) <= mine.taken_up.offset:
             self.found(
-                mine.add, mine.finished, op, name="released-while-leaving" if leaving else None
+                mine.add, mine.taken_up, op, name="released-while-leaving" if leaving else None
             )
 
     def _only_one(self, op: Op, leaving: bool) -> int | None:
@@ -148,8 +181,7 @@ class Lane(Machine):
         mine = self.incarnations.get(op.incarnation)
         if mine is None or mine.dropped or op.begin < mine.add.begin:
             return
-        if mine.finished is None or op.offset > mine.finished.offset:
-            mine.finished = op
+        mine.finishes(op, op.offset, op.over_us - self.slack_us)
 
 
 _KINDS = (Kind.ADD, Kind.DROP, Kind.DELIVER, Kind.COMMIT, Kind.UNLOCK, Kind.RESET)

@@ -4,14 +4,16 @@ When an incarnation unlocks its lane in good order (after a drop, or in a shutdo
 calls had finished before the drop has been committed: the request is on its way before the unlock is. Whether it
 arrives is the network's affair.
 
-Judged where the ADD was seen: whoever records adds records commits. A call that ended after the DROP finished
-nothing, and what began before the ADD is of an earlier life; nobody knows what one finished of which the mode is not
-told, unless it ended COMMIT. A commit that was refused before the unlock reported nothing; one of which nobody says the
-value may have reported all that was finished when it began. Once the incarnation commits a broker's correction (the
-value that a pull was told to go on at), which replaces what was finished, or an operator resets the offset, nothing
-more is asked of it. An unlock that names no incarnation is of the one that its client has dropped, or gives up in a
-shutdown, and has not given back, whether or not its ADD was seen; of two, nobody knows. A commit that names none may be
-of any of its client's, and so may a drop.
+Judged where the ADD was seen: whoever records adds records commits. A call that ended after the DROP finished nothing,
+and what began before the ADD is of an earlier life; nobody knows what one finished of which the mode is not told,
+unless it ended COMMIT. What the listener returns its client takes up a moment later, and not once the lane is dropped:
+what ended less than `guard_slack_ms` before the DROP, or before the unlock where no DROP is told, may be finished for
+nothing (in virtual time that moment is none). A commit that was refused before the unlock reported nothing; one of
+which nobody says the value may have reported all that was finished when it began. Once the incarnation commits a
+broker's correction (the value that a pull was told to go on at), which replaces what was finished, or an operator
+resets the offset, nothing more is asked of it. An unlock that names no incarnation is of the one that its client has
+dropped, or gives up in a shutdown, and has not given back, whether or not its ADD was seen; of two, nobody knows. A
+commit that names none may be of any of its client's, and so may a drop.
 
 RocketMQ's shutdown frees its leases first, in every version; profiles allow that. So what a client does while it shuts
 down its work in the group, or where nobody records who does, is a finding of its own: `released-while-leaving`.
@@ -19,6 +21,7 @@ down its work in the group, or where nobody records who does, is a finding of it
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -26,8 +29,8 @@ from specs.clauses.context import Context
 from specs.clauses.incarnations import Corrections, may_be_leaving
 from specs.clauses.judging import NOTHING, Finding, Judge
 from specs.clauses.premises import NO_RESET, ORDERLY
-from specs.clauses.rows import certainly_acknowledges
-from specs.clauses.words import at, who
+from specs.clauses.rows import certainly_acknowledges, over_us
+from specs.clauses.words import MS, at, who
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
 
@@ -44,11 +47,12 @@ KINDS = frozenset(
 NEEDS = frozenset({Kind.COMMIT, Kind.DELIVER, Kind.UNLOCK})
 LOOKS_BACK = True
 EXCUSED_BY = frozenset({Kind.CRASH})
+SETTINGS = ("guard_slack_ms",)
 
 
 @dataclass(frozen=True, slots=True)
 class ReleasedFirst(Finding):
-    """finished: the highest message that the incarnation had finished, and not reported."""
+    """finished: the highest message that the incarnation had certainly finished, and not reported."""
 
     add: Row
     finished: Row
@@ -68,17 +72,33 @@ class _Incarnation:
     """One incarnation: the highest message that it finished before its drop, the highest value that it reported, and
     the values that are on their way.
 
+    recent: what it finished above that a moment ago, upwards, so that a drop may find it not taken up yet.
     maybe: the highest offset that a commit of which nobody says the value may have reported.
     """
 
-    __slots__ = ("add", "committed", "dropped", "finished", "maybe", "sent")
+    __slots__ = ("add", "committed", "dropped", "finished", "maybe", "recent", "sent")
 
     def __init__(self, add: Row) -> None:
         self.add = add
         self.finished: Row | None = None
+        self.recent: deque[Row] = deque()
         self.committed = self.maybe = -1
         self.sent: dict[int, int] = {}  # by the commit's begin
         self.dropped = False
+
+    @property
+    def highest(self) -> Row | None:
+        return self.recent[-1] if self.recent else self.finished
+
+    def finishes(self, row: Row) -> None:
+        highest = self.highest
+        if highest is None or (row.queue_offset or 0) > (highest.queue_offset or 0):
+            self.recent.append(row)
+
+    def settles(self, until_us: int) -> None:
+        """What had ended by then is taken up."""
+        while self.recent and over_us(self.recent[0]) <= until_us:
+            self.finished = self.recent.popleft()
 
 
 class LaneJudge(Judge):
@@ -88,10 +108,11 @@ class LaneJudge(Judge):
     name, or by the row where that has none.
     """
 
-    __slots__ = ("corrections", "incarnations", "others")
+    __slots__ = ("corrections", "incarnations", "others", "slack_us")
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
+        self.slack_us = self.config.guard_slack_ms * MS
         self.corrections = Corrections()
         self.incarnations: dict[str, _Incarnation] = {}
         self.others: dict[str | int, Row] = {}
@@ -110,10 +131,17 @@ class LaneJudge(Judge):
             self.incarnations[name] = _Incarnation(row)
             self.others.pop(name, None)
         elif kind is Kind.DROP and name in self.incarnations:
-            self.incarnations[name or ""].dropped = True
+            self._dropped(self.incarnations[name or ""], row)
         elif kind in (Kind.ADD, Kind.DROP):
             self._unseen(row)
         return NOTHING
+
+    def _dropped(self, mine: _Incarnation, row: Row) -> None:
+        """From here on it takes nothing up."""
+        if not mine.dropped:
+            mine.settles(row.started_us - self.slack_us)
+            mine.recent.clear()
+            mine.dropped = True
 
     def _unseen(self, row: Row) -> None:
         """An ADD without a name, or the DROP of nobody knows which or of one whose ADD was not seen."""
@@ -135,8 +163,8 @@ class LaneJudge(Judge):
                 self._forget((name,))
             elif row.value is not None:
                 mine.sent[row.seq_begin] = row.value
-            elif mine.finished is not None:
-                mine.maybe = mine.finished.queue_offset or 0
+            elif mine.highest is not None:
+                mine.maybe = mine.highest.queue_offset or 0
 
     def _meant(self, row: Row) -> list[str]:
         """The incarnations that a commit or a drop may be of."""
@@ -173,6 +201,7 @@ class LaneJudge(Judge):
         return told.client_id == client and not self.context.is_of_an_old_life(client, group, told)
 
     def _released(self, mine: _Incarnation, row: Row) -> Iterable[Finding]:
+        self._dropped(mine, row)
         finished = mine.finished
         if finished is None or (finished.queue_offset or 0) <= mine.maybe:
             return NOTHING
@@ -193,8 +222,8 @@ class LaneJudge(Judge):
         mine = self.incarnations.get(row.incarnation or "")
         if mine is None or mine.dropped or row.seq_begin < mine.add.seq_begin:
             return NOTHING
-        if mine.finished is None or offset > (mine.finished.queue_offset or 0):
-            mine.finished = row
+        mine.settles(over_us(row) - self.slack_us)
+        mine.finishes(row)
         return NOTHING
 
     def _reported(self, row: Row) -> None:

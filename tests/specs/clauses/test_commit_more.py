@@ -406,6 +406,7 @@ EXAMPLES = (
         1,
         "an older value was told, the last one not",
         """
+        config guard_slack_ms=0
         0ms        alice  adds      billing/orders/b0/3  value=7
         1ms..2ms   alice  delivers  billing/orders/b0/3  offset=7 success
         3ms        alice  commits   billing/orders/b0/3  value=8 sent
@@ -419,6 +420,7 @@ EXAMPLES = (
         0,
         "nothing finished in manual mode, a correction, a reset, another incarnation's unlock",
         """
+        config guard_slack_ms=0
         0ms        alice  adds      billing/orders/b0/3  value=7
         1ms..2ms   alice  delivers  billing/orders/b0/3  offset=7 mode=manual success
         6ms        alice  unlocks   billing/orders/b0/3  inc=1 sent

@@ -451,6 +451,7 @@ def test_why_nothing_came_of_a_clause_is_a_word_of_its_own() -> None:
 def test_a_finding_whose_name_rests_on_other_rows_is_told_as_well() -> None:
     """That the client was leaving is no evidence of CMT-13, and by the evidence alone it has the other name."""
     text = """
+        config guard_slack_ms=0
         0ms         alice  adds      billing/orders/b0/3   value=17
         1ms..5ms    alice  delivers  billing/orders/b0/3   offset=17 id=m17 success
         6ms..20ms   alice  leaves    billing

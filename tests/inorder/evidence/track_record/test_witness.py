@@ -126,6 +126,7 @@ def test_a_witness_keeps_what_its_run_declared(tmp_path: Path) -> None:
     The sends of its messages come along: in a closed world they would be missed.
     """
     text = """
+        config guard_slack_ms=0
         0ms         shop   sends     orders/b0/3           offset=17 id=m17 ok
         1ms         alice  locks     billing/orders/b0/3   ok
         2ms         alice  adds      billing/orders/b0/3   value=17
