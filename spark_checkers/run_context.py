@@ -62,6 +62,8 @@ class RunContext:
     # Of a client
     client_state: dict[str, list[tuple[int, Kind]]] = field(default_factory=dict)
     """CRASH, LEAVE or JOIN."""
+    ended: set[str] = field(default_factory=set)
+    """Whose process died, or left."""
     work: dict[str, list[tuple[int, str | None, Row]]] = field(default_factory=dict)
     """LEAVE, JOIN or ADD, and of which group."""
     paused: Moments = field(default_factory=dict)
@@ -196,6 +198,8 @@ class RunContext:
                 self.unflushed.setdefault(broker, []).append((seq, safe_us))
         elif client:
             self.client_state.setdefault(client, []).append((seq, row.kind))
+            if row.kind is not Kind.JOIN:
+                self.ended.add(client)
             if row.kind is Kind.CRASH:
                 self.died_us[seq] = row.started_us if row.ended_us is None else row.ended_us
                 self.died_as[seq] = row.process
@@ -258,6 +262,8 @@ class RunContext:
 
     def is_of_an_old_life(self, client: str, group: str, seq: int, now: int) -> bool:
         """Did the process that did something at `seq` die, or leave and begin anew in the group, since?"""
+        if client not in self.ended:
+            return False
         if self.client_died_between(client, seq, now):
             return True
         left: Row | None = None

@@ -50,17 +50,27 @@ def kernel(rows: Rows, findings: Findings) -> None:
 
 def _one_key(rows: Rows, findings: Findings, sends: Ints, refused: Mask, stored: Mask) -> None:
     message, attempt = rows.text("message_id"), rows.number("attempt")
-    number = dict(zip(sends.tolist(), rows.number("key_seq")[sends].tolist(), strict=True))
+    number, begin, end = (
+        dict(zip(sends.tolist(), column[sends].tolist(), strict=True))
+        for column in (rows.number("key_seq"), rows.begin, rows.end)
+    )
     waiting: dict[int, list[int]] = {}
     unclear: set[int] = set()
     highest: dict[int, int] = {}
     context = rows.context_of(int(sends[0]))
     client = rows.name_of("client_id", int(sends[0]))
+    has_ended = client in context.ended
 
     def gone(place: int, now: int) -> bool:
         """Was it another process of that name that sent this?"""
-        since = int(rows.begin[place])
-        return context.is_of_an_old_life(client, rows.name_of("group", place), since, now)
+        group = rows.name_of("group", place) if has_ended else ""
+        return has_ended and context.is_of_an_old_life(client, group, begin[place], now)
+
+    def beside(tries: list[int], later: int) -> bool:
+        """Does the history show that the later message was not sent in turn: beside one of these tries, or before
+        all?"""
+        at = begin[later]
+        return end[tries[0]] >= at or any(begin[each] <= at <= end[each] for each in tries)
 
     stakes = 0
     columns = (rows.queue[sends], message[sends], refused[sends], stored[sends])
@@ -72,14 +82,14 @@ def _one_key(rows: Rows, findings: Findings, sends: Ints, refused: Mask, stored:
                 waiting.setdefault(mine, []).append(place)
             continue
         if is_stored:
-            if gone(place, int(rows.end[place])):
+            now = end[place]
+            if gone(place, now):
                 unclear.add(mine)
                 waiting.pop(mine, None)
                 continue
-            now = int(rows.end[place])
             stakes += any(
                 number[others[0]] < number[place]
-                and not _is_beside(rows, others, place)
+                and not beside(others, place)
                 and not gone(others[0], now)
                 for others in waiting.values()
             )
@@ -98,7 +108,7 @@ def _one_key(rows: Rows, findings: Findings, sends: Ints, refused: Mask, stored:
                     and not died
                     and context.frames_twice > now
                     and not gone(before[0], now)
-                    and not _is_beside(rows, [*before, place], later)
+                    and not beside([*before, place], later)
                 ):
                     stakes += 1
                     findings.violation([*before, later, place])
@@ -106,13 +116,6 @@ def _one_key(rows: Rows, findings: Findings, sends: Ints, refused: Mask, stored:
         waiting.pop(mine, None)
     if stakes:
         findings.at_stake_times(int(sends[0]), stakes)
-
-
-def _is_beside(rows: Rows, tries: list[int], later: int) -> bool:
-    """Does the history show that the later message was not sent in turn: beside one of these tries, or before all?"""
-    at = rows.begin[later]
-    begin, end = rows.begin[tries], rows.end[tries]
-    return bool(end[0] >= at or np.any((begin <= at) & (at <= end)))
 
 
 TWIN = Twin(
