@@ -39,7 +39,7 @@ from specs.history.runinfo import RunInfo
 from specs.history.store import rows_of_table
 from specs.verdicts.examine import MOST_REASONS
 from specs.verdicts.tally import RunFacts
-from specs.vocabulary import DLQ_PREFIX, Kind, Level, Outcome
+from specs.vocabulary import DLQ_PREFIX, Kind, Outcome
 
 WINDOW_ROWS = 1 << 21
 """About so many rows are put in order at a time."""
@@ -217,11 +217,8 @@ def _look_at_what_is_told(report: Report, columns: Columns) -> None:
     """Does each row tell what a row of its kind must?"""
     for name, kinds in telling.MUST_TELL.items():
         lacking = columns.are("kind", kinds) & ~columns.has(name)
-        if name == telling.CLIENT:
-            lacking &= columns.are("level", REQUEST_LEVELS)
-        else:
-            lacking &= ~columns.are("outcome", {Outcome.REFUSED})
-            lacking &= ~columns.are("level", {Level.WIRE})
+        for by, values in telling.MAY_LACK[name].items():
+            lacking &= ~columns.are(by, values)
         for at in _first_by_seq(columns, lacking):
             run, seq, kind = (columns.value(each, at) for each in ("run", "seq_begin", "kind"))
             report.reasons.append(untold(run, seq, kind, name))

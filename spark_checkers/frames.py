@@ -42,7 +42,7 @@ from specs.profiles import Profile
 from specs.verdicts.examine import MOST_REASONS
 from specs.verdicts.tally import Examination
 from specs.verdicts.verdict import Verdict, conclude
-from specs.vocabulary import DLQ_PREFIX, Kind, Level, Outcome
+from specs.vocabulary import DLQ_PREFIX, Kind, Outcome
 
 _SPARK_TYPES = {"string": ("string",), "int64": ("bigint", "int", "smallint", "tinyint")}
 _REQUESTS = sorted(level.value for level in REQUEST_LEVELS)
@@ -411,11 +411,8 @@ def _untold(rows: Any) -> list[facts.Reason]:
     lacking = []
     for name, kinds in telling.MUST_TELL.items():
         lacks = F.col("kind").isin(sorted(kinds)) & F.col(name).isNull()
-        if name == telling.CLIENT:
-            lacks &= F.col("level").isin(_REQUESTS)
-        else:
-            lacks &= F.col("outcome") != Outcome.REFUSED.value
-            lacks &= F.col("level") != Level.WIRE.value
+        for by, values in telling.MAY_LACK[name].items():
+            lacks &= ~F.col(by).isin(sorted(values))
         lacking.append(F.when(lacks, F.lit(name)))
     first = (
         rows.where(F.coalesce(*lacking).isNotNull())

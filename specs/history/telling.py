@@ -19,9 +19,17 @@ MUST_TELL: Mapping[str, frozenset[Kind]] = {
     "value": frozenset({Kind.COMMIT, Kind.TRIM}),
     "message_id": frozenset({Kind.SEND}),
 }
-"""By column, the kinds whose rows must have it. A store need not know which client it was. Of a request that was
-refused only who asked must be told, for nothing came of it; and likewise of a raw protocol client's (level `wire`),
-which may leave out what it likes, on purpose."""
+"""By column, the kinds whose rows must have it."""
+_REFUSED_OR_RAW = {"outcome": frozenset({Outcome.REFUSED}), "level": frozenset({Level.WIRE})}
+MAY_LACK: Mapping[str, Mapping[str, frozenset[str]]] = {
+    CLIENT: {"level": frozenset({Level.STORE})},
+    "queue_offset": _REFUSED_OR_RAW,
+    "value": _REFUSED_OR_RAW,
+    "message_id": _REFUSED_OR_RAW,
+}
+"""By column, which rows need not have it for what another column says. A store need not know which client it was. Of a
+request that was refused only who asked must be told, for nothing came of it; and likewise of a raw protocol client's
+(level `wire`), which may leave out what it likes, on purpose."""
 OF_AN_INCARNATION = frozenset({Kind.ADD, Kind.DROP, Kind.DELIVER, Kind.DEAD_LETTER, Kind.COMMIT})
 """Kinds of which a client's rows in one group name their incarnation all, or none does."""
 _COLUMNS = {
@@ -35,9 +43,7 @@ def must_tell(row: Row, name: str) -> bool:
     """Is a row of this kind, seen where it was seen, none without that column?"""
     if row.kind not in MUST_TELL.get(name, ()):
         return False
-    if name == CLIENT:
-        return row.level is not Level.STORE
-    return row.level is not Level.WIRE and row.outcome is not Outcome.REFUSED
+    return all(getattr(row, by) not in values for by, values in MAY_LACK[name].items())
 
 
 def untold(row: Row) -> tuple[str, ...]:
