@@ -178,6 +178,13 @@ class Commit(NamedTuple):
     value: int
 
 
+class DeleteGroup(NamedTuple):
+    """An operator deletes a group: its settings, and its offsets where that is asked for."""
+
+    group: str
+    with_offsets: bool
+
+
 class Reset(NamedTuple):
     """An operator moves the offset: to one that is named, else to a time's first message (below 0: to the end).
 
@@ -242,8 +249,8 @@ class Unknown(NamedTuple):
 
 
 Request = (
-    Lock | Unlock | CreateTopic | CreateGroup | Send | SendBatch | SendBack | Pull | Fetch | Commit | Reset
-    | MaxOffset | MinOffset | Search | View | Beat | Unregister | Members | Unknown
+    Lock | Unlock | CreateTopic | CreateGroup | DeleteGroup | Send | SendBatch | SendBack | Pull | Fetch | Commit
+    | Reset | MaxOffset | MinOffset | Search | View | Beat | Unregister | Members | Unknown
 )  # fmt: skip
 
 
@@ -426,6 +433,8 @@ class State:
             case CreateGroup():
                 self.groups[request.group] = request.retry_max
                 return Answer(OK)
+            case DeleteGroup():
+                return self.delete_group(request, at_ms)
             case Send():
                 return self.send(request, span)
             case SendBatch():
@@ -699,6 +708,16 @@ class State:
         if lane not in self.resets:
             self._keep(at_ms)
             self.offsets[lane] = value
+
+    def delete_group(self, request: DeleteGroup, at_ms: int) -> Answer:
+        """What is stored for others stays, and so do the group's offsets unless they are to go."""
+        self.groups.pop(request.group, None)
+        if request.with_offsets:
+            self._keep(at_ms)
+            gone = {lane for lane in self.offsets if lane[0] == request.group}
+            self.offsets = {lane: at for lane, at in self.offsets.items() if lane not in gone}
+            self.resets -= gone
+        return Answer(OK)
 
     def reset(self, request: Reset, at_ms: int) -> Answer:
         """value: the new offset, from the queue's start to one beyond its end. It stands until the group pulls."""

@@ -45,6 +45,7 @@ from reference_impl.protocol.headers import (
     PULL_SUSPEND,
     ConsumerGroupHeader,
     CreateTopicHeader,
+    DeleteGroupHeader,
     GetMaxOffsetHeader,
     GetMinOffsetHeader,
     PullHeader,
@@ -261,6 +262,9 @@ class BrokerBench(Bench):
             case model.CreateGroup(group, retry_max):
                 body = SubscriptionGroup(group, retry_max_times=retry_max).encode()
                 return RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, {}, body
+            case model.DeleteGroup(group, with_offsets):
+                gone = DeleteGroupHeader(group, with_offsets)
+                return RequestCode.DELETE_SUBSCRIPTIONGROUP, gone.to_ext(), b""
             case model.Send():
                 return self._send(request)
             case model.SendBatch(topic, queue_id, names):
@@ -458,6 +462,9 @@ class BrokerBench(Bench):
         """An operator's word: an offset, or a time before now, or (neither) the end. Who names no offset insists."""
         at_ms = -1 if ago_ms is None else self.now_ms - ago_ms
         self.ask("admin", model.Reset(group, topic, queue_id, offset, at_ms, offset is None), fate)
+
+    def delete_group(self, group: str, with_offsets: bool, fate: str) -> None:
+        self.ask("admin", model.DeleteGroup(group, with_offsets), fate)
 
     def fetch(
         self, who: str, group: str, topic: str, queue_id: int, zero: bool | None, fate: str

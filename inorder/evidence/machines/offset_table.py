@@ -1,8 +1,8 @@
 """The offset table against its model: what is stored, what a fetch answers, and what a crash leaves of it.
 
 Commits of any value by anybody, alone or with a pull; fetches for young, empty, trimmed and unknown queues, with
-and without the wish for a plain "not found"; resets by an operator, which hold commits off; time passing to the
-moments at which offsets go to disk.
+and without the wish for a plain "not found"; resets by an operator, which hold commits off; groups that are deleted,
+with their offsets or without; time passing to the moments at which offsets go to disk.
 """
 
 from __future__ import annotations
@@ -240,6 +240,39 @@ class OffsetTableMachine(ProgramMachine):
         self.do("reset", **lane, offset=offset, ago_ms=ago_ms, fate=fate)
         if commit is not None:
             self.do("commit", who="alice", **lane, value=commit, fate="answered")
+            self.do("fetch", who="bob", **lane, zero=None, fate="answered")
+
+    @rule(
+        group=st.sampled_from(GROUPS),
+        topic=st.sampled_from(TOPICS[:2]),
+        queue_id=st.integers(0, 1),
+        with_offsets=st.booleans(),
+        reset=st.booleans(),
+        fate=st.sampled_from(FATES),
+    )
+    def delete_group(
+        self, group: str, topic: str, queue_id: int, with_offsets: bool, reset: bool, fate: str
+    ) -> None:
+        """Of one that had stored something, beside another one in the same queue; it comes again after that."""
+        lanes = [{"group": each, "topic": topic, "queue_id": queue_id} for each in GROUPS[:2]]
+        for lane in lanes:
+            self.do("commit", who="alice", **lane, value=1, fate="answered")
+        if reset:
+            mine = {"group": group, "topic": topic, "queue_id": queue_id}
+            self.do("reset", **mine, offset=0, ago_ms=None, fate="answered")
+        self.do("delete_group", group=group, with_offsets=with_offsets, fate=fate)
+        for lane in lanes:
+            self.do("fetch", who="bob", **lane, zero=None, fate="answered")
+            self.do(
+                "beat",
+                who="alice",
+                conn="alice",
+                group=lane["group"],
+                topics=["orders"],
+                fate="answered",
+            )
+            self.do("pull", who="alice", **lane, offset=0, commit=0, wait_ms=0, fate="answered")
+            self.do("commit", who="alice", **lane, value=2, fate="answered")
             self.do("fetch", who="bob", **lane, zero=None, fate="answered")
 
     @rule(topic=st.sampled_from(TOPICS), queue_id=st.integers(0, 2), count=st.integers(1, 3))
