@@ -40,11 +40,12 @@ AT = {OPEN: "begin", MOMENT: "moment", BEGIN: "begin", END: "end"}
 
 
 def as_logged(row: Row) -> Row:
-    """As one clock would have timed it today."""
+    """As one clock would have timed it today: the time of day of all but what is read, which has its store's."""
+    wall_us = row.started_us if row.wall_us is None and row.kind is not Kind.READ else row.wall_us
     times = {
         name: value + LATER_US
         for name in ("started_us", "ended_us", "wall_us", "lease_until_us")
-        if (value := getattr(row, name)) is not None
+        if (value := getattr(row._replace(wall_us=wall_us), name)) is not None
     }
     return row._replace(**times, clock="log")
 
@@ -56,13 +57,17 @@ def mark(row: Row) -> str:
 
 
 def tellable(rows: Sequence[Row]) -> bool:
-    """Can lines of a CSV say all of it? Not that messages share a call, nor rows that lack what an import asks for."""
+    """Can lines of a CSV say all of it? Not that messages share a call, nor rows that lack what an import asks for, nor
+    that a text is there and empty, or a number below 0."""
     if len({row.op_id for row in rows}) < len(rows):
         return False
     if any(row.kind is Kind.ADD for row in rows) and all(row.incarnation is None for row in rows):
         return False  # the import would number them
     for row in rows:
         if any(getattr(row, name) is None for name in NEEDED.get(row.kind, ())):
+            return False
+        told = [value for name in MAPPED if (value := getattr(row, name)) is not None]
+        if any(value < 0 if isinstance(value, int) else not value for value in told):
             return False
         is_copy = row.kind is Kind.READ and row.message_id and is_copy_topic(row.topic)
         if is_copy and row.origin_id is None:
