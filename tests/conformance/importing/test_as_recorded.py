@@ -58,7 +58,7 @@ def mark(row: Row) -> str:
 
 def tellable(rows: Sequence[Row]) -> bool:
     """Can lines of a CSV say all of it? Not that messages share a call, nor rows that lack what an import asks for, nor
-    that a text is there and empty, or a number below 0."""
+    that a text is there and empty, or a number below -1, which stands for none."""
     if len({row.op_id for row in rows}) < len(rows):
         return False
     if any(row.kind is Kind.ADD for row in rows) and all(row.incarnation is None for row in rows):
@@ -67,7 +67,7 @@ def tellable(rows: Sequence[Row]) -> bool:
         if any(getattr(row, name) is None for name in NEEDED.get(row.kind, ())):
             return False
         told = [value for name in MAPPED if (value := getattr(row, name)) is not None]
-        if any(value < 0 if isinstance(value, int) else not value for value in told):
+        if any(value < -1 if isinstance(value, int) else not value for value in told):
             return False
         is_copy = row.kind is Kind.READ and row.message_id and is_copy_topic(row.topic)
         if is_copy and row.origin_id is None:
