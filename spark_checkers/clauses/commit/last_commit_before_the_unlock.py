@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from functools import partial
 
 from spark_checkers import planting
@@ -26,7 +27,7 @@ class Incarnation:
 
     def __init__(self, add: Op) -> None:
         self.add = add
-        self.finished: list[Op | Stretch] = []
+        self.finished: deque[Op | Stretch] = deque()
         self.high = NONE
         self.taken_up: Op | None = None
         self.committed = -1
@@ -37,8 +38,9 @@ class Incarnation:
     def finishes(self, what: Op | Stretch, high: int, over_us: int) -> None:
         """Of what was over by `over_us` the last one is enough: higher ones came later."""
         if high > self.high:
-            older = [each for each in self.finished if _over_us(each) <= over_us][:-1]
-            self.finished = [*self.finished[len(older) :], what]
+            while len(self.finished) > 1 and _over_us(self.finished[1]) <= over_us:
+                self.finished.popleft()
+            self.finished.append(what)
             self.high = high
 
 
