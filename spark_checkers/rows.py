@@ -329,14 +329,16 @@ class Rows:
         return found
 
     @cached_property
+    def found_nothing(self) -> Mask:
+        """Which rows' answer says that there is no message, or none here."""
+        code = self.number("code")
+        found: Mask = np.isin(code, _NOTHING_HERE) | (code == OFFSET_MOVED)
+        return found
+
+    @cached_property
     def told_ahead(self) -> Mapping[int, Ints]:
         """By lane, the pulls that were answered with no message, and with an offset beyond the one they asked for."""
-        code = self.number("code")
-        told = (
-            self.are(Kind.PULL)
-            & (np.isin(code, _NOTHING_HERE) | (code == OFFSET_MOVED))
-            & (self.end < NEVER)
-        )
+        told = self.are(Kind.PULL) & self.found_nothing & (self.end < NEVER)
         where = np.flatnonzero(told & (self.offset != NONE) & (self.value > self.offset))
         lanes = self.lane[where]
         return {lane: where[lanes == lane] for lane in np.unique(lanes).tolist()}

@@ -69,7 +69,8 @@ class Group:
         elif kind is Kind.DROP:
             mine.pop(name, None)
         elif kind is Kind.PULL:
-            if name in mine and mine[name].pull < 0:
+            wanted = not self.context.is_filtered(rows.name_of("group", place), now)
+            if wanted and name in mine and mine[name].pull < 0:
                 if self._works_still(client, lane, now):
                     del mine[name]
                 else:
@@ -146,6 +147,7 @@ def kernel(rows: Rows, findings: Findings) -> None:
         & rows.ended_as(Outcome.OK)
         & (rows.value != NONE)
         & (rows.offset != NONE)
+        & ~rows.found_nothing
     )
     at_begin = (rows.are(Kind.ADD, Kind.DROP) & known) | rows.are(Kind.UNLOCK)
     begins = np.concatenate(
@@ -219,6 +221,7 @@ def _while_somebody_waits(rows: Rows, adds: Ints, calls: Ints) -> Ints:
 
 COLUMNS = (
     "client_id",
+    "code",
     "ended_us",
     "incarnation",
     "op_id",

@@ -4,7 +4,9 @@ Lanes wait for a thread in line. One that has had its thread for the cap on cont
 no further call before the others in line have had their turn; so with L lanes and T threads none waits for longer
 than ceil(L / T) times the cap and one call. That sum follows from what is judged here, one turn: a lane *waits* from
 the end of its incarnation's first pull that found messages until its first call. Another lane of the same client that
-starts a call in that time starts none more than the cap later while the first one still waits.
+starts a call in that time starts none more than the cap later while the first one still waits. A pull that found none
+and is told to go on further ahead begins no waiting, nor does any pull of a group of which a member filters, as its
+start tells: what it found the client may not want.
 
 A lane without a fresh lease is not in line: an unlock, a refusal, or no grant within the client's limit ends its
 waiting, and so do its drop, a reset, and the shutdown, the death or a pause of its client. A lane that was dropped and
@@ -18,6 +20,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from specs.clauses.context import Context
+from specs.clauses.incarnations import goes_ahead
 from specs.clauses.judging import NOTHING, Finding, Judge
 from specs.clauses.premises import (
     NO_FILTER,
@@ -54,6 +57,7 @@ KINDS = frozenset(
 )
 SETTINGS = ("client_lease_ms", "continuous_ms")
 NEEDS = frozenset({Kind.ADD, Kind.DELIVER, Kind.PULL})
+EXCUSED_BY = frozenset({Kind.JOIN})
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +171,8 @@ class GroupJudge(Judge):
                 row.value is not None
                 and row.queue_offset is not None
                 and row.value > row.queue_offset
+                and not goes_ahead(row)
+                and not self.context.is_filtered(row.group or "")
             )
             if each is not None and each.pull is None and found:
                 if self._works_still(client, each):
