@@ -21,16 +21,20 @@ class Lane(Machine):
         super().__init__(lane, findings)
         self.highest: dict[int, Op] = {}
         self.recent: dict[int, list[Op]] = {}
+        self.new: set[int] | None = None  # the incarnations since the last reset, where there was one
         self.slack_us = self.config.schedule_slack_ms * MS
 
     def begins(self, op: Op) -> None:
         if op.kind is Kind.RESET:
             self.highest.clear()
             self.recent.clear()
+            self.new = set()
         elif op.incarnation == NO_TEXT:
             return
         elif op.kind is Kind.ADD or op.correction:
             self._forget(op.incarnation)
+            if op.kind is Kind.ADD and self.new is not None:
+                self.new.add(op.incarnation)
         elif op.kind is Kind.COMMIT and op.value != NONE:
             self._committed(op)
 
@@ -76,6 +80,7 @@ class Lane(Machine):
             and op.value != NONE
             and not op.correction
             and op.outcome is not Outcome.REFUSED
+            and (self.new is None or op.incarnation in self.new)
         ):
             if op.outcome is Outcome.SENT:
                 self.recent.setdefault(op.incarnation, []).append(op)

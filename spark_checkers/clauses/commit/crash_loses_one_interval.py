@@ -126,7 +126,10 @@ class Lane(Machine):
             commit.value,
             *(each.value for each in self.later if self._until(each) >= commit.started),
         }
-        if min(values) < 0:
+        if min(values) < 0 or self.context.is_crowded(self.broker, self.now):
+            return
+        queue = self.lane.digest.rows.queue_of(self.lane.place)
+        if answer == -1 and min(values) <= self.context.kept_from(queue, self.now):
             return
         self.stakes += 1
         if answer not in values if self.context.info.closed_world else answer < min(values):

@@ -2,10 +2,11 @@
 
 Commits that overlap in time may arrive in any order and are not compared. Nor is a commit that travels with a pull
 compared with one-way commits that were sent less than the slack of a timer before: the pull took its value from the
-client's memory before the timer reported a newer one, and is sent after it. A reset, a broker's correction (of the
-value that a pull was told to go on at) and a new look-up of the stored offset (which the client adopts even when it is
-lower) clear what is remembered. A commit that was refused is none. Says nothing about another incarnation: it may well
-start lower.
+client's memory before the timer reported a newer one, and is sent after it. A broker's correction (of the value that a
+pull was told to go on at) and a new look-up of the stored offset (which the client adopts even when it is lower) clear
+what is remembered. After a reset an incarnation is judged once it was added since: before, a client that was told of it
+may report the old offset once more, and then the new one. A commit that was refused is none. Says nothing about another
+incarnation: it may well start lower.
 """
 
 from __future__ import annotations
@@ -66,24 +67,29 @@ class _Ended:
 class LaneJudge(Judge):
     """Remembers, for each incarnation, the highest commit that has ended, and the one-way ones of the last moments."""
 
-    __slots__ = ("corrected", "corrections", "ended", "slack_us")
+    __slots__ = ("added", "corrected", "corrections", "ended", "is_reset", "slack_us")
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
         self.corrections = Corrections()
         self.corrected: set[int] = set()  # corrections under way, by their begins
         self.ended: dict[str, _Ended] = {}
+        self.is_reset = False
+        self.added: set[str] = set()  # since the last reset
         self.slack_us = self.config.schedule_slack_ms * MS
 
     def begins(self, row: Row) -> Iterable[Finding]:
         self.corrections.begins(row)
         if row.kind is Kind.RESET:
             self.ended.clear()
+            self.added.clear()
+            self.is_reset = True
             return NOTHING
         if row.incarnation is None:
             return NOTHING
         if row.kind is Kind.ADD:
             self.ended.pop(row.incarnation, None)
+            self.added.add(row.incarnation)
         return self._committed(row, row.incarnation) if row.kind is Kind.COMMIT else NOTHING
 
     def _committed(self, row: Row, incarnation: str) -> Iterable[Finding]:
@@ -112,6 +118,8 @@ class LaneJudge(Judge):
             self.ended.pop(row.incarnation, None)
         elif row.seq_begin in self.corrected:
             self.corrected.discard(row.seq_begin)
+        elif self.is_reset and row.incarnation not in self.added:
+            return NOTHING
         elif (
             row.kind is Kind.COMMIT and row.value is not None and row.outcome is not Outcome.REFUSED
         ):

@@ -11,10 +11,12 @@ below every offset. A commit that was refused is none. In a closed world the ans
 A reset that was answered is stored like a commit. After a reset only resets are taken for certainly stored: a broker
 that keeps a reset itself lets no commit undo it until the group pulls again.
 
-The other half of the interval is the client's, who reports what it finished each persist interval: CMT-2 has that,
-and so this clause is the broker's alone. Not claimed where the broker was paused since that commit (its timer stood
-still), where a new epoch tells of a death of which nobody knows when it was, nor on a lane whose offset was reset to
-nobody knows where, or by its clients (the 4.9 line).
+The other half of the interval is the client's, who reports what it finished each persist interval: CMT-2 has that, and
+so this clause is the broker's alone. Not claimed where the broker was paused since that commit (its timer stood still)
+or its disk was filled before the look-up (it can't write then), where "nothing stored" is answered and such a commit
+lay at or below what the queue still keeps (brokers remove what is left of a group that nobody works in), where a new
+epoch tells of a death of which nobody knows when it was, nor on a lane whose offset was reset to nobody knows where, or
+by its clients (the 4.9 line).
 Where not everybody is recorded, and the history may begin in the middle, nothing is said of commits that began within
 the bound for delays from the lane's first row on. Where so many commits come that not all of them can be remembered,
 only newer ones are judged.
@@ -54,6 +56,7 @@ SETTINGS = (
     "persist_ms",
 )
 NEEDS = frozenset({Kind.COMMIT, Kind.FETCH_OFFSET})
+EXCUSED_BY = frozenset({Kind.FAULT, Kind.TRIM})
 CONCLUDES_FROM_ABSENCE = True
 
 REMEMBERED_MAX = 4_096
@@ -225,6 +228,10 @@ class LaneJudge(Judge):
         lowest = min(values)
         if lowest < 0:
             return NOTHING  # a negative value reads as "nothing stored"
+        if answer == -1 and lowest <= self.context.kept_from.get(row.queue, 0):
+            return NOTHING
+        if self.context.is_crowded(row.broker):
+            return NOTHING
         self.opportunities += 1
         if answer in values if self.context.info.closed_world else answer >= lowest:
             return NOTHING
