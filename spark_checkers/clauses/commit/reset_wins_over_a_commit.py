@@ -97,8 +97,12 @@ class Lane(Machine):
             and not self.context.leaving_at(self.lane.name(pull.client), self.lane.group, pull.end)
         ]
         if pulls:
-            self.stakes += 1
             pull = max(pulls, key=lambda each: each.end)
+            if op.started < pull.over_us + self.config.guard_slack_ms * MS or self.leaving(
+                op.client
+            ):
+                return
+            self.stakes += 1
             later = [
                 each
                 for each in self.pulls.get(op.incarnation, ())

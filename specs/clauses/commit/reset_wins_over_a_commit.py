@@ -12,8 +12,9 @@ began. Values of other resets that may have been applied after it are as good.
 
 (b) The client's. An incarnation whose pull was answered "offset moved" with the reset's value, before it was dropped
 and before its client began to shut down, commits no other value afterwards: what it had taken until then counts for
-nothing. A client may go on at the new offset in the same incarnation: then what it pulled from there on is its to
-commit, up to the end of what those pulls brought.
+nothing. Its timer may report what it knows while the answer is taken up (`guard_slack_ms`; nothing in virtual time),
+and so may a client that shuts down meanwhile. A client may go on at the new offset in the same incarnation: then what
+it pulled from there on is its to commit, up to the end of what those pulls brought.
 
 Nothing is said across a crash of the broker (resets that stand live in its memory), nor where it was paused (requests
 may have waited in its socket for longer than the bound). That the group goes on at the new offset is not promised: an
@@ -57,7 +58,7 @@ PREMISE = (CLOSED_WORLD, BROKER_LIVES, BROKER_NOT_PAUSED, NOTHING_LATE, RESETS_A
 SOURCES = ("docs/sources.md#offsets",)
 STAKES = (Stake(Trait.RESET),)
 KINDS = frozenset({Kind.RESET, Kind.COMMIT, Kind.FETCH_OFFSET, Kind.PULL, Kind.ADD, Kind.DROP})
-SETTINGS = ("long_poll_ms",)
+SETTINGS = ("guard_slack_ms", "long_poll_ms")
 NEEDS = frozenset({Kind.FETCH_OFFSET, Kind.RESET})
 
 REMEMBERED_MAX = 64
@@ -176,6 +177,9 @@ class LaneJudge(Judge):
     def _committed(self, row: Row) -> Iterable[Finding]:
         pull = self.moved.get(row.incarnation or "")
         if pull is None or self.newest is None:
+            return NOTHING
+        at_once = row.started_us < over_us(pull) + self.config.guard_slack_ms * MS
+        if at_once or self.context.is_leaving(row.client_id, row.group):
             return NOTHING
         self.opportunities += 1
         start, value = pull.value or 0, row.value or 0

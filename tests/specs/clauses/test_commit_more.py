@@ -330,6 +330,7 @@ EXAMPLES = (
         1,
         "who was told to go on elsewhere reports what it had finished",
         """
+        config guard_slack_ms=0
         0ms        ops    resets   billing/orders/b0/3  value=2 ok
         1ms..2ms   alice  pulls    billing/orders/b0/3  offset=7 value=2 code=21 refused
         3ms        alice  commits  billing/orders/b0/3  value=7 sent
