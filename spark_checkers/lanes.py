@@ -595,6 +595,11 @@ class Machine:
         """Did the client crash after the operation began, whether or not it started again?"""
         return self.context.client_died_between(self.lane.name(client), op.begin, self.now)
 
+    def keeps_nothing_before(self, offset: int) -> bool:
+        """Had the broker announced that it keeps nothing before that offset of the lane's queue?"""
+        queue = self.lane.digest.rows.queue_of(self.lane.place)
+        return offset <= self.context.kept_from(queue, self.now)
+
     def untold_letters(self) -> bool:
         """May messages of the lane be given up without a word? Only where no recorder says that it tells, from the
         first row on."""

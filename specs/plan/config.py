@@ -84,7 +84,8 @@ class Config:
     dead_letter_bound_ms: int = 1_000  # an acknowledged dead letter is to be seen this soon
     delay_bound_ms: int = 3_000  # a one-way request is applied within this time, or never
     schedule_slack_ms: int = 1_000  # how late a timer of a healthy process may be
-    guard_slack_ms: int = 200  # from a look at the lease to the begin of its call; virtual time: 0
+    # From a look at the lease to the begin of its call, or from a result to its being taken up; virtual time: 0
+    guard_slack_ms: int = 200
     disk_slack_ms: int = 5_000  # so long a sync of a disk may take; virtual time: 0
 
     @property

@@ -21,9 +21,7 @@ class Lane(Machine):
         super().__init__(lane, findings)
         self.highest: dict[int, Op] = {}
         self.recent: dict[int, list[Op]] = {}
-        self.new: set[int] | None = (
-            None  # the incarnations since the last reset, where there was one
-        )
+        self.new: set[int] | None = None  # incarnations since the last reset, where there was one
         self.slack_us = self.config.schedule_slack_ms * MS
 
     def begins(self, op: Op) -> None:

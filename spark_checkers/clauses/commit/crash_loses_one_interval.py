@@ -128,8 +128,7 @@ class Lane(Machine):
         }
         if min(values) < 0 or self.context.is_crowded(self.broker, self.now):
             return
-        queue = self.lane.digest.rows.queue_of(self.lane.place)
-        if answer == -1 and min(values) <= self.context.kept_from(queue, self.now):
+        if answer < 0 and self.keeps_nothing_before(min(values)):
             return
         self.stakes += 1
         if answer not in values if self.context.info.closed_world else answer < min(values):

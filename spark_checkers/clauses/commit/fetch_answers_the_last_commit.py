@@ -97,15 +97,10 @@ class Lane(Machine):
             return False
         if self.context.broker_paused_since(self.broker, known.started - self.bound_us, self.now):
             return False
-        if answer < 0 and self._may_be_cleaned_up(min(values)):
+        if answer < 0 and self.keeps_nothing_before(min(values)):
             return False
         self.stakes += 1
         return answer not in values
-
-    def _may_be_cleaned_up(self, value: int) -> bool:
-        """Had the broker announced that it keeps nothing before what was stored?"""
-        queue = self.lane.digest.rows.queue_of(self.lane.place)
-        return value <= self.context.kept_from(queue, self.now)
 
     # ---- what anybody has named
 

@@ -98,9 +98,8 @@ class Lane(Machine):
         ]
         if pulls:
             pull = max(pulls, key=lambda each: each.end)
-            if op.started < pull.over_us + self.config.guard_slack_ms * MS or self.leaving(
-                op.client
-            ):
+            at_once = op.started < pull.over_us + self.config.guard_slack_ms * MS
+            if at_once or self.leaving(op.client):
                 return
             self.stakes += 1
             later = [

@@ -69,8 +69,8 @@ class Group:
         elif kind is Kind.DROP:
             mine.pop(name, None)
         elif kind is Kind.PULL:
-            wanted = not self.context.is_filtered(rows.name_of("group", place), now)
-            if wanted and name in mine and mine[name].pull < 0:
+            first = name in mine and mine[name].pull < 0
+            if first and not self.context.is_filtered(rows.name_of("group", place), now):
                 if self._works_still(client, lane, now):
                     del mine[name]
                 else:

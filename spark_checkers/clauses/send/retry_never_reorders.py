@@ -59,12 +59,12 @@ def _one_key(rows: Rows, findings: Findings, sends: Ints, refused: Mask, stored:
     highest: dict[int, int] = {}
     context = rows.context_of(int(sends[0]))
     client = rows.name_of("client_id", int(sends[0]))
-    has_ended = client in context.ended
 
     def gone(place: int, now: int) -> bool:
         """Was it another process of that name that sent this?"""
-        group = rows.name_of("group", place) if has_ended else ""
-        return has_ended and context.is_of_an_old_life(client, group, begin[place], now)
+        if client not in context.ended:  # it is asked for every two messages of a key
+            return False
+        return context.is_of_an_old_life(client, rows.name_of("group", place), begin[place], now)
 
     def beside(tries: list[int], later: int) -> bool:
         """Does the history show that the later message was not sent in turn: beside one of these tries, or before

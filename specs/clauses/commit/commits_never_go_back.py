@@ -67,29 +67,28 @@ class _Ended:
 class LaneJudge(Judge):
     """Remembers, for each incarnation, the highest commit that has ended, and the one-way ones of the last moments."""
 
-    __slots__ = ("added", "corrected", "corrections", "ended", "is_reset", "slack_us")
+    __slots__ = ("added", "corrected", "corrections", "ended", "slack_us")
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
         self.corrections = Corrections()
         self.corrected: set[int] = set()  # corrections under way, by their begins
         self.ended: dict[str, _Ended] = {}
-        self.is_reset = False
-        self.added: set[str] = set()  # since the last reset
+        self.added: set[str] | None = None  # since the last reset, where there was one
         self.slack_us = self.config.schedule_slack_ms * MS
 
     def begins(self, row: Row) -> Iterable[Finding]:
         self.corrections.begins(row)
         if row.kind is Kind.RESET:
             self.ended.clear()
-            self.added.clear()
-            self.is_reset = True
+            self.added = set()
             return NOTHING
         if row.incarnation is None:
             return NOTHING
         if row.kind is Kind.ADD:
             self.ended.pop(row.incarnation, None)
-            self.added.add(row.incarnation)
+            if self.added is not None:
+                self.added.add(row.incarnation)
         return self._committed(row, row.incarnation) if row.kind is Kind.COMMIT else NOTHING
 
     def _committed(self, row: Row, incarnation: str) -> Iterable[Finding]:
@@ -118,7 +117,7 @@ class LaneJudge(Judge):
             self.ended.pop(row.incarnation, None)
         elif row.seq_begin in self.corrected:
             self.corrected.discard(row.seq_begin)
-        elif self.is_reset and row.incarnation not in self.added:
+        elif self.added is not None and row.incarnation not in self.added:
             return NOTHING
         elif (
             row.kind is Kind.COMMIT and row.value is not None and row.outcome is not Outcome.REFUSED

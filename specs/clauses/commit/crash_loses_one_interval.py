@@ -29,7 +29,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from specs.clauses.commit.fetch_answers_the_last_commit import answered_offset
+from specs.clauses.commit.fetch_answers_the_last_commit import answered_offset, may_be_cleaned_up
 from specs.clauses.context import Context
 from specs.clauses.judging import NOTHING, Finding, Judge
 from specs.clauses.premises import BROKER_NOT_PAUSED, NO_RESET
@@ -228,9 +228,8 @@ class LaneJudge(Judge):
         lowest = min(values)
         if lowest < 0:
             return NOTHING  # a negative value reads as "nothing stored"
-        if answer == -1 and lowest <= self.context.kept_from.get(row.queue, 0):
-            return NOTHING
-        if self.context.is_crowded(row.broker):
+        context = self.context
+        if context.is_crowded(row.broker) or may_be_cleaned_up(context, row, answer, lowest):
             return NOTHING
         self.opportunities += 1
         if answer in values if self.context.info.closed_world else answer >= lowest:

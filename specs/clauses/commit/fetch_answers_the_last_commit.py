@@ -186,7 +186,7 @@ class LaneJudge(Judge):
             return NOTHING
         if context.broker_paused_since(row.broker, known.started_us - self.bound_us):
             return NOTHING
-        if answer == -1 and min(values) <= context.kept_from.get(row.queue, 0):
+        if may_be_cleaned_up(context, row, answer, min(values)):
             return NOTHING
         self.opportunities += 1
         first = None if context.info.closed_world or self.first is known else self.first
@@ -254,6 +254,11 @@ def answered_offset(row: Row) -> int | None:
     if row.outcome is Outcome.OK:
         return row.value
     return -1 if row.outcome is Outcome.REFUSED and row.value == -1 else None
+
+
+def may_be_cleaned_up(context: Context, row: Row, answer: int, stored: int) -> bool:
+    """Is nothing stored any more, and had the broker said that it keeps nothing before what was stored?"""
+    return answer == -1 and stored <= context.kept_from.get(row.queue, 0)
 
 
 judge = LaneJudge

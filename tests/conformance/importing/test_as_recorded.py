@@ -58,7 +58,7 @@ def mark(row: Row) -> str:
 
 def tellable(rows: Sequence[Row]) -> bool:
     """Can lines of a CSV say all of it? Not that messages share a call, nor rows that lack what an import asks for, nor
-    that a text is there and empty, or a number below -1, which stands for none."""
+    that a text is there and empty, or a number below -1 (which stands for none)."""
     if len({row.op_id for row in rows}) < len(rows):
         return False
     if any(row.kind is Kind.ADD for row in rows) and all(row.incarnation is None for row in rows):
