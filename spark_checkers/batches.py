@@ -10,9 +10,10 @@ from spark_checkers.lanes import (
     Op,
     Stretch,
     asks_again,
+    ends_as,
     may_have_put_back,
 )
-from spark_checkers.segments import NO_TEXT
+from spark_checkers.segments import NO_TEXT, NONE
 from spark_checkers.stored import STORED_WEAKLY
 from specs.vocabulary import LISTENER_RESULTS, Kind, Outcome
 
@@ -37,9 +38,11 @@ class Work:
         "born",
         "calls",
         "cut",
+        "highest",
         "latest",
         "letters",
         "manual",
+        "op",
         "running",
         "size",
         "whole",
@@ -51,7 +54,9 @@ class Work:
         self.whole = whole  # nothing of the next call can be cut off
         self.cut: int | None = None  # the call of which something may be
         self.manual = False
+        self.op = NONE
         self.running = -1
+        self.highest = -1  # of the offsets in `latest` and `letters`
         self.calls: dict[int, dict[int, Op]] = {}
         self.latest: dict[int, int] = {}
         self.letters: dict[int, Op] = {}
@@ -59,9 +64,10 @@ class Work:
 
     def begin(self, call: int) -> None:
         """A call: what the one before finished is forgotten, and calls of which nothing is the last word."""
-        before = self.calls.get(self.running, {})
-        if any(op.op == call for op in before.values()):
+        if call == self.op:
             return
+        self.op = call
+        before = self.calls.get(self.running, {})
         for offset in before if self._is_finished(before) else ():
             if self.latest.get(offset) == self.running and offset not in self.letters:
                 del self.latest[offset]
@@ -74,8 +80,13 @@ class Work:
 
     def _is_finished(self, held: dict[int, Op]) -> bool:
         """Is there a result of the call, and none that puts it back?"""
-        results = [op for op in held.values() if op.outcome in LISTENER_RESULTS]
-        return bool(results) and not any(asks_again(op) for op in results)
+        known = False
+        for op in held.values():
+            if op.outcome in LISTENER_RESULTS:
+                if asks_again(op):
+                    return False
+                known = True
+        return known
 
     def rightly(self, offset: int, call: int) -> bool | None:
         """May the message come again in this call, because of others? None: its own call is unknown."""
@@ -103,18 +114,22 @@ class Work:
             self.back[op.offset] = self.rightly(op.offset, op.op) is not False
         self.calls[self.running][op.offset] = op
         self.latest[op.offset] = self.running
+        self.highest = max(self.highest, op.offset)
         self.manual |= op.outcome not in LISTENER_RESULTS and may_have_put_back(op)
 
 
 class BatchLane(Machine):
     """Follows the work of each incarnation; a subclass compares."""
 
+    ENDS = ends_as([Kind.DELIVER, Kind.DEAD_LETTER])
+    STAKE = Kind.DEAD_LETTER
+
     def __init__(self, lane: LaneItems, findings: Findings) -> None:
         super().__init__(lane, findings)
         self.works: dict[int, Work] = {}
         # Of a stretch only the last row is known: not enough where a call may hold more and any may be given up.
         self.whole = self.config.batch == 1 or not any(
-            what == BEGIN and op.kind is Kind.DEAD_LETTER for what, op in lane.items
+            what == BEGIN and op.kind is Kind.DEAD_LETTER for what, _when, op in lane.items
         )
 
     def delivered(self, work: Work, op: Op) -> None:
@@ -126,8 +141,12 @@ class BatchLane(Machine):
 
     def takes(self, stretch: Stretch) -> bool:
         work = self._work(stretch.first)
-        known = {*work.letters, *work.latest} if self.whole else set()
-        if not self.whole or any(stretch.first.offset <= offset < stretch.stop for offset in known):
+        if not self.whole:
+            return False
+        if work.highest >= stretch.first.offset and any(
+            stretch.first.offset <= offset < stretch.stop
+            for offset in (*work.letters, *work.latest)
+        ):
             return False
         work.whole |= stretch.calls > 1
         work.deliver(stretch.last)
@@ -170,5 +189,6 @@ class BatchLane(Machine):
             if is_safe(op):
                 self.stakes += 1
                 work.letters.setdefault(op.offset, op)
+                work.highest = max(work.highest, op.offset)
         elif came_back:
             del work.letters[op.offset]

@@ -14,6 +14,7 @@ from spark_checkers.lanes import (
     Op,
     Stretch,
     ended_before,
+    ends_as,
     may_have_put_back,
 )
 from spark_checkers.segments import NO_TEXT, NONE
@@ -30,7 +31,7 @@ class Calls:
     is another life's. rolls: nobody can say that it never rolled back by hand.
     """
 
-    __slots__ = ("born", "call", "failed", "owed", "rolls", "rows", "stored", "whole")
+    __slots__ = ("born", "call", "failed", "highest", "owed", "rolls", "rows", "stored", "whole")
 
     def __init__(self, born: int, *, whole: bool = False) -> None:
         self.born = born
@@ -41,10 +42,15 @@ class Calls:
         self.owed: dict[int, Op] = {}
         self.failed: dict[int, Op] = {}
         self.stored: set[int] = set()
+        self.highest = -1  # that was ever in it
 
 
 class CallLane(Machine):
     """Follows the calls; a subclass says what a delivery may not leave behind."""
+
+    ENDS = ends_as([Kind.DELIVER], (*LISTENER_SUSPENDS, Outcome.ROLLBACK)) | ends_as(
+        [Kind.DEAD_LETTER], [Outcome.OK]
+    )
 
     BACK: Collection[Outcome] = LISTENER_SUSPENDS
 
@@ -86,9 +92,12 @@ class CallLane(Machine):
         calls.whole = calls.whole or bool(calls.rows) or stretch.calls > 1
         calls.call = stretch.last.op
         calls.rows = [stretch.last]
-        calls.stored = {
-            offset for offset in calls.stored if not stretch.first.offset <= offset < stretch.stop
-        }
+        if calls.highest >= stretch.first.offset:
+            calls.stored = {
+                offset
+                for offset in calls.stored
+                if not stretch.first.offset <= offset < stretch.stop
+            }
         return True
 
     def begins(self, op: Op) -> None:
@@ -143,3 +152,4 @@ class CallLane(Machine):
             calls.owed.pop(op.offset, None)
             calls.failed.pop(op.offset, None)
             calls.stored.add(op.offset)
+            calls.highest = max(calls.highest, op.offset)

@@ -7,7 +7,16 @@ topic. A manual ROLLBACK replays without counting, and a dead letter that failed
 from __future__ import annotations
 
 from spark_checkers.findings import Findings
-from spark_checkers.lanes import BEGIN, LaneItems, Machine, Op, Stretch, asks_again, may_put_back
+from spark_checkers.lanes import (
+    BEGIN,
+    LaneItems,
+    Machine,
+    Op,
+    Stretch,
+    asks_again,
+    ends_as,
+    may_put_back,
+)
 from spark_checkers.segments import NO_TEXT
 from specs.vocabulary import DLQ_PREFIX, LISTENER_SUSPENDS, RETRY_PREFIX, Kind, Outcome
 
@@ -61,13 +70,15 @@ class Counter:
 class Counting(Machine):
     """Follows the counters; a subclass says what a delivery and a dead letter must carry."""
 
+    ENDS = ends_as([Kind.DELIVER], [Outcome.ROLLBACK])
+
     def __init__(self, lane: LaneItems, findings: Findings) -> None:
         super().__init__(lane, findings)
         self.counters: dict[int, Counter] = {}
         self.counts = not lane.topic.startswith((RETRY_PREFIX, DLQ_PREFIX))
         # Of a stretch only the last row is known: not enough where a call may hold more and any may be given up.
         self.whole = self.config.batch == 1 or not any(
-            what == BEGIN and op.kind is Kind.DEAD_LETTER for what, op in lane.items
+            what == BEGIN and op.kind is Kind.DEAD_LETTER for what, _when, op in lane.items
         )
 
     def delivered(self, counter: Counter, last: Try | None, op: Op) -> None:
@@ -91,7 +102,9 @@ class Counting(Machine):
             return True
         counter = self._counter(stretch.first.incarnation)
         counter.goes_on(stretch.first.offset)
-        again = any(stretch.first.offset <= offset < stretch.stop for offset in counter.tries)
+        again = counter.highest >= stretch.first.offset and any(
+            stretch.first.offset <= offset < stretch.stop for offset in counter.tries
+        )
         if (
             again
             or not self.whole

@@ -96,7 +96,8 @@ class KeysSeen:
 
     @staticmethod
     def _written(seen: list[Hashes], queues: Hashes, folder: str) -> HashesFile:
-        pairs = np.sort(_once(np.concatenate(seen))) if seen else np.zeros(0, np.uint64)
+        pairs = np.sort(np.concatenate(seen)) if seen else np.zeros(0, np.uint64)
+        pairs = pairs[np.append(True, pairs[1:] != pairs[:-1])[: len(pairs)]]
         beside = queues[(pairs & _LOW).astype(np.int64)]
         return hash_files.write(without_low(pairs), beside, folder=folder)
 

@@ -10,7 +10,7 @@ allow that, call by call. All other begins and ends it gets one by one, in their
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from typing import Any, NamedTuple
 
@@ -102,6 +102,15 @@ OP_COLUMNS = (
 """The columns that an `Op` is made of."""
 
 
+Ends = frozenset[tuple[Kind, Outcome]]
+"""Ends of operations: of which kinds, and how they came out."""
+
+
+def ends_as(kinds: Iterable[Kind], outcomes: Iterable[Outcome] = OUTCOMES) -> Ends:
+    """The ends of these kinds with these outcomes."""
+    return frozenset(itertools.product(kinds, outcomes))
+
+
 def ended_before(earlier: Op, later: Op) -> bool:
     """Did `earlier` certainly end before `later` began?"""
     return earlier.end < later.begin
@@ -179,7 +188,7 @@ class Digest:
         self._split: dict[int, tuple[list[Part], Iterator[Part]]] = {}
         self._room = EXPANDED_ROWS
         self._apart: dict[frozenset[Kind], Mapping[int, list[Op]]] = {}
-        self._lanes: dict[tuple[frozenset[Kind], frozenset[Kind], bool], list[LaneItems]] = {}
+        self._lanes: dict[tuple[Any, ...], list[LaneItems]] = {}
         self._fold()
 
     def _fold(self) -> None:
@@ -206,11 +215,13 @@ class Digest:
         begins = phase == BEGIN
         nth = np.arange(size, dtype=np.int64) - head
         half = length[episode] // 2
-        same = rows.number("op_id")[row] == rows.number("op_id")[row[head]]
+        of_head = row[head]
+        number = rows.number("op_id")
+        same = number[row] == number[of_head]
         for column in (rows.incarnation, rows.client, rows.outcome, self._manual, self._told):
-            same &= column[row] == column[row[head]]
+            same &= column[row] == column[of_head]
         same &= begins == (nth < half)
-        same &= ~begins | (rows.offset[row] == rows.offset[row[head]] + nth)
+        same &= ~begins | (rows.offset[row] == rows.offset[of_head] + nth)
         clean[episode[~same]] = False
         # ... and that is all there is of the call: no row of it lies elsewhere.
         clean &= 2 * _rows_of_call(lane, rows.number("op_id")[row], begins)[first] == length
@@ -455,7 +466,8 @@ class Digest:
 
     @cached_property
     def _items(self) -> npt.NDArray[Any]:
-        """Of every event that is an item of its own (phase, op), of every stretch (STRETCH, it); else nothing."""
+        """Of every event that is an item of its own (phase, when, op), of every stretch (STRETCH, when it begins, it);
+        else nothing."""
         items = np.empty(len(self.row), object)
         single = np.flatnonzero(self.is_item & (self.stretch_of < 0))
         distinct, index = np.unique(self.row[single], return_inverse=True)
@@ -463,31 +475,40 @@ class Digest:
         for place, what, at in zip(
             single.tolist(), self.phase[single].tolist(), index.tolist(), strict=True
         ):
-            items[place] = (what, ops[at])
+            op = ops[at]
+            items[place] = (what, op.end if what == END else op.begin, op)
         for stretch in self.stretches:
-            items[stretch.events[0]] = (STRETCH, stretch)
+            items[stretch.events[0]] = (STRETCH, stretch.first.begin, stretch)
         return items
 
     def lanes(
-        self, kinds: Iterable[Kind], asides: Iterable[Kind] = (), *, grouped: bool = True
+        self,
+        kinds: Iterable[Kind],
+        asides: Iterable[Kind] = (),
+        *,
+        ends: Ends | None = None,
+        grouped: bool = True,
     ) -> Sequence[LaneItems]:
         """Every lane with its items of these kinds (a stretch counts as DELIVER).
 
-        asides: kinds whose begins are listed apart, for they cut no stretch. grouped: leave out rows of no group.
+        asides: kinds whose begins are listed apart, for they cut no stretch. ends: see `Machine.ENDS`. grouped: leave
+        out rows of no group.
         """
-        key = (frozenset(kinds), frozenset(asides), grouped)
+        key = (frozenset(kinds), frozenset(asides), ends, grouped)
         if key not in self._lanes:  # several machines go through the same items
-            self._lanes[key] = list(self._of_kinds(*key))
+            self._lanes[key] = list(self._of_kinds(key[0], key[1], ends, grouped))
         return self._lanes[key]
 
     def _of_kinds(
-        self, kinds: frozenset[Kind], asides: frozenset[Kind], grouped: bool
+        self, kinds: frozenset[Kind], asides: frozenset[Kind], ends: Ends | None, grouped: bool
     ) -> Iterator[LaneItems]:
         rows = self.rows
         apart = self._asides(asides)
         wanted = np.zeros(len(KINDS) + 1, np.bool_)
         wanted[[KINDS.index(kind) for kind in kinds]] = True
         chosen = self._item_at[wanted[self.kind[self._item_at]]]
+        if ends is not None:
+            chosen = chosen[(self.phase[chosen] == BEGIN) | self._among_ends(chosen, ends)]
         if not len(chosen):
             return
         items = self._items[chosen].tolist()
@@ -500,6 +521,26 @@ class Digest:
             found = LaneItems(self, place, items[start:stop])
             found.asides = apart.get(int(rows.lane[place]), [])
             yield found
+
+    def _among_ends(self, chosen: Ints, ends: Ends) -> Mask:
+        """Of each event: would it, as an end, be one of these?"""
+        wanted = np.zeros((len(KINDS) + 1, len(OUTCOMES) + 1), np.bool_)
+        for kind, outcome in ends:
+            wanted[KINDS.index(kind), OUTCOMES.index(outcome)] = True
+        found: Mask = wanted[self.kind[chosen], self.rows.outcome[self.row[chosen]]]
+        return found
+
+    @cached_property
+    def _kinds(self) -> Mapping[int, set[Kind]]:
+        found: dict[int, set[Kind]] = {}
+        for number in np.unique(self.lane * (len(KINDS) + 1) + self.kind).tolist():
+            lane, kind = divmod(number, len(KINDS) + 1)
+            found.setdefault(lane, set()).add(KINDS[kind])
+        return found
+
+    def kinds_of(self, lane: int) -> Collection[Kind]:
+        """The kinds of what happens in a lane."""
+        return self._kinds.get(lane, ())
 
     def _asides(self, kinds: frozenset[Kind]) -> Mapping[int, list[Op]]:
         """By lane, the rows of these kinds. Made once: several machines ask for the same ones."""
@@ -532,9 +573,19 @@ def _rows_of_call(lane: Ints, op: Ints, begins: Mask) -> Ints:
 class LaneItems:
     """One lane: what happens in it, and what is known of its run."""
 
-    __slots__ = ("asides", "broker", "context", "digest", "group", "items", "place", "topic")
+    __slots__ = (
+        "asides",
+        "broker",
+        "context",
+        "digest",
+        "group",
+        "items",
+        "kinds",
+        "place",
+        "topic",
+    )
 
-    def __init__(self, digest: Digest, place: int, items: list[tuple[int, Any]]) -> None:
+    def __init__(self, digest: Digest, place: int, items: list[tuple[int, int, Any]]) -> None:
         rows = digest.rows
         self.digest = digest
         self.place = place
@@ -547,6 +598,7 @@ class LaneItems:
         topic = int(rows.text("topic")[place])
         self.topic = rows.words("topic")[topic] if topic != NO_TEXT else ""
         self.asides: list[Op] = []
+        self.kinds = digest.kinds_of(int(rows.lane[place]))
 
     def name(self, client: int) -> str:
         """A client's id, from its code; empty where a row names nobody."""
@@ -555,6 +607,11 @@ class LaneItems:
 
 class Machine:
     """The state of one lane for one clause. A subclass says what a begin and an end do, and may take stretches."""
+
+    ENDS: Ends | None = None
+    """The ends that `ends` looks at, None for all: a lane is gone through without the others."""
+    STAKE: Kind | None = None
+    """Where a lane has nothing of this kind, nothing is at stake in it, and it is not gone through."""
 
     def __init__(self, lane: LaneItems, findings: Findings) -> None:
         self.lane = lane
@@ -688,7 +745,10 @@ def _run_machines(
     lease: bool,
 ) -> None:
     digest = rows.digest if Kind.DELIVER in wanted else rows.digest_of_requests
-    for lane in digest.lanes(wanted, apart):
+    ends = machine.ENDS if machine.ends is not Machine.ends else frozenset()
+    for lane in digest.lanes(wanted, apart, ends=ends):
+        if machine.STAKE is not None and machine.STAKE not in lane.kinds:
+            continue
         state = machine(lane, findings)
         until = lane.context.clock_stepped if lease else NEVER
         run_lane(state, lane, until)
@@ -702,8 +762,7 @@ def _call_by_call(state: Machine, parts: Iterable[Part]) -> None:
     """Go through a stretch that the machine doesn't take whole, until it takes what is left of it."""
     begins, ends = state.begins, state.ends
     for events, rest in parts:
-        for at, phase, op in events:
-            state.now = at
+        for state.now, phase, op in events:
             (ends if phase == END else begins)(op)
         if rest is not None:
             state.now = rest.first.begin
@@ -713,14 +772,29 @@ def _call_by_call(state: Machine, parts: Iterable[Part]) -> None:
 
 def run_lane(state: Machine, lane: LaneItems, until: int) -> None:
     """Lead a machine through a lane, up to the seq `until`."""
+    if lane.asides or until < NEVER:
+        _run_with_asides(state, lane, until)
+        return
+    begins, ends, takes = state.begins, state.ends, state.takes
+    for what, state.now, item in lane.items:
+        if what == BEGIN:
+            begins(item)
+        elif what == END:
+            ends(item)
+        elif not takes(item):
+            _call_by_call(state, lane.digest.split(item))
+
+
+def _run_with_asides(state: Machine, lane: LaneItems, until: int) -> None:
     begins, ends, takes = state.begins, state.ends, state.takes
     asides, aside = [op for op in lane.asides if op.begin < until], 0
-    for what, item in lane.items:
-        now = item.end if what == END else item.begin if what == BEGIN else item.first.begin
-        while aside < len(asides) and asides[aside].begin < now:
-            state.now = asides[aside].begin
+    more = asides[0].begin if asides else NEVER
+    for what, now, item in lane.items:
+        while more < now:
+            state.now = more
             begins(asides[aside])
             aside += 1
+            more = asides[aside].begin if aside < len(asides) else NEVER
         if now >= until:
             return
         state.now = now
@@ -735,8 +809,8 @@ def run_lane(state: Machine, lane: LaneItems, until: int) -> None:
             state.inside = asides[aside:inside]
             if state.inside or until < NEVER:
                 if until < NEVER or not takes(item):
-                    more = [(op.begin, BEGIN, op) for op in state.inside]
-                    events = [*lane.digest.expand(item), *more]
+                    among = [(op.begin, BEGIN, op) for op in state.inside]
+                    events = [*lane.digest.expand(item), *among]
                     for at, phase, op in sorted(events, key=lambda event: event[:2]):
                         if at >= until:
                             return
@@ -745,6 +819,7 @@ def run_lane(state: Machine, lane: LaneItems, until: int) -> None:
             elif not takes(item):
                 _call_by_call(state, lane.digest.split(item))
             aside = inside
+            more = asides[aside].begin if aside < len(asides) else NEVER
     for op in asides[aside:]:
         state.now = op.begin
         begins(op)

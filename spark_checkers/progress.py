@@ -20,7 +20,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from spark_checkers.findings import Findings
-from spark_checkers.lanes import END, LaneItems, Machine, Op, Stretch, may_be_manual, run_lane
+from spark_checkers.lanes import (
+    END,
+    LaneItems,
+    Machine,
+    Op,
+    Stretch,
+    ends_as,
+    may_be_manual,
+    run_lane,
+)
 from spark_checkers.rows import Rows
 from spark_checkers.segments import NEVER, NO_TEXT, NONE, Ints
 from specs.clauses.intervals import Intervals, Searched
@@ -150,6 +159,8 @@ class Claim(NamedTuple):
 
 class Progress(Machine):
     """One group on the queue. A subclass asks its questions at commits or first deliveries."""
+
+    ENDS = ends_as([Kind.DELIVER, Kind.DEAD_LETTER, Kind.FETCH_OFFSET])
 
     def __init__(self, lane: LaneItems, findings: Findings) -> None:
         super().__init__(lane, findings)
@@ -476,9 +487,8 @@ def queue_kernel(
 def _run_queues(
     rows: Rows, findings: Findings, *, machine: type[Progress], wanted: frozenset[Kind]
 ) -> None:
-    of_queue = groupby(
-        rows.digest.lanes(wanted, grouped=False), lambda lane: int(rows.queue[lane.place])
-    )
+    every = rows.digest.lanes(wanted, ends=machine.ENDS, grouped=False)
+    of_queue = groupby(every, lambda lane: int(rows.queue[lane.place]))
     for _queue, lanes in of_queue:
         states = [machine(lane, findings) for lane in lanes]
         for state in states:

@@ -64,6 +64,7 @@ class Rows:
         self._codes: dict[str, tuple[Ints, Any]] = {}
         self._words: dict[str, list[str]] = {}
         self._shared: dict[Any, Any] = {}
+        self._masks: dict[tuple[str, ...], Mask] = {}
 
     def shared(self, make: Callable[[Rows], Made]) -> Made:
         """What several kernels ask of these rows, made once."""
@@ -76,7 +77,7 @@ class Rows:
         """The same rows, of which the hidden ones are of no kind: a kernel that goes by kinds does not see them."""
         found = Rows.__new__(Rows)
         kept = {name: made for name, made in self.__dict__.items() if name not in _MADE_OF_KINDS}
-        found.__dict__.update(kept, _shared={})
+        found.__dict__.update(kept, _shared={}, _masks={})
         found.kind = np.where(hidden, len(KINDS), self.kind).astype(np.int8)
         return found
 
@@ -195,11 +196,18 @@ class Rows:
 
     def are(self, *kinds: Kind) -> Mask:
         """Is a row of one of these kinds?"""
-        return _is_one_of(self.kind, [KINDS.index(kind) for kind in kinds])
+        return self._among("kind", kinds, KINDS)
 
     def ended_as(self, *outcomes: Outcome) -> Mask:
         """Does a row have one of these outcomes?"""
-        return _is_one_of(self.outcome, [OUTCOMES.index(outcome) for outcome in outcomes])
+        return self._among("outcome", outcomes, OUTCOMES)
+
+    def _among(self, name: str, wanted: tuple[str, ...], vocabulary: Sequence[str]) -> Mask:
+        key = (name, *wanted)  # a kind and an outcome may be the same word
+        if key not in self._masks:  # many kernels ask for the same ones, and each changes its own
+            codes = [vocabulary.index(each) for each in wanted]
+            self._masks[key] = _is_one_of(getattr(self, name), codes)
+        return self._masks[key].copy()
 
     def of(self, *kinds: Kind) -> Ints:
         """Positions of the rows of these kinds."""

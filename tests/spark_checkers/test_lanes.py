@@ -6,10 +6,12 @@ from pathlib import Path
 
 from drawn import histories
 from hypothesis import HealthCheck, given, settings
-from judging import context_of
+from hypothesis import strategies as st
+from judging import by_python, context_of
 
+from spark_checkers.catalogue import all_twins
 from spark_checkers.generate import queue_tables
-from spark_checkers.lanes import BEGIN, END, LANE_KINDS, STRETCH, Stretch
+from spark_checkers.lanes import BEGIN, END, LANE_KINDS, STRETCH, Stretch, ends_as
 from spark_checkers.rows import Rows, keep
 from spark_checkers.run_context import RunContext
 from spark_checkers.segments import NEVER
@@ -28,14 +30,16 @@ def test_items_are_all_begins_and_ends_in_their_order(history: tuple) -> None:
     seen: list[tuple[int, int]] = []
     for lane in columns.digest.lanes(LANE_KINDS):
         events: list[tuple[int, int, int]] = []
-        for what, item in lane.items:
+        for what, when, item in lane.items:
             if what == STRETCH:
+                assert when == item.first.begin
                 events += [
                     (op.end if phase == END else op.begin, phase, op.begin)
                     for _at, phase, op in expanded(lane, item)
                 ]
             else:
-                events.append((item.end if what == END else item.begin, what, item.begin))
+                assert when == (item.end if what == END else item.begin)
+                events.append((when, what, item.begin))
         assert events == sorted(events, key=lambda event: event[:2])
         seen += [(begin, phase) for _time, phase, begin in events]
     wanted = [
@@ -50,6 +54,43 @@ def test_items_are_all_begins_and_ends_in_their_order(history: tuple) -> None:
         if phase == BEGIN or row.seq_end is not None
     ]
     assert sorted(seen) == sorted(wanted)
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@given(histories(), st.frozensets(st.sampled_from(Kind)), st.frozensets(st.sampled_from(Outcome)))
+def test_a_lane_without_ends_that_nobody_looks_at(
+    history: tuple, kinds: frozenset[Kind], outcomes: frozenset[Outcome]
+) -> None:
+    info, rows = history
+    table = keep(rows_to_table(rows), "level", REQUEST_LEVELS)
+    digest = Rows(table, {info.run: context_of(rows, info)}).digest
+    whole = digest.lanes(LANE_KINDS)
+    some = {
+        lane.place: lane.items for lane in digest.lanes(LANE_KINDS, ends=ends_as(kinds, outcomes))
+    }
+    for lane in whole:
+        assert some.pop(lane.place, []) == [
+            each
+            for each in lane.items
+            if each[0] != END or (each[2].kind in kinds and each[2].outcome in outcomes)
+        ]
+    assert not some
+
+
+@settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))
+@given(histories())
+def test_no_judge_finds_a_stake_in_a_lane_that_its_twin_leaves_out(history: tuple) -> None:
+    info, rows = history
+    left_out = [
+        (twin.clause, machine.STAKE)
+        for twin in all_twins()
+        if (machine := getattr(twin.kernel, "keywords", {}).get("machine")) is not None
+        and getattr(machine, "STAKE", None) is not None
+    ]
+    assert left_out
+    for clause, kind in left_out:
+        without = [row for row in rows if row.kind is not kind]
+        assert by_python(without, info, [clause])[clause.id] == (0, [])
 
 
 def expanded(lane: object, stretch: Stretch) -> list:

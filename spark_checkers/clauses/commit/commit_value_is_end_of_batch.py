@@ -8,7 +8,15 @@ from functools import partial
 import numpy as np
 
 from spark_checkers.findings import Findings
-from spark_checkers.lanes import OP_COLUMNS, LaneItems, Machine, Op, Stretch, machine_kernel
+from spark_checkers.lanes import (
+    OP_COLUMNS,
+    LaneItems,
+    Machine,
+    Op,
+    Stretch,
+    ends_as,
+    machine_kernel,
+)
 from spark_checkers.planting import Changes, Mutant, Trace
 from spark_checkers.progress import acknowledges, certainly_acknowledges
 from spark_checkers.segments import MS, NO_TEXT, NONE, Ints
@@ -145,6 +153,10 @@ class Incarnation:
 
 class Lane(Machine):
     """The incarnations of the lane, and those under which the offset was reset."""
+
+    ENDS = ends_as([Kind.DELIVER, Kind.DEAD_LETTER, Kind.FETCH_OFFSET]) | ends_as(
+        [Kind.COMMIT], [Outcome.REFUSED]
+    )
 
     def __init__(self, lane: LaneItems, findings: Findings) -> None:
         super().__init__(lane, findings)

@@ -6,7 +6,7 @@ import itertools
 from functools import partial
 
 from spark_checkers.findings import Findings
-from spark_checkers.lanes import OP_COLUMNS, LaneItems, Machine, Op, machine_kernel
+from spark_checkers.lanes import OP_COLUMNS, LaneItems, Machine, Op, ends_as, machine_kernel
 from spark_checkers.planting import Changes, Mutant, Trace
 from spark_checkers.segments import MS, NO_TEXT, NONE
 from spark_checkers.twin import Twin
@@ -16,6 +16,8 @@ from specs.vocabulary import Kind, Outcome
 
 class Lane(Machine):
     """For each incarnation, the highest commit that has ended; apart from it one-way ones, as long as they are new."""
+
+    ENDS = ends_as([Kind.FETCH_OFFSET, Kind.COMMIT])
 
     def __init__(self, lane: LaneItems, findings: Findings) -> None:
         super().__init__(lane, findings)

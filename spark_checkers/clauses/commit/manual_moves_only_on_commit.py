@@ -7,7 +7,15 @@ from typing import Any
 
 from spark_checkers import planting
 from spark_checkers.findings import Findings
-from spark_checkers.lanes import OP_COLUMNS, LaneItems, Machine, Op, Stretch, machine_kernel
+from spark_checkers.lanes import (
+    OP_COLUMNS,
+    LaneItems,
+    Machine,
+    Op,
+    Stretch,
+    ends_as,
+    machine_kernel,
+)
 from spark_checkers.planting import Changes, Mutant, Planted, Trace
 from spark_checkers.progress import acknowledges
 from spark_checkers.segments import NO_TEXT, NONE
@@ -51,6 +59,8 @@ class Incarnation:
 
 class Lane(Machine):
     """The incarnations that were added and not dropped."""
+
+    ENDS = ends_as([Kind.DELIVER]) | ends_as([Kind.DEAD_LETTER], [Outcome.OK])
 
     def __init__(self, lane: LaneItems, findings: Findings) -> None:
         super().__init__(lane, findings)

@@ -6,7 +6,15 @@ import itertools
 from functools import partial
 
 from spark_checkers.findings import Findings
-from spark_checkers.lanes import OP_COLUMNS, LaneItems, Machine, Op, ended_before, machine_kernel
+from spark_checkers.lanes import (
+    OP_COLUMNS,
+    LaneItems,
+    Machine,
+    Op,
+    ended_before,
+    ends_as,
+    machine_kernel,
+)
 from spark_checkers.planting import Changes, Mutant, Trace
 from spark_checkers.segments import MS, NO_TEXT
 from spark_checkers.twin import Twin
@@ -26,6 +34,8 @@ class Client:
 
 class Lane(Machine):
     """The clients that were granted the lane, and how each lost it."""
+
+    ENDS = ends_as([Kind.LOCK], [Outcome.OK])
 
     def __init__(self, lane: LaneItems, findings: Findings) -> None:
         super().__init__(lane, findings)

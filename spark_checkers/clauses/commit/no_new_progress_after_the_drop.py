@@ -7,7 +7,15 @@ from functools import partial
 from typing import Any
 
 from spark_checkers.findings import Findings
-from spark_checkers.lanes import OP_COLUMNS, LaneItems, Machine, Op, Stretch, machine_kernel
+from spark_checkers.lanes import (
+    OP_COLUMNS,
+    LaneItems,
+    Machine,
+    Op,
+    Stretch,
+    ends_as,
+    machine_kernel,
+)
 from spark_checkers.planting import Changes, Mutant, Planted, Trace
 from spark_checkers.progress import acknowledges
 from spark_checkers.segments import NO_TEXT, NONE
@@ -55,6 +63,8 @@ class Incarnation:
 
 class Lane(Machine):
     """The incarnations that were added."""
+
+    ENDS = ends_as([Kind.DELIVER, Kind.FETCH_OFFSET]) | ends_as([Kind.DEAD_LETTER], [Outcome.OK])
 
     def __init__(self, lane: LaneItems, findings: Findings) -> None:
         super().__init__(lane, findings)

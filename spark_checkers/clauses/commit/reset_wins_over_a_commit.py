@@ -9,7 +9,7 @@ from typing import Any
 from spark_checkers import planting
 from spark_checkers.clauses.commit.fetch_answers_the_last_commit import answered_offset
 from spark_checkers.findings import Findings
-from spark_checkers.lanes import OP_COLUMNS, LaneItems, Machine, Op, machine_kernel
+from spark_checkers.lanes import OP_COLUMNS, LaneItems, Machine, Op, ends_as, machine_kernel
 from spark_checkers.planting import STRANGER, Changes, Mutant, Planted, Trace
 from spark_checkers.rows import OFFSET_MOVED
 from spark_checkers.segments import MS, NEVER, NO_TEXT, NONE
@@ -22,6 +22,9 @@ REMEMBERED_MAX = 64
 
 class Lane(Machine):
     """What was reset and committed last, the questions under way, and what pulls may have taken."""
+
+    ENDS = ends_as([Kind.RESET, Kind.FETCH_OFFSET])
+    STAKE = Kind.RESET
 
     def __init__(self, lane: LaneItems, findings: Findings) -> None:
         super().__init__(lane, findings)

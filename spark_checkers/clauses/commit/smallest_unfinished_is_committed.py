@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import partial
 
 from spark_checkers.clauses.commit import commit_never_passes_unfinished as general
-from spark_checkers.lanes import OP_COLUMNS, Op
+from spark_checkers.lanes import OP_COLUMNS, Op, ends_as
 from spark_checkers.planting import CONCURRENT, KEY_ORDERED, Changes, Mutant, Trace
-from spark_checkers.progress import PROGRESS_KINDS, queue_kernel
+from spark_checkers.progress import PROGRESS_KINDS, Progress, queue_kernel
 from spark_checkers.twin import Twin
 from specs.clauses.rows import acknowledges
 from specs.vocabulary import Kind
@@ -15,6 +15,8 @@ from specs.vocabulary import Kind
 
 class Group(general.Group):
     """One group on the queue, asked at every commit."""
+
+    ENDS = Progress.ENDS | ends_as([Kind.SEND_BACK])
 
     __slots__ = ()
 

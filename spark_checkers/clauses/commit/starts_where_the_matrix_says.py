@@ -9,7 +9,15 @@ import numpy as np
 from spark_checkers import planting
 from spark_checkers.clauses.commit.fetch_answers_the_last_commit import answered_offset
 from spark_checkers.findings import Findings
-from spark_checkers.lanes import OP_COLUMNS, LaneItems, Machine, Op, ended_before, machine_kernel
+from spark_checkers.lanes import (
+    OP_COLUMNS,
+    LaneItems,
+    Machine,
+    Op,
+    ended_before,
+    ends_as,
+    machine_kernel,
+)
 from spark_checkers.planting import STRANGER, Changes, Mutant, Planted, Trace
 from spark_checkers.segments import MS, NO_TEXT, NONE
 from spark_checkers.twin import Twin
@@ -22,6 +30,8 @@ HALF_AN_HOUR_US = 30 * 60_000 * MS
 
 class Lane(Machine):
     """Who is about to start, and what it was told."""
+
+    ENDS = ends_as([Kind.FETCH_OFFSET])
 
     def __init__(self, lane: LaneItems, findings: Findings) -> None:
         super().__init__(lane, findings)

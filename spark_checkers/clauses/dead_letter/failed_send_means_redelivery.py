@@ -9,11 +9,13 @@ from spark_checkers.calls import CALL_KINDS, CallLane, Calls
 from spark_checkers.lanes import OP_COLUMNS, Op, machine_kernel
 from spark_checkers.planting import Changes, Mutant, Trace
 from spark_checkers.twin import Twin
-from specs.vocabulary import Outcome
+from specs.vocabulary import Kind, Outcome
 
 
 class Lane(CallLane):
     """No delivery is beyond a message whose dead letter failed and that has not come again."""
+
+    STAKE = Kind.DEAD_LETTER
 
     def next_call(self, calls: Calls, op: Op) -> None:
         self.stakes += bool(calls.failed)

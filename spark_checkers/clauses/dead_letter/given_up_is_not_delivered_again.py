@@ -16,14 +16,18 @@ class Lane(BatchLane):
     """What was given up comes again with others that have to, or not at all; manual mode is left alone."""
 
     def delivered(self, work: Work, op: Op) -> None:
-        letter, told = work.letters.get(op.offset), work.back.get(op.offset) is False
+        letter = work.letters.get(op.offset)
+        if letter is None:
+            work.deliver(op)
+            return
+        told = work.back.get(op.offset) is False
         rightly = work.rightly(op.offset, op.op)
         wrong = rightly is False or (rightly is None and self.config.batch == 1)
-        wrong = wrong and not work.manual
         held = work.calls.get(work.latest.get(op.offset, -1), {}) if self.config.batch > 1 else {}
         batch = [*held.values(), *(work.letters[each] for each in held if each in work.letters)]
+        wrong = wrong and not work.manual
         work.deliver(op)
-        if letter is not None and wrong:
+        if wrong:
             work.back[op.offset] = False
             if not told:
                 self.found(letter, op, *batch)

@@ -12,6 +12,7 @@ from spark_checkers.lanes import (
     Machine,
     Op,
     Stretch,
+    ends_as,
     machine_kernel,
     may_be_manual,
 )
@@ -37,6 +38,9 @@ class Work:
 
 class Lane(Machine):
     """Works by incarnation, last grants by client."""
+
+    ENDS = ends_as([Kind.LOCK, Kind.DEAD_LETTER], [Outcome.OK, Outcome.REFUSED])
+    STAKE = Kind.DEAD_LETTER
 
     def __init__(self, lane: LaneItems, findings: Findings) -> None:
         super().__init__(lane, findings)

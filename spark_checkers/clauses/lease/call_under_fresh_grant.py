@@ -5,7 +5,15 @@ from __future__ import annotations
 from functools import partial
 
 from spark_checkers.findings import Findings
-from spark_checkers.lanes import OP_COLUMNS, LaneItems, Machine, Op, Stretch, machine_kernel
+from spark_checkers.lanes import (
+    OP_COLUMNS,
+    LaneItems,
+    Machine,
+    Op,
+    Stretch,
+    ends_as,
+    machine_kernel,
+)
 from spark_checkers.planting import Changes, Mutant, Trace
 from spark_checkers.segments import MS, NO_TEXT, NONE
 from spark_checkers.twin import Twin
@@ -31,6 +39,8 @@ class Client:
 
 class Lane(Machine):
     """The clients of the lane."""
+
+    ENDS = ends_as([Kind.LOCK])
 
     def __init__(self, lane: LaneItems, findings: Findings) -> None:
         super().__init__(lane, findings)

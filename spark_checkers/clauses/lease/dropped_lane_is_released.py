@@ -14,6 +14,7 @@ from spark_checkers.lanes import (
     Op,
     Stretch,
     ended_before,
+    ends_as,
     machine_kernel,
 )
 from spark_checkers.planting import ANOTHER, STRANGER, Changes, Mutant, Planted, Trace
@@ -43,6 +44,8 @@ class Client:
 
 class Lane(Machine):
     """The last grant, and the clients of the lane."""
+
+    ENDS = ends_as([Kind.LOCK])
 
     def __init__(self, lane: LaneItems, findings: Findings) -> None:
         super().__init__(lane, findings)

@@ -6,7 +6,15 @@ from functools import partial
 
 from spark_checkers.findings import Findings
 from spark_checkers.grants import refuses
-from spark_checkers.lanes import OP_COLUMNS, LaneItems, Machine, Op, Stretch, machine_kernel
+from spark_checkers.lanes import (
+    OP_COLUMNS,
+    LaneItems,
+    Machine,
+    Op,
+    Stretch,
+    ends_as,
+    machine_kernel,
+)
 from spark_checkers.planting import Changes, Mutant, Trace
 from spark_checkers.segments import NO_TEXT
 from spark_checkers.twin import Twin
@@ -27,6 +35,8 @@ class Client:
 
 class Lane(Machine):
     """The clients of the lane."""
+
+    ENDS = ends_as([Kind.LOCK])
 
     def __init__(self, lane: LaneItems, findings: Findings) -> None:
         super().__init__(lane, findings)

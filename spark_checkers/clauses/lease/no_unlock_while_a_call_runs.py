@@ -14,6 +14,7 @@ from spark_checkers.lanes import (
     Op,
     Stretch,
     ended_before,
+    ends_as,
     machine_kernel,
 )
 from spark_checkers.planting import Changes, Mutant, Trace
@@ -27,6 +28,9 @@ class Lane(Machine):
 
     undecided: an unlock during a call, as long as nothing else of its client has come that tells more of it.
     """
+
+    ENDS = ends_as([Kind.LOCK], [Outcome.OK])
+    STAKE = Kind.UNLOCK
 
     def __init__(self, lane: LaneItems, findings: Findings) -> None:
         super().__init__(lane, findings)

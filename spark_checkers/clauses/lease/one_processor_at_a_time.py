@@ -14,6 +14,7 @@ from spark_checkers.lanes import (
     Op,
     Stretch,
     ended_before,
+    ends_as,
     machine_kernel,
 )
 from spark_checkers.planting import STRANGER, Changes, Mutant, Planted, Trace
@@ -58,6 +59,8 @@ class Client:
 
 class Lane(Machine):
     """The clients of the lane."""
+
+    ENDS = ends_as([Kind.LOCK], [Outcome.OK])
 
     def __init__(self, lane: LaneItems, findings: Findings) -> None:
         super().__init__(lane, findings)

@@ -13,6 +13,7 @@ from spark_checkers.lanes import (
     Machine,
     Op,
     Stretch,
+    ends_as,
     machine_kernel,
     may_be_manual,
     may_put_back,
@@ -66,6 +67,8 @@ class Left(NamedTuple):
 
 class Lane(Machine):
     """What each incarnation has finished and not reported, and who left the lane last."""
+
+    ENDS = ends_as([Kind.DELIVER])
 
     def __init__(self, lane: LaneItems, findings: Findings) -> None:
         super().__init__(lane, findings)

@@ -6,7 +6,7 @@ from functools import partial
 from typing import NamedTuple
 
 from spark_checkers.findings import Findings
-from spark_checkers.lanes import OP_COLUMNS, LaneItems, Op
+from spark_checkers.lanes import OP_COLUMNS, LaneItems, Op, ends_as
 from spark_checkers.planting import Changes, Mutant, Trace
 from spark_checkers.progress import PROGRESS_KINDS, Incarnation, Progress, queue_kernel
 from spark_checkers.segments import NO_TEXT, NONE
@@ -24,6 +24,8 @@ class Stored(NamedTuple):
 
 class Group(Progress):
     """One group on the queue, and what is known of its stored offset."""
+
+    ENDS = Progress.ENDS | ends_as([Kind.COMMIT], [Outcome.OK])
 
     def __init__(self, lane: LaneItems, findings: Findings) -> None:
         super().__init__(lane, findings)

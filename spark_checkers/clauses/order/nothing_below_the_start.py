@@ -5,7 +5,15 @@ from __future__ import annotations
 from functools import partial
 
 from spark_checkers.findings import Findings
-from spark_checkers.lanes import OP_COLUMNS, LaneItems, Machine, Op, Stretch, machine_kernel
+from spark_checkers.lanes import (
+    OP_COLUMNS,
+    LaneItems,
+    Machine,
+    Op,
+    Stretch,
+    ends_as,
+    machine_kernel,
+)
 from spark_checkers.planting import Changes, Mutant, Trace
 from spark_checkers.segments import NO_TEXT, NONE
 from spark_checkers.twin import Twin
@@ -18,6 +26,8 @@ def _goes_back(pull: Op) -> bool:
 
 class Lane(Machine):
     """Where each incarnation begins, which of them have delivered yet, and which were led elsewhere."""
+
+    ENDS = ends_as([Kind.FETCH_OFFSET])
 
     def __init__(self, lane: LaneItems, findings: Findings) -> None:
         super().__init__(lane, findings)

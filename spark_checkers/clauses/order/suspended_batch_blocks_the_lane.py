@@ -14,6 +14,7 @@ from spark_checkers.lanes import (
     Stretch,
     asks_again,
     ended_before,
+    ends_as,
     machine_kernel,
 )
 from spark_checkers.planting import Changes, Mutant, Planted, Trace
@@ -41,6 +42,8 @@ class Calls:
 
 class Lane(Machine):
     """The last call of each incarnation, and what is still owed of it."""
+
+    ENDS = ends_as([Kind.DEAD_LETTER])
 
     def __init__(self, lane: LaneItems, findings: Findings) -> None:
         super().__init__(lane, findings)

@@ -5,15 +5,17 @@ from __future__ import annotations
 from functools import partial
 
 from spark_checkers.counting import COUNTING_KINDS, Counter, Counting, Try
-from spark_checkers.lanes import OP_COLUMNS, Op, ended_before, machine_kernel
+from spark_checkers.lanes import OP_COLUMNS, Op, ended_before, ends_as, machine_kernel
 from spark_checkers.planting import Changes, Mutant, Trace
 from spark_checkers.segments import NONE
 from spark_checkers.twin import Twin
-from specs.vocabulary import Kind, Outcome
+from specs.vocabulary import LISTENER_SUSPENDS, Kind, Outcome
 
 
 class Lane(Counting):
     """Compares what follows a delivery with the counters that its call carried."""
+
+    ENDS = ends_as([Kind.DELIVER], (*LISTENER_SUSPENDS, Outcome.ROLLBACK))
 
     def delivered(self, counter: Counter, last: Try | None, op: Op) -> None:
         if last is None or last.failed or not ended_before(last.ops[op.offset], op):

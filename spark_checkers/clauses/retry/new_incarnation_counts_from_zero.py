@@ -15,6 +15,7 @@ from spark_checkers.lanes import (
     Op,
     Stretch,
     asks_again,
+    ends_as,
     machine_kernel,
 )
 from spark_checkers.planting import Changes, Mutant, Planted, Trace
@@ -23,7 +24,7 @@ from spark_checkers.twin import Twin
 from specs.clauses.intervals import Intervals
 from specs.clauses.rows import acknowledges, is_manual
 from specs.history.row import Row
-from specs.vocabulary import DLQ_PREFIX, RETRY_PREFIX, Kind, Outcome
+from specs.vocabulary import DLQ_PREFIX, LISTENER_SUSPENDS, RETRY_PREFIX, Kind, Outcome
 
 _KNOWN_AT_ONCE = 1024
 
@@ -31,15 +32,20 @@ _KNOWN_AT_ONCE = 1024
 class Lane(Machine):
     """The messages that were suspended last; of each incarnation its add and what it has delivered."""
 
+    ENDS = ends_as([Kind.DELIVER], (*LISTENER_SUSPENDS, Outcome.ROLLBACK))
+
     def __init__(self, lane: LaneItems, findings: Findings) -> None:
         super().__init__(lane, findings)
         self.counts = not lane.topic.startswith((RETRY_PREFIX, DLQ_PREFIX))
         self.adds: dict[int, Op] = {}
         self.done: dict[int, Intervals] = {}
         self.suspended: OrderedDict[int, Op] = OrderedDict()
+        self.highest = -1  # of the offsets that were ever in it
 
     def takes(self, stretch: Stretch) -> bool:
-        if not self.suspended.keys().isdisjoint(range(stretch.first.offset, stretch.stop)):
+        if self.highest >= stretch.first.offset and not self.suspended.keys().isdisjoint(
+            range(stretch.first.offset, stretch.stop)
+        ):
             return False
         self.done.setdefault(stretch.first.incarnation, Intervals()).add(
             stretch.first.offset, stretch.stop
@@ -79,6 +85,7 @@ class Lane(Machine):
         ):
             self.suspended[op.offset] = op
             self.suspended.move_to_end(op.offset)
+            self.highest = max(self.highest, op.offset)
             if len(self.suspended) > _KNOWN_AT_ONCE:
                 self.suspended.popitem(last=False)
 

@@ -14,6 +14,7 @@ from spark_checkers.lanes import (
     Op,
     Stretch,
     asks_again,
+    ends_as,
     machine_kernel,
 )
 from spark_checkers.planting import Changes, Mutant, Planted, Trace
@@ -25,13 +26,15 @@ from specs.vocabulary import LISTENER_SUSPENDS, Kind, Outcome
 class Lane(Machine):
     """Of each incarnation the messages of its last call, and those that are not finished."""
 
+    ENDS = ends_as([Kind.DELIVER], LISTENER_SUSPENDS)
+
     def __init__(self, lane: LaneItems, findings: Findings) -> None:
         super().__init__(lane, findings)
         self.known: dict[int, dict[int, Op]] = {}
         self.call: dict[int, int] = {}
         # What is given up may be any message of a stretch; where nothing is, nobody asks what was delivered.
         self.no_letters = not any(
-            what == BEGIN and op.kind is Kind.DEAD_LETTER for what, op in lane.items
+            what == BEGIN and op.kind is Kind.DEAD_LETTER for what, _when, op in lane.items
         )
 
     def takes(self, stretch: Stretch) -> bool:

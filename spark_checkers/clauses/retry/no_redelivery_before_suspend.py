@@ -13,6 +13,7 @@ from spark_checkers.lanes import (
     Op,
     Stretch,
     asks_again,
+    ends_as,
     machine_kernel,
     may_have_put_back,
     may_put_back,
@@ -20,7 +21,7 @@ from spark_checkers.lanes import (
 from spark_checkers.planting import Changes, Mutant, Trace
 from spark_checkers.segments import MS, NEVER, NO_TEXT, NONE
 from spark_checkers.twin import Twin
-from specs.vocabulary import LISTENER_RESULTS, Kind, Outcome
+from specs.vocabulary import LISTENER_RESULTS, LISTENER_SUSPENDS, Kind, Outcome
 
 LEAST_MS, MOST_MS = 10, 30_000
 
@@ -51,6 +52,8 @@ class Life:
 
 class Lane(Machine):
     """Compares what comes again with what its incarnation's life has suspended."""
+
+    ENDS = ends_as([Kind.DELIVER], (*LISTENER_SUSPENDS, Outcome.ROLLBACK))
 
     def __init__(self, lane: LaneItems, findings: Findings) -> None:
         super().__init__(lane, findings)

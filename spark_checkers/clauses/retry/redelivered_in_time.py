@@ -14,6 +14,7 @@ from spark_checkers.lanes import (
     Op,
     Stretch,
     asks_again,
+    ends_as,
     machine_kernel,
     may_put_back,
 )
@@ -55,6 +56,8 @@ class Waiting:
 
 class Lane(Machine):
     """The last grant of each client, what waits to come again, and the rest of what comes again in part."""
+
+    ENDS = ends_as([Kind.DELIVER, Kind.DEAD_LETTER, Kind.LOCK])
 
     def __init__(self, lane: LaneItems, findings: Findings) -> None:
         super().__init__(lane, findings)

@@ -48,7 +48,8 @@ class Lane(Machine):
         super().__init__(lane, findings)
         self.works: dict[int, Work] = {}
         self.rolls = any(
-            what == END and op.outcome is Outcome.ROLLBACK and op.manual for what, op in lane.items
+            what == END and op.outcome is Outcome.ROLLBACK and op.manual
+            for what, _when, op in lane.items
         )
 
     def takes(self, stretch: Stretch) -> bool:

@@ -49,11 +49,75 @@ def kernel(rows: Rows, findings: Findings) -> None:
 
 
 def _one_key(rows: Rows, findings: Findings, sends: Ints, refused: Mask, stored: Mask) -> None:
-    message, attempt = rows.text("message_id"), rows.number("attempt")
-    number, begin, end = (
-        dict(zip(sends.tolist(), column[sends].tolist(), strict=True))
-        for column in (rows.number("key_seq"), rows.begin, rows.end)
-    )
+    first = int(sends[0])
+    client, context = rows.name_of("client_id", first), rows.context_of(first)
+    if client in context.ended:
+        stakes = _one_by_one(rows, findings, sends, refused, stored)
+    else:
+        stakes = _of_one_process(rows, findings, sends, refused[sends], stored[sends])
+    if stakes:
+        findings.at_stake_times(first, stakes)
+
+
+def _of_one_process(
+    rows: Rows, findings: Findings, sends: Ints, refused: Mask, stored: Mask
+) -> int:
+    """The opportunities of a key: each message that waits for a further try is compared with all that follows."""
+    message, number = rows.text("message_id")[sends], rows.number("key_seq")[sends]
+    begin, end, queue = rows.begin[sends], rows.end[sends], rows.queue[sends]
+    at_stake, found = np.zeros(len(sends), np.bool_), 0
+    for code in np.unique(message[refused]):
+        mine = positions(message == code)
+        tries = mine[np.logical_and.accumulate(refused[mine])]
+        if not len(tries):
+            continue  # nobody knows that it was not there already
+        first, last = int(tries[0]), len(sends)
+        if len(tries) < len(mine):
+            last = int(mine[len(tries)])
+            earlier = positions(stored[:last] & (queue[:last] == queue[last]))
+            if stored[last] and len(earlier):
+                later = sends[earlier[np.argmax(number[earlier])]]
+                before = sends[tries].tolist()
+                found += _is_found(rows, findings, before, int(later), int(sends[last]))
+        after = slice(first + 1, last + 1)
+        beside = end[first] >= begin[after]
+        for each in tries.tolist():
+            known = np.arange(first + 1, first + 1 + len(beside)) > each
+            beside |= known & (begin[each] <= begin[after]) & (begin[after] <= end[each])
+        at_stake[after] |= stored[after] & (number[first] < number[after]) & ~beside
+    return int(at_stake.sum()) + found
+
+
+def _is_found(rows: Rows, findings: Findings, before: list[int], later: int, place: int) -> bool:
+    """Was the message, of which these tries were refused, stored behind the later one in its first copy?"""
+    number, attempt = rows.number("key_seq"), int(rows.number("attempt")[place])
+    tries = 1 if attempt == NONE else attempt
+    now = int(rows.end[place])
+    if (
+        len(before) == tries - 1
+        and len(before) <= TRIES_MAX
+        and number[place] < number[later]
+        and rows.offset[place] > rows.offset[later]
+        and not broker_died(rows, later, now, rows.name_of("broker", place))
+        and rows.context_of(place).frames_twice > now
+        and not _is_beside(rows, [*before, place], later)
+    ):
+        findings.violation([*before, later, place])
+        return True
+    return False
+
+
+def _is_beside(rows: Rows, tries: list[int], later: int) -> bool:
+    """Does the history show that the later message was not sent in turn: beside one of these tries, or before all?"""
+    begin, end = rows.begin, rows.end
+    at = begin[later]
+    return bool(end[tries[0]] >= at) or any(begin[each] <= at <= end[each] for each in tries)
+
+
+def _one_by_one(rows: Rows, findings: Findings, sends: Ints, refused: Mask, stored: Mask) -> int:
+    """The opportunities of a key of a client of which a process ended: it may be another one's message, or broker's."""
+    message = rows.text("message_id")
+    number, begin, end = rows.number("key_seq"), rows.begin, rows.end
     waiting: dict[int, list[int]] = {}
     unclear: set[int] = set()
     highest: dict[int, int] = {}
@@ -62,15 +126,8 @@ def _one_key(rows: Rows, findings: Findings, sends: Ints, refused: Mask, stored:
 
     def gone(place: int, now: int) -> bool:
         """Was it another process of that name that sent this?"""
-        if client not in context.ended:  # it is asked for every two messages of a key
-            return False
-        return context.is_of_an_old_life(client, rows.name_of("group", place), begin[place], now)
-
-    def beside(tries: list[int], later: int) -> bool:
-        """Does the history show that the later message was not sent in turn: beside one of these tries, or before
-        all?"""
-        at = begin[later]
-        return end[tries[0]] >= at or any(begin[each] <= at <= end[each] for each in tries)
+        group = rows.name_of("group", place)
+        return context.is_of_an_old_life(client, group, int(begin[place]), now)
 
     stakes = 0
     columns = (rows.queue[sends], message[sends], refused[sends], stored[sends])
@@ -81,41 +138,22 @@ def _one_key(rows: Rows, findings: Findings, sends: Ints, refused: Mask, stored:
             if mine not in unclear:
                 waiting.setdefault(mine, []).append(place)
             continue
-        if is_stored:
-            now = end[place]
-            if gone(place, now):
-                unclear.add(mine)
-                waiting.pop(mine, None)
-                continue
+        now = int(end[place])
+        if is_stored and not gone(place, now):
             stakes += any(
                 number[others[0]] < number[place]
-                and not beside(others, place)
+                and not _is_beside(rows, others, place)
                 and not gone(others[0], now)
                 for others in waiting.values()
             )
-            later = highest.get(queue)
+            later, before = highest.get(queue), waiting.get(mine)
             if later is None or number[place] > number[later] or gone(later, now):
                 highest[queue] = place
-            else:
-                before = waiting.get(mine, [])
-                tries = 1 if attempt[place] == NONE else int(attempt[place])
-                first_copy = before and len(before) == tries - 1 and len(before) <= TRIES_MAX
-                behind = rows.offset[place] > rows.offset[later] and number[place] < number[later]
-                died = broker_died(rows, later, now, rows.name_of("broker", place))
-                if (
-                    first_copy
-                    and behind
-                    and not died
-                    and context.frames_twice > now
-                    and not gone(before[0], now)
-                    and not beside([*before, place], later)
-                ):
-                    stakes += 1
-                    findings.violation([*before, later, place])
+            elif before and not gone(before[0], now):
+                stakes += _is_found(rows, findings, before, later, place)
         unclear.add(mine)
         waiting.pop(mine, None)
-    if stakes:
-        findings.at_stake_times(int(sends[0]), stakes)
+    return stakes
 
 
 TWIN = Twin(
