@@ -122,7 +122,8 @@ class Lane(Machine):
             if drop.incarnation != op.incarnation and grant.begin < last.begin:
                 self.found(last, op, grant, drop, name="late-unlock")
                 return
-        self.found(last, op)
+        shutdown = last.kind is Kind.UNLOCK and self.may_be_leaving(op.client)
+        self.found(last, op, name="called-while-leaving" if shutdown else None)
 
     def ends(self, op: Op) -> None:
         if op.kind is not Kind.LOCK or op.client == NO_TEXT:

@@ -17,8 +17,9 @@ garbage, in between. The configuration says how long that may take (`guard_slack
 may be older by so much, and a refusal that was answered so shortly before the call takes nothing from it. An unlock
 does at once: the client itself sends it, and whoever of its threads does so can wait for the one that has looked.
 
-One finding is told apart, for clients are built so. *Late unlock*: the unlock after which the call began was for an
-incarnation that the client had dropped earlier, and it had been granted the lane anew in between.
+Two findings are told apart, for clients are built so. *Late unlock*: the unlock after which the call began was for an
+incarnation that the client had dropped earlier, and it had been granted the lane anew in between. *Called while
+leaving*: it was shutting down, or may have been, and gave its lanes back while their loops went on.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from specs.clauses.context import Context
+from specs.clauses.incarnations import may_be_leaving
 from specs.clauses.judging import NOTHING, Finding, Judge
 from specs.clauses.premises import NO_WALL_CLOCK_STEP, NOT_PAUSED, ORDERLY
 from specs.clauses.rows import over_us
@@ -64,6 +66,11 @@ class LateUnlock(NoLease):
 
     drop: Row
     grant: Row
+
+
+@dataclass(frozen=True, slots=True)
+class CalledWhileLeaving(NoLease):
+    """After the unlock of a client that was, or may have been, shutting down."""
 
 
 class _Client:
@@ -149,6 +156,8 @@ class LaneJudge(Judge):
             grant, drop = client.grant
             if drop.incarnation != row.incarnation and grant.seq_begin < last.seq_begin:
                 return (LateUnlock(last, row, drop, grant),)
+        if last.kind is Kind.UNLOCK and may_be_leaving(self.context, row.client_id, row.group):
+            return (CalledWhileLeaving(last, row),)
         return (NoLease(last, row),)
 
     def ends(self, row: Row) -> Iterable[Finding]:
