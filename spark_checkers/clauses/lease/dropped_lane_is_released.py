@@ -122,6 +122,11 @@ class Lane(Machine):
         late = op.started - since - self.slack_us
         if late - self.clocks_us <= 0:
             return
+        after = (
+            drop.started + self.config.delay_bound_ms * MS
+        )  # what was over by the drop is no matter
+        if self.was_disturbed(drop.client, Kind.UNLOCK, after, since + self.slack_us):
+            return  # it could not be sent
         if owner.freed is not None and owner.freed.begin < lock.begin:
             self.found(lock, drop, op, owner.freed, name="taken-again")
         elif late > self.interval_us:

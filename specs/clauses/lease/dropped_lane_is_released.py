@@ -3,10 +3,12 @@
 Found when somebody else is refused the lane though its last owner has dropped it, is long done with it, and has not
 even begun to give it back. "Long done": a call of the lane, and what follows it, may still run after the drop, and the
 release may come a timer's slack after both, exactly the slack included. An unlock that was begun is enough, since it
-may get lost on its way. Silent when the client crashed since the grant, was paused since the drop (a pause that was
-over before says nothing), asks for the lane or adds it again, or its lease has run out anyway (then the refusal is the
-broker's business); when the broker crashed since the grant; and when somebody else was granted the lane since, for then
-it was lost and not dropped. A shutdown is seen by its DROP rows; a DROP without an end says nothing.
+may get lost on its way; one that could not be sent at all is none, so nothing is claimed where anything stood between
+the client and the broker from the drop until the release was due. Silent when the client crashed since the grant, was
+paused since the drop (a pause that was over before says nothing), asks for the lane or adds it again, or its lease has
+run out anyway (then the refusal is the broker's business); when the broker crashed since the grant; and when somebody
+else was granted the lane since, for then it was lost and not dropped. A shutdown is seen by its DROP rows; a DROP
+without an end says nothing.
 
 Three findings are told apart from the rest, for clients are built so. *Taken again*: the owner had given the lane back,
 asked for it once more without having been assigned it anew, and dropped it after that. *Late after call*, and *late*:
@@ -22,7 +24,13 @@ from dataclasses import dataclass
 from specs.clauses.context import Context
 from specs.clauses.grants import refuses
 from specs.clauses.judging import NOTHING, Finding, Judge
-from specs.clauses.premises import BROKER_LIVES, NO_WALL_CLOCK_STEP, NOT_PAUSED, ORDERLY
+from specs.clauses.premises import (
+    BROKER_LIVES,
+    NO_WALL_CLOCK_STEP,
+    NOT_PAUSED,
+    ORDERLY,
+    Premise,
+)
 from specs.clauses.rows import ended_before, over_us
 from specs.clauses.words import MS, at, ms
 from specs.history.row import Row
@@ -34,7 +42,17 @@ TITLE = "a dropped lane is released"
 STATEMENT = "A client that drops a lane or shuts down gives the lease back: its successor never waits for the expiry."
 PARTY = Party.CLIENT
 KEY = Key.LANE
-PREMISE = (ORDERLY, NO_WALL_CLOCK_STEP, BROKER_LIVES, NOT_PAUSED)
+PREMISE = (
+    ORDERLY,
+    NO_WALL_CLOCK_STEP,
+    BROKER_LIVES,
+    NOT_PAUSED,
+    Premise(
+        "link at work",
+        "no fault of the owner's link to the broker from the drop until the release was due",
+        told_by=frozenset({Kind.FAULT}),
+    ),
+)
 SOURCES = ("docs/sources.md#client-leases",)
 STAKES = (Stake(Trait.CLEAN_CHANGE, brings=2),)
 KINDS = frozenset({Kind.LOCK, Kind.UNLOCK, Kind.ADD, Kind.DROP, Kind.DELIVER, Kind.DEAD_LETTER})
@@ -172,7 +190,7 @@ class LaneJudge(Judge):
         return drop
 
     def _due_us(self, drop: Row, row: Row) -> int | None:
-        """When the owner should have begun to give the lane back, at the latest; None where it did, or is at work."""
+        """When the owner should have begun to give the lane back, at the latest; None where it did or could not."""
         lock, owner = self.lock, self.clients[drop.client_id or ""]
         if lock is None or (owner.unlock is not None and owner.unlock.seq_begin > lock.seq_begin):
             return None
@@ -181,7 +199,11 @@ class LaneJudge(Judge):
             if not ended_before(owner.work, row):
                 return None
             since_us = max(since_us, over_us(owner.work))
-        return since_us + self.slack_us
+        due_us = since_us + self.slack_us
+        # Links suffer for the delay bound after a fault; here only what lasted beyond the drop counts.
+        since_us = drop.started_us + self.config.delay_bound_ms * MS
+        unlock = drop._replace(kind=Kind.UNLOCK, started_us=since_us)
+        return None if self.context.is_disturbed(unlock, due_us) else due_us
 
 
 judge = LaneJudge
