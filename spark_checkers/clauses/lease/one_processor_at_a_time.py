@@ -34,9 +34,10 @@ class Calls:
         self.op = NONE
         self.running = running
 
-    def runs(self, op: Op) -> None:
+    def runs(self, op: Op, *, anew: bool) -> None:
+        """anew: what ran before is gone with its process."""
         self.op = op.op
-        if op.end >= self.running.end:
+        if anew or op.end >= self.running.end:
             self.running = op
 
 
@@ -136,7 +137,7 @@ class Lane(Machine):
         self.stakes += stakes
         if calls is None:
             calls = client.calls[mine] = Calls(last)
-        calls.runs(last)
+        calls.runs(last, anew=self.is_of_an_old_life(first.client, calls.running))
         return True
 
     def _calls_until(self, stretch: Stretch, until_us: int, begun: bool) -> int:
@@ -163,7 +164,7 @@ class Lane(Machine):
                 self._call(op, client.granted)
             if calls is None:
                 calls = client.calls[self._process(op)] = Calls(op)
-            calls.runs(op)
+            calls.runs(op, anew=self.is_of_an_old_life(op.client, calls.running))
 
     def _late(self, granted: Op, earliest_us: int, latest_us: int) -> bool:
         """Might one of the calls rely on an answer that came so late that the lease was over at the broker?"""

@@ -170,7 +170,11 @@ class LaneJudge(Judge):
             return found
         calls.op = row.op_id
         running = calls.running
-        if row.seq_end is None or (running.seq_end is not None and row.seq_end >= running.seq_end):
+        if (
+            row.seq_end is None
+            or (running.seq_end is not None and row.seq_end >= running.seq_end)
+            or self.context.is_of_an_old_life(row.client_id, row.group, running)
+        ):
             calls.running = row
         return found
 
