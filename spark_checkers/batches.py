@@ -12,6 +12,7 @@ from spark_checkers.lanes import (
     asks_again,
     ends_as,
     may_have_put_back,
+    may_put_back_unseen,
 )
 from spark_checkers.segments import NO_TEXT, NONE
 from spark_checkers.stored import STORED_WEAKLY
@@ -115,7 +116,7 @@ class Work:
         self.calls[self.running][op.offset] = op
         self.latest[op.offset] = self.running
         self.highest = max(self.highest, op.offset)
-        self.manual |= op.outcome not in LISTENER_RESULTS and may_have_put_back(op)
+        self.manual |= may_put_back_unseen(op)
 
 
 class BatchLane(Machine):

@@ -15,10 +15,10 @@ from spark_checkers.lanes import (
     Stretch,
     ended_before,
     ends_as,
-    may_have_put_back,
+    may_put_back_unseen,
 )
 from spark_checkers.segments import NO_TEXT, NONE
-from specs.vocabulary import LISTENER_RESULTS, LISTENER_SUSPENDS, Kind, Outcome
+from specs.vocabulary import LISTENER_SUSPENDS, Kind, Outcome
 
 CALL_KINDS = (Kind.DELIVER, Kind.DEAD_LETTER, Kind.ADD, Kind.RESET)
 
@@ -127,7 +127,7 @@ class CallLane(Machine):
         calls.owed.pop(op.offset, None)
         calls.failed.pop(op.offset, None)
         calls.stored.discard(op.offset)
-        calls.rolls |= op.outcome not in LISTENER_RESULTS and may_have_put_back(op)
+        calls.rolls |= may_put_back_unseen(op)
         if calls.rolls:
             self._roll_back(calls)
 

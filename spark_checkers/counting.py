@@ -1,7 +1,8 @@
 """The retry counters of one lane's incarnations: what the twins of RTY-3 and RTY-5 share.
 
 A counter lives in the client, so it is followed within one incarnation, for each message by itself, on an original
-topic. A manual ROLLBACK replays without counting, and a dead letter that failed counts once more: both silence.
+topic. A manual ROLLBACK replays without counting, and a dead letter that failed counts once more: both silence. What
+may have been a manual ROLLBACK is taken for one if the next call begins no further.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from spark_checkers.lanes import (
     asks_again,
     ends_as,
     may_put_back,
+    may_put_back_unseen,
 )
 from spark_checkers.segments import NO_TEXT
 from specs.vocabulary import DLQ_PREFIX, LISTENER_SUSPENDS, RETRY_PREFIX, Kind, Outcome
@@ -46,12 +48,10 @@ class Counter:
         self.latest: Try | None = None
         self.highest = -1
         self.rolled_back = False
-        self.unsure = (
-            -1
-        )  # the highest offset of a ROLLBACK whose mode nobody tells, until the next call
+        self.unsure = -1  # the highest offset of what may have been a ROLLBACK, until the next call
 
     def goes_on(self, offset: int) -> None:
-        """A call begins: did the ROLLBACK before it put anything back?"""
+        """The next call begins: had the one before put anything back?"""
         self.rolled_back |= offset <= self.unsure
         self.unsure = -1
 
@@ -101,15 +101,13 @@ class Counting(Machine):
         if not self.counts:
             return True
         counter = self._counter(stretch.first.incarnation)
+        if counter.latest is not None and counter.latest.number == stretch.first.op:
+            return False
         counter.goes_on(stretch.first.offset)
         again = counter.highest >= stretch.first.offset and any(
             stretch.first.offset <= offset < stretch.stop for offset in counter.tries
         )
-        if (
-            again
-            or not self.whole
-            or (counter.latest is not None and counter.latest.number == stretch.first.op)
-        ):
+        if again or not self.whole:
             return False
         if stretch.calls > 1:
             counter.begin(stretch.first.op)
@@ -141,13 +139,16 @@ class Counting(Machine):
                     last.failed.add(op.offset)
 
     def _deliver(self, counter: Counter, op: Op) -> None:
-        counter.goes_on(op.offset)
+        if counter.latest is None or counter.latest.number != op.op:
+            counter.goes_on(op.offset)
         now = counter.begin(op.op)
         if not counter.rolled_back:
             self.delivered(counter, counter.tries.get(op.offset), op)
         now.ops[op.offset] = op
         counter.tries[op.offset] = now
         counter.highest = max(counter.highest, op.offset)
+        if may_put_back_unseen(op):
+            counter.unsure = max(counter.unsure, op.offset)
 
     def ends(self, op: Op) -> None:
         if (

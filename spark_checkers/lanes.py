@@ -131,10 +131,14 @@ def may_put_back(op: Op) -> bool:
     return op.outcome is Outcome.ROLLBACK and may_be_manual(op)
 
 
+def may_put_back_unseen(op: Op) -> bool:
+    """Did nobody see the call's result, nor say that it was in auto mode?"""
+    return op.outcome not in LISTENER_RESULTS and (op.manual or not op.has_mode)
+
+
 def may_have_put_back(op: Op) -> bool:
-    """Likewise, or did nobody see its result, nor say that it was in auto mode?"""
-    unseen = op.outcome not in LISTENER_RESULTS and (op.manual or not op.has_mode)
-    return unseen or may_put_back(op)
+    """May the call have put back all that was taken, seen or unseen?"""
+    return may_put_back_unseen(op) or may_put_back(op)
 
 
 def may_be_by_hand(rows: Rows) -> Mask:
@@ -142,6 +146,13 @@ def may_be_by_hand(rows: Rows) -> Mask:
     mode = rows.text("commit_mode")
     manual = mode == rows.code("commit_mode", CommitMode.MANUAL)
     found: Mask = manual | ((mode == NO_TEXT) & rows.ended_as(*LISTENER_RESULTS))
+    return found
+
+
+def may_put_back_unseen_of(rows: Rows) -> Mask:
+    """Of each row that is a call: did nobody see its result, nor say that it was in auto mode?"""
+    in_auto = rows.text("commit_mode") == rows.code("commit_mode", CommitMode.AUTO)
+    found: Mask = ~rows.ended_as(*LISTENER_RESULTS) & ~in_auto
     return found
 
 

@@ -12,10 +12,10 @@ from collections.abc import Iterable
 
 from specs.clauses.context import Context
 from specs.clauses.judging import NOTHING, Finding, Judge
-from specs.clauses.rows import ended_before, may_have_put_back
+from specs.clauses.rows import ended_before, may_put_back_unseen
 from specs.history.row import Row
 from specs.plan.config import Config
-from specs.vocabulary import LISTENER_RESULTS, LISTENER_SUSPENDS, Kind, Outcome
+from specs.vocabulary import LISTENER_SUSPENDS, Kind, Outcome
 
 CALL_KINDS = frozenset({Kind.DELIVER, Kind.DEAD_LETTER, Kind.ADD, Kind.RESET})
 
@@ -130,7 +130,7 @@ class CallsJudge(Judge):
         calls.owed.pop(offset, None)
         calls.failed.pop(offset, None)
         calls.given_up.discard(offset)
-        calls.unsure |= row.outcome not in LISTENER_RESULTS and may_have_put_back(row)
+        calls.unsure |= may_put_back_unseen(row)
         if calls.unsure:
             calls.rolled_back(self.config)
         return found

@@ -78,11 +78,14 @@ def may_put_back(row: Row) -> bool:
     return row.outcome is Outcome.ROLLBACK and may_be_manual(row)
 
 
+def may_put_back_unseen(row: Row) -> bool:
+    """May it have done so, or do so yet, where nobody sees it? The call is not over, was cut, or ended unknown."""
+    return row.outcome not in LISTENER_RESULTS and row.commit_mode != CommitMode.AUTO
+
+
 def may_have_put_back(row: Row) -> bool:
-    """Likewise, where nobody may have seen the result: of a call that is not over, was cut, or ended unknown."""
-    return may_put_back(row) or (
-        row.outcome not in LISTENER_RESULTS and row.commit_mode != CommitMode.AUTO
-    )
+    """Does its result put back all that was taken, or may it have done so unseen?"""
+    return may_put_back(row) or may_put_back_unseen(row)
 
 
 def asks_again(row: Row) -> bool:

@@ -13,7 +13,7 @@ import numpy as np
 
 from spark_checkers import planting
 from spark_checkers.findings import Findings
-from spark_checkers.lanes import may_be_by_hand
+from spark_checkers.lanes import may_be_by_hand, may_put_back_unseen_of
 from spark_checkers.planting import Changes, Mutant, Planted, Trace
 from spark_checkers.rows import Rows
 from spark_checkers.segments import (
@@ -32,7 +32,7 @@ from spark_checkers.segments import (
 )
 from spark_checkers.twin import Twin
 from specs.history.row import Row
-from specs.vocabulary import LISTENER_RESULTS, CommitMode, Kind, Outcome
+from specs.vocabulary import CommitMode, Kind, Outcome
 
 
 def kernel(rows: Rows, findings: Findings) -> None:
@@ -116,10 +116,8 @@ def _leave_nothing(rows: Rows) -> tuple[Mask, Mask]:
 
 def _may_put_back(rows: Rows) -> Mask:
     """Of each call: may it put back what was taken, or may nobody have seen that it did?"""
-    in_auto = rows.text("commit_mode") == rows.code("commit_mode", CommitMode.AUTO)
-    unseen = ~rows.ended_as(*LISTENER_RESULTS) & ~in_auto
-    found: Mask = unseen | (rows.ended_as(Outcome.ROLLBACK) & may_be_by_hand(rows))
-    return found
+    rolled_back = rows.ended_as(Outcome.ROLLBACK) & may_be_by_hand(rows)
+    return may_put_back_unseen_of(rows) | rolled_back
 
 
 TWIN = Twin("ORD-2", ("client_id", "commit_mode", "incarnation", "queue_offset"), kernel)

@@ -17,6 +17,7 @@ from spark_checkers.lanes import (
     machine_kernel,
     may_be_manual,
     may_put_back,
+    may_put_back_unseen,
 )
 from spark_checkers.planting import Changes, Mutant, Trace
 from spark_checkers.progress import certainly_acknowledges
@@ -154,6 +155,8 @@ class Lane(Machine):
                 self.found(old.add, done, old.last, left.drop, left.unlock, op, name=name)
         if not work.frozen and (work.last is None or work.last.op != op.op):
             work.last = op
+        if may_put_back_unseen(op):
+            work.taken.clear()
 
     def _done_with(self, work: Work, offset: int) -> Op | None:
         """The latest delivery that finished the offset, unless it was reported."""

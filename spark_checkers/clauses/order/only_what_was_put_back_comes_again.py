@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 
 from spark_checkers.findings import Findings
-from spark_checkers.lanes import may_be_by_hand
+from spark_checkers.lanes import may_be_by_hand, may_put_back_unseen_of
 from spark_checkers.planting import Changes, Mutant, Trace
 from spark_checkers.rows import KINDS, OFFSET_MOVED, OUTCOMES, Rows
 from spark_checkers.segments import (
@@ -116,28 +116,35 @@ def _done(rows: Rows, where: Ints) -> Mask:
 
 
 class _Settled:
-    """The calls of incarnations by their ends: which of them settle what was taken before."""
+    """The calls of incarnations by their ends: which of them settle what was taken before.
+
+    Those of which nobody saw the result, by their begins: they may settle it at any time from then on.
+    """
 
     def __init__(self, rows: Rows, place: Ints, work: Ints) -> None:
         self.rows = rows
         self.manual = may_be_by_hand(rows)
-        order = by_time(work, rows.end[place])
+        self.unseen = may_put_back_unseen_of(rows)
+        settles = np.where(self.unseen[place], rows.begin[place], rows.end[place])
+        order = by_time(work, settles)
         self.place, self.work = place[order], work[order]
-        self.end = rows.end[self.place]
+        self.settles = settles[order]
 
     def put_back(self, one: int, two: int, work: int) -> bool:
-        """Did a ROLLBACK that may be a manual one put back what the call at `one` may have taken, before the one at
-        `two` began?"""
+        """Did what may be a manual ROLLBACK put back what the call at `one` may have taken, before the one at `two`
+        began?"""
         rows = self.rows
         if not self.manual[one] or OUTCOMES[rows.outcome[one]] is not Outcome.SUCCESS:
             return False
         low, high = np.searchsorted(self.work, [work, work + 1])
-        ends = self.end[low:high]
-        first = low + np.searchsorted(ends, rows.end[one], side="right")
-        stop = low + np.searchsorted(ends, rows.begin[two], side="left")
+        settles = self.settles[low:high]
+        first = low + np.searchsorted(settles, rows.end[one], side="right")
+        stop = low + np.searchsorted(settles, rows.begin[two], side="left")
         for index in range(first, stop):  # the first or the second tells mostly
             each = self.place[index]
             outcome, manual = OUTCOMES[rows.outcome[each]], bool(self.manual[each])
+            if self.unseen[each]:
+                return True
             if outcome is Outcome.ROLLBACK:
                 return manual
             if outcome is Outcome.COMMIT or (outcome is Outcome.SUCCESS and not manual):

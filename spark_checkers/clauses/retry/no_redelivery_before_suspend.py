@@ -15,13 +15,13 @@ from spark_checkers.lanes import (
     asks_again,
     ends_as,
     machine_kernel,
-    may_have_put_back,
     may_put_back,
+    may_put_back_unseen,
 )
 from spark_checkers.planting import Changes, Mutant, Trace
 from spark_checkers.segments import MS, NEVER, NO_TEXT, NONE
 from spark_checkers.twin import Twin
-from specs.vocabulary import LISTENER_RESULTS, LISTENER_SUSPENDS, Kind, Outcome
+from specs.vocabulary import LISTENER_SUSPENDS, Kind, Outcome
 
 LEAST_MS, MOST_MS = 10, 30_000
 
@@ -79,7 +79,7 @@ class Lane(Machine):
             if op.kind is Kind.DELIVER:
                 if before is not None and before.ended < NEVER:
                     self._again(life, before, op)
-                life.rolls |= op.outcome not in LISTENER_RESULTS and may_have_put_back(op)
+                life.rolls |= may_put_back_unseen(op)
 
     def _is_left(self, op: Op) -> bool:
         """May it have been given up unseen, so that a ROLLBACK may replay it at once?"""

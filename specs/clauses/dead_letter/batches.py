@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from specs.clauses.context import Context
 from specs.clauses.judging import Judge
-from specs.clauses.rows import asks_again, is_manual, may_have_put_back
+from specs.clauses.rows import asks_again, is_manual, may_have_put_back, may_put_back_unseen
 from specs.clauses.stored import STORED_WEAKLY
 from specs.history.row import Row
 from specs.vocabulary import LISTENER_RESULTS, Kind, Outcome
@@ -104,7 +104,7 @@ class Work:
             self.again[offset] = self.others_come(offset, row.op_id) is not False
         self.current.rows[offset] = row
         self.last[offset] = self.current
-        if row.outcome not in LISTENER_RESULTS and may_have_put_back(row):
+        if may_put_back_unseen(row):
             self.manual = True  # nobody may ever see it end
 
     def _finished(self, batch: Batch | None) -> None:

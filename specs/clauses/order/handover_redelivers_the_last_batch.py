@@ -7,6 +7,8 @@ not: it is a message that the old owner had finished, in a call before its last 
 every offset that it had reported when the new owner began. A report that was made and got lost on its way is nobody's
 fault, so an old owner that reported an offset beyond the message is not judged, whatever was stored. What is finished
 follows the listener's result (auto mode, or a COMMIT that covers it); messages given up as dead letters don't count.
+A call of which nobody saw the result, nor says that it was in auto mode, may have been a manual ROLLBACK: what was
+taken before it, no later COMMIT covers.
 Whoever records ADD records every COMMIT too: an old owner without an ADD is not judged. A client that takes the lane
 again before it gave it back hands nothing over: what it gives back afterwards is its later work, be it that its ADD
 was seen, or a delivery, or a crash of the client after the drop. After the unlock it is a new owner like any other. Of
@@ -25,7 +27,7 @@ from specs.clauses.context import Context
 from specs.clauses.incarnations import Corrections
 from specs.clauses.judging import NOTHING, Finding, Judge
 from specs.clauses.premises import NO_RESET, ORDERLY
-from specs.clauses.rows import certainly_acknowledges, may_put_back
+from specs.clauses.rows import certainly_acknowledges, may_put_back, may_put_back_unseen
 from specs.clauses.words import at, who
 from specs.history.row import Row
 from specs.plan.traits import Stake, Trait
@@ -167,6 +169,8 @@ class LaneJudge(Judge):
             found = self._first_delivery(left, row, offset)
         if not work.void and (work.last is None or work.last.op_id != row.op_id):
             work.last = row
+        if may_put_back_unseen(row):
+            work.taken.clear()  # nobody may ever see it end
         return found
 
     def _first_delivery(self, left: _Left, row: Row, offset: int) -> Iterable[Finding]:

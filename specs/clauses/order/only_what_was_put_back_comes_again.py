@@ -3,8 +3,9 @@
 Judged from the message's last delivery by the same incarnation: it must have asked for the message again (SUSPEND,
 null, a throw, a manual ROLLBACK), or have ended SUCCESS in manual mode with a manual ROLLBACK since and no
 acknowledging call between (that finishes all that was taken). Where nobody says in which mode a call was, it may have
-been in either: a ROLLBACK then may have put back all that may have been taken. A call that never ended, that was cut,
-or that still runs is the business of other clauses. Only an incarnation whose ADD was seen is judged: without it,
+been in either: a ROLLBACK then may have put back all that may have been taken, and so may a call of which nobody saw
+the result, if nobody says that it was in auto mode. A message whose own call never ended, was cut, or still runs is the
+business of other clauses. Only an incarnation whose ADD was seen is judged: without it,
 nobody knows whether the client has dropped the lane and begun anew. A look-up of the stored offset, a reset, and a
 broker's correction clear what is remembered: a pull that was told to go back (its code is 21, or not told), and a
 commit of the value that a pull was told to go on at, whether or not who recorded it says `detail=corrected`. What is
@@ -21,7 +22,7 @@ from specs.clauses.context import Context
 from specs.clauses.incarnations import OFFSET_MOVED, Corrections, may_go_back
 from specs.clauses.judging import NOTHING, Finding, Judge
 from specs.clauses.premises import NO_RESET, ORDERLY
-from specs.clauses.rows import certainly_acknowledges, may_put_back
+from specs.clauses.rows import certainly_acknowledges, may_put_back, may_put_back_unseen
 from specs.clauses.words import at, who
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
@@ -67,6 +68,12 @@ class _Work:
         self.taken: set[int] = set()  # of these: ended well, perhaps in manual mode, not committed
         self.highest = -1
         self.forgotten = 0  # below this offset nothing is remembered
+
+    def put_back(self) -> None:
+        """All that was taken may come again."""
+        for each in self.taken:
+            self.done.pop(each, None)
+        self.taken.clear()
 
     def forget(self) -> None:
         """Keep at most twice what has to be remembered."""
@@ -128,6 +135,8 @@ class LaneJudge(Judge):
         if offset > work.highest:
             work.highest = offset
             work.forget()
+        if may_put_back_unseen(row):
+            work.put_back()  # nobody may ever see it end
         return found
 
     def ends(self, row: Row) -> Iterable[Finding]:
@@ -151,9 +160,7 @@ class LaneJudge(Judge):
                     work.done[offset] = row
                     work.taken.add(offset)
             elif may_put_back(row):
-                for each in work.taken:
-                    work.done.pop(each, None)
-                work.taken.clear()
+                work.put_back()
         return NOTHING
 
 

@@ -3,8 +3,9 @@
 The counter lives in the client and is counted in place, so these clauses look at one incarnation, and at original
 topics: a copy in a retry topic, or among the dead letters, was stored with a counter of its own. They leave out what
 counts otherwise: a manual ROLLBACK replays without counting (in auto mode a ROLLBACK acknowledges), and a dead letter
-that was refused or unanswered counts once more. Of a ROLLBACK of which nobody says in which mode it was, the next call
-tells: where the lane goes on beyond it, it has put nothing back.
+that was refused or unanswered counts once more. Of a ROLLBACK of which nobody says in which mode it was, and of a call
+of which nobody saw the result, nor says that it was in auto mode, the next call tells: where the lane goes on beyond
+it, it has put nothing back.
 
 Each message of a call is counted by itself. What asked to come again is remembered until it does, whatever comes in
 between.
@@ -16,7 +17,13 @@ from collections.abc import Iterable
 
 from specs.clauses.context import Context
 from specs.clauses.judging import NOTHING, Finding, Judge
-from specs.clauses.rows import asks_again, is_copy_topic, is_manual, may_put_back
+from specs.clauses.rows import (
+    asks_again,
+    is_copy_topic,
+    is_manual,
+    may_put_back,
+    may_put_back_unseen,
+)
 from specs.history.row import Row
 from specs.vocabulary import LISTENER_SUSPENDS, Kind, Outcome
 
@@ -41,7 +48,7 @@ class Call:
 class Counter:
     """One incarnation: the last call of each message that may come again, and the highest offset so far.
 
-    unsure: the highest message of a ROLLBACK of which nobody says in which mode it was, until the next call.
+    unsure: the highest message of a call that may have been a manual ROLLBACK, until the next call.
     """
 
     __slots__ = ("add", "calls", "current", "highest", "rolled_back", "unsure")
@@ -54,8 +61,12 @@ class Counter:
         self.rolled_back = False
         self.unsure: int | None = None
 
+    def may_roll_back(self, offset: int) -> None:
+        """The call of this message may have put back all that was taken."""
+        self.unsure = max(offset, self.unsure or 0)
+
     def goes_on(self, offset: int) -> None:
-        """A call begins: did the ROLLBACK before it put anything back?"""
+        """A call begins: did the one before it put anything back?"""
         if self.unsure is not None:
             self.rolled_back = self.rolled_back or offset <= self.unsure
             self.unsure = None
@@ -109,9 +120,9 @@ class CountingJudge(Judge):
         return found
 
     def _call(self, counter: Counter, row: Row, offset: int) -> Iterable[Finding]:
-        counter.goes_on(offset)
         current = counter.current
         if current is None or current.op != row.op_id:
+            counter.goes_on(offset)
             if current is not None:
                 for each, before in current.rows.items():
                     if not asks_again(before) and counter.calls.get(each) is current:
@@ -127,6 +138,8 @@ class CountingJudge(Judge):
         counter.calls[offset] = current
         current.rows[offset] = row
         counter.highest = max(counter.highest, offset)
+        if may_put_back_unseen(row):
+            counter.may_roll_back(offset)  # nobody may ever see it end
         return found
 
     def ends(self, row: Row) -> Iterable[Finding]:
@@ -135,7 +148,7 @@ class CountingJudge(Judge):
             if counter is not None and is_manual(row):
                 counter.rolled_back = True
             elif counter is not None and row.queue_offset is not None:
-                counter.unsure = max(row.queue_offset, counter.unsure or 0)
+                counter.may_roll_back(row.queue_offset)
         return NOTHING
 
     def is_whole(self, call: Call) -> bool:

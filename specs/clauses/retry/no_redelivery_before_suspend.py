@@ -19,10 +19,10 @@ from specs.clauses.calls import may_be_given_up
 from specs.clauses.context import Context
 from specs.clauses.judging import NOTHING, Finding, Judge
 from specs.clauses.premises import IN_PLACE
-from specs.clauses.rows import asks_again, may_have_put_back, may_put_back, over_us
+from specs.clauses.rows import asks_again, may_put_back, may_put_back_unseen, over_us
 from specs.clauses.words import MS, at, ms, who
 from specs.history.row import Row
-from specs.vocabulary import LISTENER_RESULTS, Key, Kind, Outcome, Party
+from specs.vocabulary import Key, Kind, Outcome, Party
 
 ID = "RTY-1"
 TITLE = "no redelivery before the suspend time"
@@ -94,7 +94,7 @@ class LaneJudge(Judge):
         if row.kind is not Kind.DELIVER:
             return NOTHING
         found = NOTHING if before is None else self._again(life, before, row)
-        life.unsure |= row.outcome not in LISTENER_RESULTS and may_have_put_back(row)
+        life.unsure |= may_put_back_unseen(row)
         return found
 
     def _again(self, life: _Life, before: Row, row: Row) -> Iterable[Finding]:

@@ -5,8 +5,9 @@ carries one more than the one before, whatever was delivered in between. Each me
 but one whose retries were used up, and which comes again only because others of its batch do, may carry the same count
 once more. Only for messages of an original topic (copies, of messages to retry and of messages given up, carry counters
 of their own), no manual ROLLBACK (it replays without counting) and no failed dead letter in between (it counts as
-well). A lane dropped and added again counts from 0 again: that is another incarnation. So is what a client does after
-it has left and come again, or died, whatever name the incarnation has then.
+well). A call of which nobody saw the result, nor says that it was in auto mode, may have been a manual ROLLBACK, unless
+the lane goes on beyond it. A lane dropped and added again counts from 0 again: that is another incarnation. So is what
+a client does after it has left and come again, or died, whatever name the incarnation has then.
 """
 
 from __future__ import annotations
