@@ -1,4 +1,4 @@
-"""SND-10 over columns: per message, every row that shows it whole against its first send."""
+"""SND-10 over columns: per message and topic, every row that shows it whole against its first send there."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from spark_checkers.segments import (
     ints,
     positions,
 )
+from spark_checkers.stored import delayed, halves
 from spark_checkers.twin import Twin
 from specs.vocabulary import DLQ_PREFIX, RETRY_PREFIX, Kind, Outcome
 
@@ -39,7 +40,7 @@ def kernel(rows: Rows, findings: Findings) -> None:
     where = positions(whole & (rows.are(Kind.DELIVER) | read))
     if not len(sends) or not len(where):
         return
-    message, count = dense(rows.run, rows.source)
+    message, count = dense(rows.run, rows.source, rows.text("topic"))
     first = np.full(count, NOWHERE, np.int64)
     first[message[sends[::-1]]] = sends[::-1]
 
@@ -54,7 +55,7 @@ def kernel(rows: Rows, findings: Findings) -> None:
         different &= props[place] != props[other]
         return different
 
-    # From the first send with another content on, nothing is said about a message.
+    # From the first send with another content on, nothing is said about a message in that topic.
     until = np.full(count, NEVER, np.int64)
     originals = first[message[sends]]
     others = sends[
@@ -71,7 +72,19 @@ def kernel(rows: Rows, findings: Findings) -> None:
     told = (level[sent] != NONE) & (level[where] != NONE) & ~_half(rows)[sent]
     changed = differs(where, sent) | other_properties(where, sent)
     changed |= told & (np.minimum(level[sent], _last_level(rows)[sent]) != level[where])
-    findings.violated(sent[changed], where[changed])
+    sent, where = sent[changed], where[changed]
+    if len(sent):
+        findings.violated(sent, where, certain=_is_certain(rows, sent, where))
+
+
+def _is_certain(rows: Rows, sent: Ints, where: Ints) -> Mask:
+    """Can nobody else have sent what was seen: in a closed world, or because the answer named that place?"""
+    told = (rows.ended_as(Outcome.OK) & (rows.offset != NONE))[sent]
+    told &= ~(delayed(rows) | halves(rows))[sent]
+    there = (rows.queue[sent] == rows.queue[where]) & (rows.offset[sent] == rows.offset[where])
+    closed = np.asarray([rows.context_of(row).info.closed_world for row in sent.tolist()], np.bool_)
+    found: Mask = closed | (told & there)
+    return found
 
 
 def _half(rows: Rows) -> Mask:
@@ -99,6 +112,7 @@ COLUMNS = (
     "sharding_key",
     "delay_level",
     "detail",
+    "queue_offset",
 )
 TWIN = Twin("SND-10", COLUMNS, kernel)
 find = TWIN.find

@@ -6,9 +6,11 @@ The application's own properties are compared by their hash, where both rows tel
 The level is compared where both rows tell one: a message that is released goes on saying how long it was to wait (a
 level beyond the table says the last one), 0 is what a message says that names none, and no level at all means that
 nobody looked. A transaction's message has none: its end decides when it is seen.
-Copies among retries and dead
-letters are the business of other clauses. Where one id was sent with different contents, nothing is said about it
-from then on. A delivery is judged when it begins, a read when it ends.
+Copies among retries and dead letters are the business of other clauses. Compared is what was sent to a topic and seen
+in that topic: whoever sends a message on to another one may keep its id. Where one id was sent to a topic with
+different contents, nothing is said about it there from then on. In an open world somebody who is not recorded may have
+sent it on into the same topic: what was seen elsewhere than at the place that the send's answer names is at most
+possibly the same message. A delivery is judged when it begins, a read when it ends.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from dataclasses import dataclass
 from specs.clauses.context import Context
 from specs.clauses.judging import NOTHING, Finding, Judge
 from specs.clauses.rows import is_copy_topic
+from specs.clauses.stored import lies_at_once, place
 from specs.clauses.words import at, who
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
@@ -72,38 +75,48 @@ def is_the_same(sent: Row, again: Row) -> bool:
     )
 
 
-class MessageJudge(Judge):
-    """Remembers the message as it was sent. last: the highest level of the broker's table, 0 without one."""
+def lies_there(sent: Row, seen: Row) -> bool:
+    """Was the message seen at the place that its send's answer names?"""
+    answered = sent.outcome is Outcome.OK and sent.queue_offset is not None
+    return answered and lies_at_once(sent) and place(sent) == place(seen)
 
-    __slots__ = ("is_one", "last", "sent")
+
+class MessageJudge(Judge):
+    """Remembers the message as it was sent to each topic, None where it was sent there with different contents.
+
+    last: the highest level of the broker's table, 0 without one.
+    """
+
+    __slots__ = ("last", "sent")
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
         self.last = len(self.config.delay_levels.split())
-        self.sent: Row | None = None
-        self.is_one = True
+        self.sent: dict[str | None, Row | None] = {}
 
     def begins(self, row: Row) -> Iterable[Finding]:
         if row.kind is Kind.DELIVER:
             return self._seen(row)
         if row.kind is Kind.SEND:
-            if self.sent is None:
-                self.sent = row
-            elif not is_the_same(self.sent, row):
-                self.is_one = False
+            first = self.sent.setdefault(row.topic, row)
+            if first is not None and not is_the_same(first, row):
+                self.sent[row.topic] = None
         return NOTHING
 
     def ends(self, row: Row) -> Iterable[Finding]:
         return self._seen(row) if row.kind is Kind.READ and row.outcome is Outcome.OK else NOTHING
 
     def _seen(self, row: Row) -> Iterable[Finding]:
-        if self.sent is None or not self.is_one:
+        sent = self.sent.get(row.topic)
+        if sent is None:
             return NOTHING
         self.opportunities += 1
-        level = self._level(self.sent, row)
-        same = contents(self.sent) == contents(row) and level in (None, row.delay_level)
-        same = same and same_properties(self.sent, row)
-        return NOTHING if same else (Changed(self.sent, row, level),)
+        level = self._level(sent, row)
+        same = contents(sent) == contents(row) and level in (None, row.delay_level)
+        if same and same_properties(sent, row):
+            return NOTHING
+        certain = self.context.info.closed_world or lies_there(sent, row)
+        return (Changed(sent, row, level, certain=certain),)
 
     def _level(self, sent: Row, seen: Row) -> int | None:
         if (
