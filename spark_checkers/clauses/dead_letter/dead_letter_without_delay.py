@@ -63,7 +63,13 @@ def kernel(rows: Rows, findings: Findings) -> None:
     reads = where[(~letter & ok)[where] & (rows.end[where] < limit[where])]
     last = Timeline(of[sent], rows.end[sent]).last_before(of[reads], rows.end[reads])
     spoiled = Timeline(of[failed], rows.begin[failed]).count_before(of[reads], rows.end[reads]) > 0
-    known = (last != NOWHERE) & ~spoiled & (rows.number("wall_us")[reads] != NONE)
+    acknowledged = where[(letter & ok)[where]]
+    begun = Timeline(of[acknowledged], rows.begin[acknowledged])
+    over = Timeline(of[acknowledged], rows.end[acknowledged])
+    alone = begun.count_before(of[reads], rows.end[reads]) == over.count_before(
+        of[reads], rows.end[reads]
+    )
+    known = (last != NOWHERE) & ~spoiled & alone & (rows.number("wall_us")[reads] != NONE)
     reads, sent = reads[known], sent[last[known]] if len(sent) else sent
     told = rows.number("wall_us")[sent] + rows.ended[sent] - rows.started[sent]
     twice = np.asarray([rows.context_of(row).frames_twice for row in reads.tolist()], np.int64)
