@@ -23,6 +23,7 @@ class Lane(Machine):
         super().__init__(lane, findings)
         self.highest: dict[int, Op] = {}
         self.recent: dict[int, list[Op]] = {}
+        self.client: dict[int, int] = {}  # by incarnation: of the first commit that is remembered
         self.new: set[int] | None = None  # incarnations since the last reset, where there was one
         self.slack_us = self.config.schedule_slack_ms * MS
 
@@ -30,6 +31,7 @@ class Lane(Machine):
         if op.kind is Kind.RESET:
             self.highest.clear()
             self.recent.clear()
+            self.client.clear()
             self.new = set()
         elif op.incarnation == NO_TEXT:
             return
@@ -66,6 +68,7 @@ class Lane(Machine):
     def _forget(self, incarnation: int) -> None:
         self.highest.pop(incarnation, None)
         self.recent.pop(incarnation, None)
+        self.client.pop(incarnation, None)
 
     def _ended(self, op: Op) -> None:
         highest = self.highest.get(op.incarnation)
@@ -74,8 +77,10 @@ class Lane(Machine):
 
     def ends(self, op: Op) -> None:
         if op.incarnation == NO_TEXT:
-            return
-        if op.kind is Kind.FETCH_OFFSET:
+            if op.kind is Kind.FETCH_OFFSET:  # whichever of its client's it was
+                for mine in [each for each, of in self.client.items() if of == op.client]:
+                    self._forget(mine)
+        elif op.kind is Kind.FETCH_OFFSET:
             self._forget(op.incarnation)
         elif (
             op.kind is Kind.COMMIT
@@ -84,6 +89,7 @@ class Lane(Machine):
             and op.outcome is not Outcome.REFUSED
             and (self.new is None or op.incarnation in self.new)
         ):
+            self.client.setdefault(op.incarnation, op.client)
             if op.outcome is Outcome.SENT:
                 self.recent.setdefault(op.incarnation, []).append(op)
             else:

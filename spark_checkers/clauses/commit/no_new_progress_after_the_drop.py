@@ -53,7 +53,7 @@ class Incarnation:
 
     def started_at(self, look: Op) -> None:
         """A look-up was answered with a stored offset."""
-        if not self.roots and not self.lost:
+        if not self.roots and not self.lost and look.incarnation != NO_TEXT:
             self.roots = [self.add, look]
         self.reached(look.value)
 
@@ -85,6 +85,10 @@ class Lane(Machine):
             self.untold = self.context.info.begins_late
         if op.kind is Kind.RESET:
             self.incarnations.clear()
+        elif op.kind is Kind.FETCH_OFFSET:
+            for each in self._may_ask(op):
+                if each.drop is None:
+                    each.asked.add(op.place)
         elif op.incarnation == NO_TEXT:
             return
         elif op.kind is Kind.ADD:
@@ -98,8 +102,6 @@ class Lane(Machine):
                 self.stakes += mine.is_judged and mine.delivered > mine.finished
             elif op.kind is Kind.DELIVER and op.offset != NONE:
                 mine.delivered = max(mine.delivered, op.offset + 1)
-            elif op.kind is Kind.FETCH_OFFSET and mine.drop is None:
-                mine.asked.add(op.place)
             elif op.kind is Kind.COMMIT and op.value != NONE:
                 self._committed(mine, op)
 
@@ -113,27 +115,37 @@ class Lane(Machine):
             if op.value > mine.finished:
                 self.found(*mine.roots, mine.drop, op)
 
+    def _may_ask(self, look: Op) -> list[Incarnation]:
+        """Who may have looked the offset up: where it is not told, any incarnation of the client."""
+        if look.incarnation == NO_TEXT:
+            return [each for each in self.incarnations.values() if each.add.client == look.client]
+        mine = self.incarnations.get(look.incarnation)
+        return [] if mine is None else [mine]
+
+    def _told(self, mine: Incarnation, look: Op) -> None:
+        if look.outcome is Outcome.REFUSED or (look.outcome is Outcome.OK and look.value != NONE):
+            mine.asked.discard(look.place)
+        if mine.drop is not None:
+            return
+        if look.outcome is Outcome.OK and look.value >= 0:
+            mine.started_at(look)
+        elif (
+            look.outcome is Outcome.REFUSED
+            and look.value == -1
+            and self.config.consume_from != "first"
+        ):
+            mine.started_anywhere()
+
     def ends(self, op: Op) -> None:
+        if op.kind is Kind.FETCH_OFFSET:
+            for each in self._may_ask(op):
+                self._told(each, op)
+            return
         mine = self.incarnations.get(op.incarnation)
-        if mine is None:
+        if mine is None or op.offset == NONE:
             return
         before = mine.drop is None
-        if op.kind is Kind.FETCH_OFFSET:
-            if op.outcome is Outcome.REFUSED or (op.outcome is Outcome.OK and op.value != NONE):
-                mine.asked.discard(op.place)
-            if not before:
-                return
-            if op.outcome is Outcome.OK and op.value >= 0:
-                mine.started_at(op)
-            elif (
-                op.outcome is Outcome.REFUSED
-                and op.value == -1
-                and self.config.consume_from != "first"
-            ):
-                mine.started_anywhere()
-        elif op.offset == NONE:
-            return
-        elif before and (acknowledges(op) if op.kind is Kind.DELIVER else op.outcome is Outcome.OK):
+        if before and (acknowledges(op) if op.kind is Kind.DELIVER else op.outcome is Outcome.OK):
             mine.reached(op.offset + 1)
         elif before and op.kind is Kind.DELIVER and self.may_be_given_up(op):
             mine.given_up = max(mine.given_up, op.offset + 1)

@@ -4,9 +4,10 @@ Commits that overlap in time may arrive in any order and are not compared. Nor i
 compared with one-way commits that were sent less than the slack of a timer before: the pull took its value from the
 client's memory before the timer reported a newer one, and is sent after it. A broker's correction (of the value that a
 pull was told to go on at) and a new look-up of the stored offset (which the client adopts even when it is lower) clear
-what is remembered. After a reset an incarnation is judged once it was added since: before, a client that was told of it
-may report the old offset once more, and then the new one. A commit that was refused is none. Says nothing about another
-incarnation: it may well start lower.
+what is remembered; a look-up that names no incarnation is one of each incarnation of its client. After a reset an
+incarnation is judged once it was added since: before, a client that was told of it may report the old offset once more,
+and then the new one. A commit that was refused is none. Says nothing about another incarnation: it may well start
+lower.
 """
 
 from __future__ import annotations
@@ -48,9 +49,10 @@ class CommitWentBack(Finding):
 class _Ended:
     """The commits of an incarnation that have ended: the highest, and one-way ones that a pull may be late for."""
 
-    __slots__ = ("highest", "recent")
+    __slots__ = ("client", "highest", "recent")
 
-    def __init__(self) -> None:
+    def __init__(self, client: str | None) -> None:
+        self.client = client
         self.highest: Row | None = None
         self.recent: deque[Row] = deque()
 
@@ -111,10 +113,10 @@ class LaneJudge(Judge):
 
     def ends(self, row: Row) -> Iterable[Finding]:
         self.corrections.ends(row)
-        if row.incarnation is None:
-            return NOTHING
         if row.kind is Kind.FETCH_OFFSET:
-            self.ended.pop(row.incarnation, None)
+            self._looked_up(row)
+        elif row.incarnation is None:
+            return NOTHING
         elif row.seq_begin in self.corrected:
             self.corrected.discard(row.seq_begin)
         elif self.added is not None and row.incarnation not in self.added:
@@ -122,12 +124,20 @@ class LaneJudge(Judge):
         elif (
             row.kind is Kind.COMMIT and row.value is not None and row.outcome is not Outcome.REFUSED
         ):
-            ended = self.ended.setdefault(row.incarnation, _Ended())
+            ended = self.ended.setdefault(row.incarnation, _Ended(row.client_id))
             if row.outcome is Outcome.SENT:
                 ended.recent.append(row)
             else:
                 ended.take(row)
         return NOTHING
+
+    def _looked_up(self, row: Row) -> None:
+        if row.incarnation is not None:
+            self.ended.pop(row.incarnation, None)
+            return
+        of_client = [name for name, each in self.ended.items() if each.client == row.client_id]
+        for name in of_client:
+            del self.ended[name]
 
 
 judge = LaneJudge

@@ -7,10 +7,12 @@ it comes too late).
 
 Judged where the ADD says where the incarnation started, or a look-up of its own since that was answered with a stored
 offset; one that found nothing stored, in a group that does not begin with the first message, leaves it unknown, and so
-does one that began before the drop and of which nobody saw the answer. A broker's correction (the value that a pull was
-told to go on at) and a reset are excused, and so is a message that may have been given up before the drop where nobody
-told: in a lane that shows no dead letter, unless a recorder declares them, and in every lane of a history that begins
-late, whatever is told there. A dead letter that was acknowledged after the drop, or never, finished nothing.
+does one that began before the drop and of which nobody saw the answer. One that names no incarnation may be of each
+that its client has not dropped: it tells no start, and is excused likewise. A broker's correction (the value that a
+pull was told to go on at) and a reset are excused, and so is a message that may have been given up before the drop
+where nobody told: in a lane that shows no dead letter, unless a recorder declares them, and in every lane of a history
+that begins late, whatever is told there. A dead letter that was acknowledged after the drop, or never, finished
+nothing.
 """
 
 from __future__ import annotations
@@ -101,7 +103,19 @@ class LaneJudge(IncarnationsJudge[_Incarnation]):
     def begins(self, row: Row) -> Iterable[Finding]:
         self.corrections.begins(row)
         self.letters.begins(row)
+        if row.kind is Kind.FETCH_OFFSET:
+            for mine in self._asking(row):
+                if mine.drop is None:
+                    mine.looking.add(row.seq_begin)
         return super().begins(row)
+
+    def _asking(self, row: Row) -> Iterable[_Incarnation]:
+        """The incarnations whose look-up it may be."""
+        if row.incarnation is None:
+            everyone = self.incarnations.values()
+            return [each for each in everyone if each.add.client_id == row.client_id]
+        mine = self.known(row)
+        return () if mine is None else (mine,)
 
     def begun(self, known: _Incarnation, row: Row) -> Iterable[Finding]:
         if row.kind is Kind.DROP and known.drop is None:
@@ -110,8 +124,6 @@ class LaneJudge(IncarnationsJudge[_Incarnation]):
                 self.opportunities += 1  # what it began and did not finish must not be reported
         elif row.kind is Kind.DELIVER and row.queue_offset is not None:
             known.delivered = max(known.delivered, row.queue_offset + 1)
-        elif row.kind is Kind.FETCH_OFFSET and known.drop is None:
-            known.looking.add(row.seq_begin)
         elif row.kind is Kind.COMMIT and row.value is not None:
             return self._committed(known, row, row.value)
         return NOTHING
@@ -132,14 +144,14 @@ class LaneJudge(IncarnationsJudge[_Incarnation]):
 
     def ends(self, row: Row) -> Iterable[Finding]:
         self.corrections.ends(row)
-        mine = self.known(row)
-        if mine is None:
-            return NOTHING
         if row.kind is Kind.FETCH_OFFSET:
-            self._looked_up(mine, row)
-        elif row.queue_offset is None:
+            for each in self._asking(row):
+                self._looked_up(each, row)
             return NOTHING
-        elif row.kind is Kind.DELIVER:
+        mine = self.known(row)
+        if mine is None or row.queue_offset is None:
+            return NOTHING
+        if row.kind is Kind.DELIVER:
             if mine.drop is None and acknowledges(row):
                 _reached(mine, row.queue_offset + 1)
             elif mine.drop is None and self.letters.may_take(row):
@@ -154,7 +166,8 @@ class LaneJudge(IncarnationsJudge[_Incarnation]):
         if mine.drop is not None:
             return
         if row.outcome is Outcome.OK and row.value is not None and row.value >= 0:
-            mine.start = mine.start or row
+            if row.incarnation is not None:
+                mine.start = mine.start or row
             _reached(mine, row.value)
         elif (
             row.outcome is Outcome.REFUSED
