@@ -99,7 +99,9 @@ class Lane(Machine):
                 return
             if op.kind is Kind.DROP and mine.drop is None:
                 mine.drop = op
-                self.stakes += mine.is_judged and mine.delivered > mine.finished
+                self.stakes += (
+                    mine.is_judged and mine.delivered > mine.finished and not self._filters()
+                )
             elif op.kind is Kind.DELIVER and op.offset != NONE:
                 mine.delivered = max(mine.delivered, op.offset + 1)
             elif op.kind is Kind.COMMIT and op.value != NONE:
@@ -108,12 +110,16 @@ class Lane(Machine):
     def _committed(self, mine: Incarnation, op: Op) -> None:
         if mine.drop is None:
             mine.reached(op.value)
-        elif mine.is_judged and not op.correction:
+        elif mine.is_judged and not op.correction and not self._filters():
             if self.untold and mine.finished < op.value <= mine.given_up:
                 return
             self.stakes += 1
             if op.value > mine.finished:
                 self.found(*mine.roots, mine.drop, op)
+
+    def _filters(self) -> bool:
+        """Has a member told that it passes messages by?"""
+        return self.context.is_filtered(self.lane.group, self.now)
 
     def _may_ask(self, look: Op) -> list[Incarnation]:
         """Who may have looked the offset up: where it is not told, any incarnation of the client."""

@@ -12,7 +12,7 @@ that its client has not dropped: it tells no start, and is excused likewise. A b
 pull was told to go on at) and a reset are excused, and so is a message that may have been given up before the drop
 where nobody told: in a lane that shows no dead letter, unless a recorder declares them, and in every lane of a history
 that begins late, whatever is told there. A dead letter that was acknowledged after the drop, or never, finished
-nothing.
+nothing. Nothing is said of a group of which a member filters, as its start tells: what it passed by it reports.
 """
 
 from __future__ import annotations
@@ -52,6 +52,7 @@ KINDS = frozenset(
 )
 SETTINGS = ("consume_from", "max_reconsume_times")
 NEEDS = frozenset({Kind.COMMIT, Kind.DELIVER, Kind.DROP})
+EXCUSED_BY = frozenset({Kind.JOIN})
 REFINES = ("CMT-1", "CMT-2")
 
 
@@ -120,7 +121,8 @@ class LaneJudge(IncarnationsJudge[_Incarnation]):
     def begun(self, known: _Incarnation, row: Row) -> Iterable[Finding]:
         if row.kind is Kind.DROP and known.drop is None:
             known.drop = row
-            if known.is_known and known.delivered > known.finished:
+            may_pass = self._may_pass_by(row)
+            if known.is_known and known.delivered > known.finished and not may_pass:
                 self.opportunities += 1  # what it began and did not finish must not be reported
         elif row.kind is Kind.DELIVER and row.queue_offset is not None:
             known.delivered = max(known.delivered, row.queue_offset + 1)
@@ -133,7 +135,7 @@ class LaneJudge(IncarnationsJudge[_Incarnation]):
         if mine.drop is None:
             _reached(mine, value)
             return NOTHING
-        if is_correction or mine.start is None or not mine.is_known:
+        if is_correction or self._may_pass_by(row) or mine.start is None or not mine.is_known:
             return NOTHING
         if mine.finished < value <= mine.given_up and not self.letters.told:
             return NOTHING
@@ -141,6 +143,10 @@ class LaneJudge(IncarnationsJudge[_Incarnation]):
         if value <= mine.finished:
             return NOTHING
         return (ProgressAfterDrop(mine.add, mine.start, mine.drop, row, mine.finished),)
+
+    def _may_pass_by(self, row: Row) -> bool:
+        """May the client report what it did not want, although no pull was told to go on there?"""
+        return self.context.is_filtered(row.group or "")
 
     def ends(self, row: Row) -> Iterable[Finding]:
         self.corrections.ends(row)
