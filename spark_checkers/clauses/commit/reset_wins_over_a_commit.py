@@ -131,12 +131,12 @@ class Lane(Machine):
         in_flight = [
             each for each in self.commits if self._until(each, self.bound) >= reset.started
         ]
-        if not in_flight:
+        as_good = [
+            each.value for each in self.resets if self._until(each, self.bound) >= reset.started
+        ]
+        if not in_flight or NONE in as_good:
             return
         self.stakes += 1
-        as_good = (
-            each.value for each in self.resets if self._until(each, self.bound) >= reset.started
-        )
         if answer not in as_good:
             named = [each for each in in_flight if each.value == answer] or in_flight
             self.found(named[-1], reset, op)

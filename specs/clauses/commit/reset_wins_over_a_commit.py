@@ -8,7 +8,8 @@ at which such a commit was in flight: one that began before the look-up ended an
 reset began or later (until its answer, and within the bound for delays after it was sent). The next pull takes the
 reset, and with it the protection; it may have come from anybody who pulled, or whose pull was parked, since then.
 So nothing is said any more where a pull of the group may have reached the broker, or waited there, since the reset
-began. Values of other resets that may have been applied after it are as good.
+began. Values of other resets that may have been applied after it are as good, and where nobody says the value of one,
+nothing is said.
 
 (b) The client's. An incarnation whose pull was answered "offset moved" with the reset's value, before it was dropped
 and before its client began to shut down, commits no other value afterwards: what it had taken until then counts for
@@ -207,13 +208,11 @@ class LaneJudge(Judge):
         ):
             return NOTHING
         in_flight = [each for each in self.commits if self._until_us(each) >= reset.started_us]
-        if not in_flight:
+        as_good = {each.value for each in self.resets if self._until_us(each) >= reset.started_us}
+        if not in_flight or None in as_good:
             return NOTHING
         self.opportunities += 1
-        if any(
-            each.value == answer and self._until_us(each) >= reset.started_us
-            for each in self.resets
-        ):
+        if answer in as_good:
             return NOTHING
         named = [each for each in in_flight if each.value == answer] or in_flight
         return (Overwritten(named[-1], reset, row),)
