@@ -53,6 +53,7 @@ KINDS = frozenset(
 SETTINGS = ("consume_from", "max_reconsume_times")
 NEEDS = frozenset({Kind.COMMIT, Kind.DELIVER, Kind.DROP})
 EXCUSED_BY = frozenset({Kind.JOIN})
+LOOKS_BACK = True
 REFINES = ("CMT-1", "CMT-2")
 
 
