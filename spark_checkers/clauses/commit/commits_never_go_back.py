@@ -52,9 +52,10 @@ class Lane(Machine):
         if new:
             self.recent[op.incarnation] = new
         best = self.highest.get(op.incarnation)
+        best = best if best is not None and self._lives(best) else None
         if not self._with_a_pull(op):
             for each in new:
-                if best is None or each.value > best.value:
+                if self._lives(each) and (best is None or each.value > best.value):
                     best = each
         if best is not None:
             self.stakes += 1
@@ -70,9 +71,14 @@ class Lane(Machine):
         self.recent.pop(incarnation, None)
         self.client.pop(incarnation, None)
 
+    def _lives(self, op: Op) -> bool:
+        """Is whoever committed this the one that commits under its name now?"""
+        return not self.is_of_an_old_life(op.client, op)
+
     def _ended(self, op: Op) -> None:
         highest = self.highest.get(op.incarnation)
-        if highest is None or op.value > highest.value:
+        replaces = highest is None or op.value > highest.value or not self._lives(highest)
+        if replaces and self._lives(op):
             self.highest[op.incarnation] = op
 
     def ends(self, op: Op) -> None:

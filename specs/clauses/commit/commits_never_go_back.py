@@ -7,7 +7,8 @@ pull was told to go on at) and a new look-up of the stored offset (which the cli
 what is remembered; a look-up that names no incarnation is one of each incarnation of its client. After a reset an
 incarnation is judged once it was added since: before, a client that was told of it may report the old offset once more,
 and then the new one. A commit that was refused is none. Says nothing about another incarnation: it may well start
-lower.
+lower. Nor about what the next process of a client's name commits, where it left or died and no ADD tells that the
+incarnation is a new one.
 """
 
 from __future__ import annotations
@@ -49,16 +50,34 @@ class CommitWentBack(Finding):
 class _Ended:
     """The commits of an incarnation that have ended: the highest, and one-way ones that a pull may be late for."""
 
-    __slots__ = ("client", "highest", "recent")
+    __slots__ = ("client", "context", "highest", "recent")
 
-    def __init__(self, client: str | None) -> None:
+    def __init__(self, context: Context, client: str | None) -> None:
+        self.context = context
         self.client = client
         self.highest: Row | None = None
         self.recent: deque[Row] = deque()
 
     def take(self, row: Row) -> None:
-        if self.highest is None or (row.value or 0) > (self.highest.value or 0):
-            self.highest = row
+        highest = self.highest
+        if (
+            highest is None
+            or (row.value or 0) > (highest.value or 0)
+            or not self.is_current(highest)
+        ):
+            self.highest = row if self.is_current(row) else highest
+
+    def is_current(self, row: Row) -> bool:
+        """Does the process still live that committed this, as far as anybody knows?"""
+        return not self.context.is_of_an_old_life(row.client_id, row.group, row)
+
+    def before(self, row: Row) -> Row | None:
+        """The highest of what the commit, which begins, may not go back behind."""
+        ended = [] if self.highest is None else [self.highest]
+        if row.view != WITH_A_PULL:
+            ended.extend(self.recent)
+        current = filter(self.is_current, ended)
+        return max(current, key=lambda each: each.value or 0, default=None)
 
     def age(self, until_us: int) -> None:
         """Nobody is late any more for what was sent up to then."""
@@ -102,12 +121,9 @@ class LaneJudge(Judge):
         if ended is None or row.value is None:
             return NOTHING
         ended.age(row.started_us - self.slack_us)
-        before = [] if row.view == WITH_A_PULL else list(ended.recent)
-        if ended.highest is not None:
-            before.insert(0, ended.highest)
-        if not before:
+        highest = ended.before(row)
+        if highest is None:
             return NOTHING
-        highest = max(before, key=lambda each: each.value or 0)
         self.opportunities += 1
         return (CommitWentBack(highest, row),) if row.value < (highest.value or 0) else NOTHING
 
@@ -124,7 +140,7 @@ class LaneJudge(Judge):
         elif (
             row.kind is Kind.COMMIT and row.value is not None and row.outcome is not Outcome.REFUSED
         ):
-            ended = self.ended.setdefault(row.incarnation, _Ended(row.client_id))
+            ended = self.ended.setdefault(row.incarnation, _Ended(self.context, row.client_id))
             if row.outcome is Outcome.SENT:
                 ended.recent.append(row)
             else:

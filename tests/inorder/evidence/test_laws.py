@@ -108,6 +108,9 @@ ONE_NAME = (
     "ORD-2: she left and joined again, and her incarnations have one number, as where no ADD is recorded",
     "ORD-2: what she is added for is not what she works on after she joined again",
     "RTY-3: she left and came again, and what the incarnation of that name added was before",
+    "CMT-4: she left and came again, and counts her incarnations anew",
+    "CMT-4: she died, and whoever has her name counts incarnations anew",
+    "CMT-4: what she had committed before she left was answered only after she had come again",
 )
 """Two incarnations have one name, and what tells them apart is not recorded: that they are one the recorder claims."""
 
