@@ -49,11 +49,7 @@ class Lane(Machine):
         if op.kind is Kind.RESET:
             self.only_resets = True
             self.was_reset = self.was_reset or op.value == NONE or self.config.dialect == "4.9"
-        moves = (
-            op.kind is not Kind.FETCH_OFFSET
-            and op.value != NONE
-            and op.outcome is not Outcome.REFUSED
-        )
+        moves = op.kind is not Kind.FETCH_OFFSET and op.outcome is not Outcome.REFUSED
         if moves and not self.was_reset:
             self.later.append(op)
             if len(self.later) > REMEMBERED_MAX:
@@ -126,12 +122,13 @@ class Lane(Machine):
             commit.value,
             *(each.value for each in self.later if self._until(each) >= commit.started),
         }
-        if min(values) < 0 or self.context.is_crowded(self.broker, self.now):
+        lowest = min(values)  # below 0 where nobody says what one of them stored
+        if lowest < 0 or self.context.is_crowded(self.broker, self.now):
             return
-        if answer < 0 and self.keeps_nothing_before(min(values)):
+        if answer < 0 and self.keeps_nothing_before(lowest):
             return
         self.stakes += 1
-        if answer not in values if self.context.info.closed_world else answer < min(values):
+        if answer not in values if self.context.info.closed_world else answer < lowest:
             evidence = [commit.place, op.place]
             if commit.ended + self.long_us > crash[1]:
                 evidence.append(alive.place)

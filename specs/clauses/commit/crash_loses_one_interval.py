@@ -15,7 +15,8 @@ The other half of the interval is the client's, who reports what it finished eac
 so this clause is the broker's alone. Not claimed where the broker was paused since that commit (its timer stood still)
 or its disk was filled before the look-up (it can't write then), where "nothing stored" is answered and such a commit
 lay at or below what the queue still keeps (brokers remove what is left of a group that nobody works in), where a new
-epoch tells of a death of which nobody knows when it was, nor on a lane whose offset was reset to nobody knows where, or
+epoch tells of a death of which nobody knows when it was, where nobody says what a commit that may have been applied
+after it stored (a raw request may tell no value), nor on a lane whose offset was reset to nobody knows where, or
 by its clients (the 4.9 line).
 Where not everybody is recorded, and the history may begin in the middle, nothing is said of commits that began within
 the bound for delays from the lane's first row on. Where so many commits come that not all of them can be remembered,
@@ -134,7 +135,7 @@ class LaneJudge(Judge):
                 self.was_reset = True
                 self.answered.clear()
                 self.later.clear()
-        if row.kind is not Kind.FETCH_OFFSET and row.value is not None and not self.was_reset:
+        if row.kind is not Kind.FETCH_OFFSET and not self.was_reset:
             if row.outcome is not Outcome.REFUSED:
                 self.later.append(row)
             if len(self.later) > REMEMBERED_MAX:
@@ -221,10 +222,10 @@ class LaneJudge(Judge):
         ):
             return NOTHING
         commit = found.commit
-        values = {commit.value or 0}
-        values.update(
-            each.value or 0 for each in self.later if self._until_us(each) >= commit.started_us
-        )
+        later = [each for each in self.later if self._until_us(each) >= commit.started_us]
+        if any(each.value is None for each in later):
+            return NOTHING
+        values = {each.value or 0 for each in (commit, *later)}
         lowest = min(values)
         if lowest < 0:
             return NOTHING  # a negative value reads as "nothing stored"
