@@ -45,7 +45,7 @@ LEVELS: tuple[Level, ...] = tuple(Level)
 Made = TypeVar("Made")
 
 
-OFFSET_MOVED, _NOTHING_HERE = 21, (19, 20)
+OFFSET_MOVED, NOTHING_HERE = 21, (19, 20)
 """The codes of pulls that are told to go on elsewhere, or that found nothing."""
 
 
@@ -297,7 +297,7 @@ class Rows:
         ):
             return found
         code, value = self.number("code"), self.value
-        ahead = np.isin(code, _NOTHING_HERE) & (self.offset != NONE) & (value > self.offset)
+        ahead = np.isin(code, NOTHING_HERE) & (self.offset != NONE) & (value > self.offset)
         back = (code == NONE) & (value < self.offset)
         told = (
             self.are(Kind.PULL)
@@ -340,7 +340,7 @@ class Rows:
     def found_nothing(self) -> Mask:
         """Which rows' answer says that there is no message, or none here."""
         code = self.number("code")
-        found: Mask = np.isin(code, _NOTHING_HERE) | (code == OFFSET_MOVED)
+        found: Mask = np.isin(code, NOTHING_HERE) | (code == OFFSET_MOVED)
         return found
 
     @cached_property

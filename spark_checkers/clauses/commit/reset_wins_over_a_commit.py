@@ -11,7 +11,7 @@ from spark_checkers.clauses.commit.fetch_answers_the_last_commit import answered
 from spark_checkers.findings import Findings
 from spark_checkers.lanes import OP_COLUMNS, LaneItems, Machine, Op, ends_as, machine_kernel
 from spark_checkers.planting import STRANGER, Changes, Mutant, Planted, Trace
-from spark_checkers.rows import OFFSET_MOVED
+from spark_checkers.rows import NOTHING_HERE, OFFSET_MOVED
 from spark_checkers.segments import MS, NEVER, NO_TEXT, NONE
 from spark_checkers.twin import Twin
 from specs.history.row import Row
@@ -41,17 +41,21 @@ class Lane(Machine):
         ] = {}  # by incarnation: pulls that are, or will be, told to go on elsewhere
         self.pulls: dict[
             int, list[Op]
-        ] = {}  # by incarnation: the good ones that began after one of those
+        ] = {}  # by incarnation: those that went on, and began after one of those
+        self.looked: dict[int, int] = {}  # by incarnation: when it looked the offset up last
+        self.someone: dict[int, int] = {}  # by client: when one of its incarnations did
 
     def begins(self, op: Op) -> None:
         if op.kind is Kind.PULL:
             self.pulled_until = max(self.pulled_until, self._until(op, self.parked))
-            if op.code == OFFSET_MOVED and op.incarnation != NO_TEXT and op.value != NONE:
+            if op.incarnation == NO_TEXT or op.value == NONE:
+                return
+            if op.code == OFFSET_MOVED or (op.code == NONE and op.value < op.offset):
                 self.told.setdefault(op.incarnation, []).append(op)
             elif (
-                op.outcome is Outcome.OK
-                and NONE not in (op.offset, op.value)
-                and op.incarnation in self.told
+                op.incarnation in self.told
+                and op.offset != NONE
+                and (op.outcome is Outcome.OK or (op.code in NOTHING_HERE and op.value > op.offset))
             ):
                 self.pulls.setdefault(op.incarnation, []).append(op)
         elif op.kind is Kind.RESET:
@@ -60,6 +64,7 @@ class Lane(Machine):
             for mine in tuple(self.told):
                 self._keep_open(mine, op)
         elif op.kind is Kind.FETCH_OFFSET:
+            self._looks_up(op)
             if self.last is not None:
                 self.asked[op.place] = self.last
         elif op.kind is Kind.ADD:
@@ -79,7 +84,15 @@ class Lane(Machine):
             if op.outcome is Outcome.OK and op.value != NONE and is_later:
                 self.last = op
         elif op.kind is Kind.FETCH_OFFSET:
+            self._looks_up(op)
             self._answered(op)
+
+    def _looks_up(self, op: Op) -> None:
+        """From here on its incarnation may be where the answer says."""
+        if op.incarnation == NO_TEXT:
+            self.someone[op.client] = self.now
+        else:
+            self.looked[op.incarnation] = self.now
 
     def _keep_open(self, mine: int, op: Op) -> None:
         """Of an incarnation's pulls only those that are answered after this count from here on."""
@@ -91,16 +104,23 @@ class Lane(Machine):
         if op.incarnation == NO_TEXT or not self.resets:
             return
         reset = self.resets[-1]
+        told = [
+            pull for pull in self.told.get(op.incarnation, ()) if reset.begin < pull.end < op.begin
+        ]
         pulls = [
             pull
-            for pull in self.told.get(op.incarnation, ())
-            if reset.begin < pull.end < op.begin
-            and pull.value == reset.value
+            for pull in told
+            if pull.value == reset.value
+            and pull.code == OFFSET_MOVED
             and self.dropped.get(op.incarnation, NEVER) > pull.end
             and not self.context.leaving_at(self.lane.name(pull.client), self.lane.group, pull.end)
         ]
         if pulls:
             pull = max(pulls, key=lambda each: each.end)
+            elsewhere = [each.end for each in told if each.value != reset.value]
+            looked = self.looked.get(op.incarnation, -1), self.someone.get(pull.client, -1)
+            if max(*elsewhere, *looked) > pull.end:
+                return
             at_once = op.started < pull.over_us + self.config.guard_slack_ms * MS
             if at_once or self.leaving(op.client):
                 return

@@ -15,7 +15,9 @@ nothing is said.
 and before its client began to shut down, commits no other value afterwards: what it had taken until then counts for
 nothing. Its timer may report what it knows while the answer is taken up (`guard_slack_ms`; nothing in virtual time),
 and so may a client that shuts down meanwhile. A client may go on at the new offset in the same incarnation: then what
-it pulled from there on is its to commit, up to the end of what those pulls brought.
+it pulled from there on is its to commit, up to the end of what those pulls brought, or found nothing of and passed by.
+Once it is told to go on elsewhere again, or looks the stored offset up, nothing is held against it any more; a look-up
+that names no incarnation is one of each incarnation of its client.
 
 Nothing is said across a crash of the broker (resets that stand live in its memory), nor where it was paused (requests
 may have waited in its socket for longer than the bound). That the group goes on at the new offset is not promised: an
@@ -30,7 +32,7 @@ from dataclasses import dataclass
 
 from specs.clauses.commit.fetch_answers_the_last_commit import answered_offset
 from specs.clauses.context import Context
-from specs.clauses.incarnations import OFFSET_MOVED
+from specs.clauses.incarnations import OFFSET_MOVED, goes_ahead, may_go_back
 from specs.clauses.judging import NOTHING, Finding, Judge
 from specs.clauses.premises import BROKER_LIVES, BROKER_NOT_PAUSED, CLOSED_WORLD, Premise
 from specs.clauses.rows import ended_before, over_us
@@ -123,8 +125,10 @@ class LaneJudge(Judge):
                 until_us = max(over_us(row), row.started_us + self.parked_us)
                 until_us = self.context.may_arrive_until(row, until_us)
                 self.pulled_until_us = max(self.pulled_until_us, until_us)
-            case Kind.FETCH_OFFSET if self.last is not None:
-                self.asked[row.seq_begin] = self.last
+            case Kind.FETCH_OFFSET:
+                self._looks_up(row)
+                if self.last is not None:
+                    self.asked[row.seq_begin] = self.last
             case Kind.COMMIT if row.value is not None:
                 if row.outcome is not Outcome.REFUSED:
                     self.commits.append(row)
@@ -143,11 +147,12 @@ class LaneJudge(Judge):
             case Kind.RESET if row.outcome is Outcome.OK and row.value is not None:
                 if self.last is None or row.seq_begin > self.last.seq_begin:
                     self.last = row
-            case Kind.PULL if self.newest is not None and row.code == OFFSET_MOVED:
-                self._told(self.newest, row)
-            case Kind.PULL if row.outcome is Outcome.OK and row.incarnation in self.moved:
-                self._went_on(row, row.incarnation or "")
+            case Kind.PULL if row.code == OFFSET_MOVED or may_go_back(row):
+                self._told(row)
+            case Kind.PULL if row.outcome is Outcome.OK or goes_ahead(row):
+                self._went_on(row)
             case Kind.FETCH_OFFSET:
+                self._looks_up(row)
                 return self._answered(row)
             case _:
                 pass
@@ -155,22 +160,35 @@ class LaneJudge(Judge):
 
     # ------------------------------------------------------------ the client's half
 
-    def _told(self, reset: Row, pull: Row) -> None:
-        mine = pull.incarnation
-        if (
-            mine is None
-            or mine in self.dropped
-            or self.context.is_leaving(pull.client_id, pull.group)
-        ):
+    def _told(self, pull: Row) -> None:
+        """A pull was told to go on elsewhere: where the offset was reset to, or anywhere else."""
+        mine, reset = pull.incarnation, self.newest
+        if mine is None or pull.value is None or reset is None:
             return
-        if pull.value is not None and pull.value == reset.value:
+        if pull.value != reset.value:
+            self.moved.pop(mine, None)
+        elif (
+            pull.code == OFFSET_MOVED
+            and mine not in self.dropped
+            and not self.context.is_leaving(pull.client_id, pull.group)
+        ):
             self.moved[mine] = pull
             self.reached.pop(mine, None)
 
-    def _went_on(self, pull: Row, mine: str) -> None:
+    def _looks_up(self, row: Row) -> None:
+        """A look-up begins or ends: whoever makes it may go on at what it hears."""
+        if row.incarnation is not None:
+            self.moved.pop(row.incarnation, None)
+            return
+        of_client = [mine for mine, pull in self.moved.items() if pull.client_id == row.client_id]
+        for mine in of_client:
+            del self.moved[mine]
+
+    def _went_on(self, pull: Row) -> None:
         """An incarnation goes on where it was told to, and reports what it takes from there."""
-        told = self.moved[mine]
-        if told.value is None or pull.value is None or pull.queue_offset is None:
+        mine = pull.incarnation or ""
+        told = self.moved.get(mine)
+        if told is None or told.value is None or pull.value is None or pull.queue_offset is None:
             return
         if ended_before(told, pull) and pull.queue_offset >= told.value:
             self.reached[mine] = max(pull.value, self.reached.get(mine, told.value))
