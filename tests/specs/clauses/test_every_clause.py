@@ -8,6 +8,7 @@ import pytest
 
 from specs.clauses.catalogue import FAMILIES, all_clauses, catalogue
 from specs.clauses.clause import Clause, Promise
+from specs.clauses.transcript import Expected
 from specs.history.text import parse_history
 from specs.verdicts.examine import examine, find_violations
 from specs.vocabulary import Key, Kind
@@ -103,3 +104,11 @@ def test_no_other_clause_objects_to_the_lookalike_without_reason(clause: Clause)
     """A lookalike is no violation of the clause even when all clauses are judged in one pass."""
     info, rows = parse_history(clause.lookalike)
     assert examine(rows, info).tallies[clause.id].violations == 0
+
+
+@pytest.mark.parametrize(
+    "clause", [each for each in all_clauses() if each.looks_back], ids=lambda clause: clause.id
+)
+def test_a_clause_that_looks_back_shows_that_it_doubts_a_late_begin(clause: Clause) -> None:
+    late = [each for each in clause.examples if parse_history(each.text)[0].begins_late]
+    assert any(each.expected is Expected.POSSIBLE for each in late)
