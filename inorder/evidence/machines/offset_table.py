@@ -243,11 +243,11 @@ class OffsetTableMachine(ProgramMachine):
             self.do("fetch", who="bob", **lane, zero=None, fate="answered")
 
     @rule(
-        group=st.sampled_from(GROUPS),
+        group=st.sampled_from(GROUPS[:2]),
         topic=st.sampled_from(TOPICS[:2]),
         queue_id=st.integers(0, 1),
         with_offsets=st.booleans(),
-        reset=st.booleans(),
+        reset=st.sampled_from((True, True, False)),
         fate=st.sampled_from(FATES),
     )
     def delete_group(
