@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from spark_checkers.findings import Findings
 from spark_checkers.lanes import (
-    BEGIN,
     LaneItems,
     Machine,
     Op,
@@ -129,9 +128,7 @@ class BatchLane(Machine):
         super().__init__(lane, findings)
         self.works: dict[int, Work] = {}
         # Of a stretch only the last row is known: not enough where a call may hold more and any may be given up.
-        self.whole = self.config.batch == 1 or not any(
-            what == BEGIN and op.kind is Kind.DEAD_LETTER for what, _when, op in lane.items
-        )
+        self.whole = self.config.batch == 1 or Kind.DEAD_LETTER not in lane.kinds
 
     def delivered(self, work: Work, op: Op) -> None:
         """A delivery begins."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from spark_checkers.findings import Findings
 from spark_checkers.lanes import (
-    BEGIN,
     LaneItems,
     Machine,
     Op,
@@ -77,9 +76,7 @@ class Counting(Machine):
         self.counters: dict[int, Counter] = {}
         self.counts = not lane.topic.startswith((RETRY_PREFIX, DLQ_PREFIX))
         # Of a stretch only the last row is known: not enough where a call may hold more and any may be given up.
-        self.whole = self.config.batch == 1 or not any(
-            what == BEGIN and op.kind is Kind.DEAD_LETTER for what, _when, op in lane.items
-        )
+        self.whole = self.config.batch == 1 or Kind.DEAD_LETTER not in lane.kinds
 
     def delivered(self, counter: Counter, last: Try | None, op: Op) -> None:
         """A delivery begins; last: the try of its message before."""

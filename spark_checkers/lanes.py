@@ -799,13 +799,12 @@ def run_lane(state: Machine, lane: LaneItems, until: int) -> None:
 def _run_with_asides(state: Machine, lane: LaneItems, until: int) -> None:
     begins, ends, takes = state.begins, state.ends, state.takes
     asides, aside = [op for op in lane.asides if op.begin < until], 0
-    more = asides[0].begin if asides else NEVER
+    starts = [*(op.begin for op in asides), NEVER]
     for what, now, item in lane.items:
-        while more < now:
-            state.now = more
+        while starts[aside] < now:
+            state.now = starts[aside]
             begins(asides[aside])
             aside += 1
-            more = asides[aside].begin if aside < len(asides) else NEVER
         if now >= until:
             return
         state.now = now
@@ -815,7 +814,7 @@ def _run_with_asides(state: Machine, lane: LaneItems, until: int) -> None:
             ends(item)
         else:
             inside = aside
-            while inside < len(asides) and asides[inside].begin < item.last.end:
+            while starts[inside] < item.last.end:
                 inside += 1
             state.inside = asides[aside:inside]
             if state.inside or until < NEVER:
@@ -830,7 +829,6 @@ def _run_with_asides(state: Machine, lane: LaneItems, until: int) -> None:
             elif not takes(item):
                 _call_by_call(state, lane.digest.split(item))
             aside = inside
-            more = asides[aside].begin if aside < len(asides) else NEVER
     for op in asides[aside:]:
         state.now = op.begin
         begins(op)

@@ -7,7 +7,6 @@ from functools import partial
 from spark_checkers import planting
 from spark_checkers.findings import Findings
 from spark_checkers.lanes import (
-    BEGIN,
     OP_COLUMNS,
     LaneItems,
     Machine,
@@ -33,9 +32,7 @@ class Lane(Machine):
         self.known: dict[int, dict[int, Op]] = {}
         self.call: dict[int, int] = {}
         # What is given up may be any message of a stretch; where nothing is, nobody asks what was delivered.
-        self.no_letters = not any(
-            what == BEGIN and op.kind is Kind.DEAD_LETTER for what, _when, op in lane.items
-        )
+        self.no_letters = Kind.DEAD_LETTER not in lane.kinds
 
     def takes(self, stretch: Stretch) -> bool:
         return self.no_letters

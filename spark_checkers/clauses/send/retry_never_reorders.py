@@ -115,7 +115,7 @@ def _is_beside(rows: Rows, tries: list[int], later: int) -> bool:
 
 
 def _one_by_one(rows: Rows, findings: Findings, sends: Ints, refused: Mask, stored: Mask) -> int:
-    """The opportunities of a key of a client of which a process ended: it may be another one's message, or broker's."""
+    """Likewise of a client of which a process ended: any of the messages may be of that one."""
     message = rows.text("message_id")
     number, begin, end = rows.number("key_seq"), rows.begin, rows.end
     waiting: dict[int, list[int]] = {}
