@@ -54,7 +54,7 @@ class Lane(Machine):
             self.void.update(self.start, self.begun)
             self.start.clear()
         elif op.kind in (Kind.COMMIT, Kind.PULL):
-            if op.corrected or (op.kind is Kind.PULL and _goes_back(op)):
+            if _goes_back(op) if op.kind is Kind.PULL else op.corrected:
                 self._led_elsewhere(op)
         elif op.incarnation != NO_TEXT:
             self.clients.setdefault(op.incarnation, op.client)
