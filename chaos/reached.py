@@ -15,7 +15,7 @@ def _takeover(rows: Sequence[Row]) -> str | None:
     """A lane is delivered by a second client, or process where the work is no client's."""
     first: dict[object, str | None] = {}
     for row in rows:
-        worker = row.client_id or row.process
+        worker = row.party
         if row.kind is Kind.DELIVER and first.setdefault(row.lane, worker) != worker:
             return f"{worker} delivered {row.lane} after {first[row.lane]}"
     return None
@@ -42,7 +42,7 @@ def _suspended(rows: Sequence[Row]) -> str | None:
     found = next(
         (row for row in rows if row.kind is Kind.DELIVER and row.outcome in LISTENER_SUSPENDS), None
     )
-    return f"{found.client_id} suspended {found.lane} at {found.queue_offset}" if found else None
+    return f"{found.party} suspended {found.lane} at {found.queue_offset}" if found else None
 
 
 def _dead_letter(rows: Sequence[Row]) -> str | None:
@@ -50,7 +50,7 @@ def _dead_letter(rows: Sequence[Row]) -> str | None:
     found = next(
         (row for row in rows if row.kind is Kind.DEAD_LETTER and row.outcome is Outcome.OK), None
     )
-    return f"{found.client_id} gave {found.message_id} up" if found else None
+    return f"{found.party} gave {found.message_id} up" if found else None
 
 
 def _caught_up(rows: Sequence[Row]) -> str | None:

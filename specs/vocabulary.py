@@ -58,6 +58,9 @@ class Kind(StrEnum):
     FAULT = "fault"  # the harness injects a fault (begin) and heals it (end)
 
 
+SERVER_CONSUMER = "server-consumer"
+"""The client of a lane's work where a server keeps one consumer for it, from which all members of the group are handed
+its messages; the process of such a row is the member."""
 OF_A_CLIENT = frozenset(
     {
         Kind.LOCK,

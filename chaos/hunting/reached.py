@@ -25,7 +25,7 @@ def states_of(rows: Sequence[Row], config: Config) -> Iterator[Hashable]:
     for row in rows:
         if row.kind not in _OF_LANES:
             continue
-        who = (row.client_id, row.lane)
+        who = (row.party, row.lane)
         age_us = row.started_us - granted[who] if who in granted else None
         during = sorted(
             {

@@ -14,8 +14,8 @@ and what was handed out again once it was over may have been under way when the 
 
 A delivery that comes after a later one of its message was held up for longer than its lease: it belongs to no tenure.
 
-Rows of the work are the consumer's: they name no client, and their process is the member. A call whose member was
-killed was cut at that moment: no incarnation ends with him, from which one could tell.
+Rows of the work are the consumer's: it is their client (`SERVER_CONSUMER`), and their process is the member. A call
+whose member was killed was cut at that moment: no incarnation ends with him, from which one could tell.
 """
 
 from __future__ import annotations
@@ -26,10 +26,8 @@ from dataclasses import dataclass, field
 from conformance.targets.base import Run
 from specs.clauses.rows import asks_again
 from specs.history.row import Row, make_row
-from specs.vocabulary import Kind, Lane, Level, Outcome, Queue
+from specs.vocabulary import SERVER_CONSUMER, Kind, Lane, Level, Outcome, Queue
 
-CONSUMER = "consumer"
-"""The process whose rows the ADDs are: so servers call what keeps a lane's order."""
 IN_TIME = 3
 """An acknowledgement is in time for so many a part of its lease."""
 HOLDS_UP = frozenset({Kind.FAULT, Kind.PAUSE})
@@ -40,11 +38,16 @@ ROOM = 1024
 
 def first_tenures(run: Run, queues: Iterable[Queue]) -> None:
     """Write down that the server's consumers of all groups begin at the first message of each queue."""
-    journal = run.journal(CONSUMER)
+    journal = run.journal(SERVER_CONSUMER)
     for queue in queues:
         for group in run.plan.topology.groups:
             lane = Lane(group, *queue)
-            columns = {**lane._asdict(), "incarnation": _name(lane, 1), "value": 0}
+            columns = {
+                **lane._asdict(),
+                "client_id": SERVER_CONSUMER,
+                "incarnation": _name(lane, 1),
+                "value": 0,
+            }
             journal.note(Kind.ADD, Outcome.OK, columns)
 
 
@@ -89,7 +92,7 @@ class _Known:
             before = lane.last.get(row.queue_offset)
             if self.counted and before is not None and _count(row) < _count(before):
                 alone = f"{lane.name}/{row.process}/{row.queue_offset}/{row.reconsume_times}"
-                yield row._replace(client_id=None, incarnation=alone)
+                yield row._replace(client_id=SERVER_CONSUMER, incarnation=alone)
                 return
             if lane.is_new or self._ran_out(lane, row, row.queue_offset):
                 lane.tenure += 1
@@ -97,7 +100,7 @@ class _Known:
                 yield _added(lane, row)
             lane.last[row.queue_offset] = row
             self.tenures[row.client_id, row.lane, row.queue_offset] = lane.name
-            row = row._replace(client_id=None, incarnation=lane.name)
+            row = row._replace(client_id=SERVER_CONSUMER, incarnation=lane.name)
         elif row.kind is Kind.COMMIT and row.value is not None:
             row = self._acknowledgement(row, row.value - 1)
         elif row.kind is Kind.DEAD_LETTER and row.queue_offset is not None:
@@ -145,7 +148,7 @@ class _Known:
     def _of_a_delivery(self, row: Row, offset: int) -> Row:
         lane = self.lanes.setdefault(row.lane, _Lane(row.lane))
         tenure = self.tenures.get((row.client_id, row.lane, offset), lane.name)
-        return row._replace(client_id=None, incarnation=tenure)
+        return row._replace(client_id=SERVER_CONSUMER, incarnation=tenure)
 
 
 def _cut(rows: Sequence[Row]) -> Iterator[Row]:
@@ -174,7 +177,7 @@ def _ends(death: Row, call: Row) -> bool:
 
 
 def _name(lane: Lane, tenure: int) -> str:
-    return f"{CONSUMER}/{lane.topic}/{lane.queue_id}#{tenure}"
+    return f"{SERVER_CONSUMER}/{lane.topic}/{lane.queue_id}#{tenure}"
 
 
 def _spaced(row: Row) -> Row:
@@ -194,7 +197,8 @@ def _added(lane: _Lane, row: Row) -> Row:
         op_id=row.op_id - 1,
         kind=Kind.ADD,
         level=Level.CLIENT,
-        process=CONSUMER,
+        process=SERVER_CONSUMER,
+        client_id=SERVER_CONSUMER,
         incarnation=lane.name,
         **row.lane._asdict(),
         outcome=Outcome.OK,

@@ -234,7 +234,7 @@ def around(witness: Sequence[Row], context: Sequence[Row]) -> list[Row]:
 
 def party(row: Row) -> str:
     """Whose line a row is on."""
-    return row.client_id or row.process or row.broker or "somebody"
+    return row.party or row.broker or "somebody"
 
 
 def seconds(value_us: int) -> str:

@@ -32,7 +32,7 @@ from conformance.reports.incident import CONTEXT_KINDS
 from conformance.reports.view import VerdictView
 from specs.history.row import Row
 from specs.history.store import History
-from specs.vocabulary import LISTENER_SUSPENDS, Kind, Outcome
+from specs.vocabulary import LISTENER_SUSPENDS, SERVER_CONSUMER, Kind, Outcome
 
 BINS = 240
 MOST_LANES = 500
@@ -277,6 +277,8 @@ class _Count:
             local, words = batch.coded(name)
             known = np.array([self.parties.setdefault(word, len(self.parties)) for word in words])
             there = local >= 0
+            if name == "client_id":  # as `Row.party`: whose work it is says the next column
+                there &= ~batch.says(name, SERVER_CONSUMER)
             if there.any():
                 codes[there] = known[local[there]]
         return codes

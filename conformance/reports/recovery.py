@@ -105,7 +105,7 @@ def _of(event: Row, lane: Lane, calls: Sequence[Row], sent: dict[Queue, int]) ->
 
 def _is_theirs(event: Row, call: Row) -> bool:
     if event.client_id is not None:
-        return (call.client_id or call.process) == event.client_id
+        return call.party == event.client_id
     if event.broker is not None:
         return call.broker == event.broker
     return event.process is not None and call.process == event.process

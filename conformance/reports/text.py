@@ -470,7 +470,7 @@ def sources(clause_id: str) -> tuple[str, ...]:
 
 def events(witness: Sequence[Row]) -> str:
     """The events in the text notation, by client: a client that starts again in its process has another name."""
-    return render_rows([row._replace(process=row.client_id or row.process) for row in witness])
+    return render_rows([row._replace(process=row.party) for row in witness])
 
 
 def events_of(clause: ClauseView) -> str:

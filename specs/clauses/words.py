@@ -23,4 +23,4 @@ def at(row: Row) -> str:
 
 
 def who(row: Row) -> str:
-    return row.client_id or row.process or "somebody"
+    return row.party or "somebody"

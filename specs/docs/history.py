@@ -11,7 +11,7 @@ from specs.history import text as notation
 from specs.history.columns import COLUMNS, HISTORY_VERSION
 from specs.history.telling import CLIENT, MUST_TELL, OF_AN_INCARNATION
 from specs.history.text import VERBS
-from specs.vocabulary import Kind
+from specs.vocabulary import SERVER_CONSUMER, Kind
 
 
 def history_page() -> str:
@@ -60,8 +60,9 @@ def history_page() -> str:
             "Who did it must be named (`client_id`) in rows of these kinds: "
             + _listed(MUST_TELL[CLIENT])
             + ", but for what a `store` shows. Of two rows by nobody none can tell whether one client did both, so a "
-            "history that holds one can't be trusted (MET-1), and its verdict names the row. An `add` without one "
-            "begins the work of a server's own consumer, which calls several clients.",
+            "history that holds one can't be trusted (MET-1), and its verdict names the row. Where a "
+            f"server keeps one consumer for a lane, from which all members are handed its messages, it is the client "
+            f"(`{SERVER_CONSUMER}`) and the process is the member.",
             "",
             "Nor is a history trusted in which a row lacks what makes it one of its kind, unless it was refused, or is "
             "of a raw protocol client (`wire`): "

@@ -76,5 +76,5 @@ def attest(rows: Sequence[Row], fault: Row) -> str | None:
         if successor is None:
             return f"{client} fell silent"
         after_ms = (successor.started_us - death.started_us) / 1000
-        return f"{client} fell silent; {successor.client_id} delivered {successor.lane} {after_ms:.0f} ms later"
+        return f"{client} fell silent; {successor.party} delivered {successor.lane} {after_ms:.0f} ms later"
     return None

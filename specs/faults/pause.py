@@ -71,7 +71,7 @@ def _of_a_client(rows: Sequence[Row], pause: Row, client: str) -> str | None:
     told = f"{client} was silent for {(until - since) / 1000:.0f} ms and went on"
     successor = takeover(rows, client, since)
     if successor is not None and successor.started_us <= until:
-        return f"{told}; meanwhile {successor.client_id} delivered {successor.lane}"
+        return f"{told}; meanwhile {successor.party} delivered {successor.lane}"
     lasted_us = (pause.ended_us or pause.started_us) - pause.started_us
     if until - since < lasted_us // 2:
         return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from specs.history import columns
-from specs.vocabulary import Kind, Lane, Level, Outcome, Queue
+from specs.vocabulary import SERVER_CONSUMER, Kind, Lane, Level, Outcome, Queue
 
 
 class Row(NamedTuple):
@@ -62,6 +62,11 @@ class Row(NamedTuple):
         return Queue(
             self.topic or "", self.broker or "", -1 if self.queue_id is None else self.queue_id
         )
+
+    @property
+    def party(self) -> str | None:
+        """Who did it: the client, or the process where nobody or the server's own consumer is the client."""
+        return self.process if self.client_id in (None, SERVER_CONSUMER) else self.client_id
 
     @property
     def source_id(self) -> str | None:

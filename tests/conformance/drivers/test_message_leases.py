@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from conformance.drivers.message_leases import CONSUMER, with_tenures
+from conformance.drivers.message_leases import with_tenures
 from specs.history.row import Row, make_row
-from specs.vocabulary import Kind, Outcome
+from specs.history.telling import untold
+from specs.vocabulary import SERVER_CONSUMER, Kind, Outcome
 
 LEASE_MS = 900
 LANE = {"group": "billing", "topic": "orders", "broker": "b0", "queue_id": 3}
@@ -48,7 +49,7 @@ def tenures(*rows: Row) -> list[str]:
 
 def _short(row: Row) -> str:
     begins = "new " if row.kind is Kind.ADD else ""
-    return begins + (row.incarnation or "").removeprefix(f"{CONSUMER}/orders/3")
+    return begins + (row.incarnation or "").removeprefix(f"{SERVER_CONSUMER}/orders/3")
 
 
 def in_order(rows: Sequence[Row]) -> bool:
@@ -64,7 +65,8 @@ def test_members_share_a_tenure_while_every_lease_ends_well() -> None:
         deliver(7, "alice", 7, Outcome.SUCCESS, times=1),
     )
     assert tenures(*rows) == ["#1"] * 4
-    assert {row.client_id for row in with_tenures(rows, LEASE_MS)} == {None}
+    assert {untold(row) for row in with_tenures(rows, LEASE_MS)} == {()}
+    assert {row.client_id for row in with_tenures(rows, LEASE_MS)} == {SERVER_CONSUMER}
 
 
 def test_what_was_acknowledged_and_comes_again_is_of_the_same_tenure() -> None:
@@ -145,10 +147,10 @@ def test_where_clients_count_each_hand_out_begins_a_tenure() -> None:
 
 
 def test_what_is_given_up_belongs_to_its_delivery() -> None:
-    """And names no client, like the delivery."""
+    """And is of the same client as the delivery."""
     rows = (
         deliver(1, "a", 7, Outcome.SUSPEND),
         _row(3, Kind.DEAD_LETTER, "a", 30, queue_offset=7, seq_end=3, outcome=Outcome.OK),
     )
     last = with_tenures(rows, LEASE_MS, counted=False)[-1]
-    assert (_short(last), last.client_id) == ("#1", None)
+    assert (_short(last), last.client_id) == ("#1", SERVER_CONSUMER)
