@@ -336,7 +336,8 @@ class HostedClients(Target):
         if self._live.is_sending or now_s() < self._asks_s:
             return False
         self._asks_s = now_s() + ASK_S
-        return await asyncio.to_thread(self.brokers.all_is_stored)
+        done = await asyncio.to_thread(self.brokers.all_is_stored)
+        return done is True
 
     def saw(self, step: Step, fault: Row) -> str | None:
         return seen(self._story, step, fault.started_us)

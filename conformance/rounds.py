@@ -24,7 +24,7 @@ from conformance.targets.base import Target
 from conformance.wire.runner import replace_run_folder
 from specs.clauses.catalogue import all_clauses
 from specs.clauses.premises import SETTLED
-from specs.history.runinfo import RunInfo
+from specs.history.runinfo import RunInfo, all_untold
 from specs.history.store import History, write_history
 from specs.plan.ability import Ability
 from specs.plan.config import Config
@@ -157,6 +157,7 @@ def _concluded(
     shown = next((one for one in done if refutes(one.examination, profile)), done[-1])
     told = replace(shown.history.info, replay=again.command("replay", out))
     write_history(out, told, list(shown.history.rows()), why_cut=shown.history.why_cut)
+    told = replace(told, untold=all_untold(one.history.info for one in done))
     verdict = of_a_search(
         merged(one.examination for one in done),
         told,

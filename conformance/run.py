@@ -22,6 +22,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from conformance.answers import NotTold
 from conformance.live import Live
 from conformance.parts import extras
 from conformance.parts.processes import kill_all
@@ -109,6 +110,7 @@ def run(
     if made.steps.short:
         short = {SHORT: "; ".join(made.steps.short)}
         told = replace(told, environment={**told.environment, **short})
+    told = replace(told, untold=tuple(dict.fromkeys(made.untold)))
     told = _recording(replace(told, settles=settled), target)
     write_runinfo(folder, told)
     recorded = open_history(folder)
@@ -213,6 +215,7 @@ class _Made:
         self._written = MOVES - own
         self._reads_itself = Kind.READ in own
         self._marks = 0
+        self.untold: list[str] = []
         self._harness: Journal = run.journal(HARNESS)
         live = Live(run.folder)
         self.steps = Steps(run.plan, live, self._do_of_step, target.check, self._harness)
@@ -410,8 +413,12 @@ class _Made:
                     lane = Lane(group, *queue)
                     journal.begin(lane, Kind.PROGRESS, lane._asdict())
                     value = await self._target.progress(group, queue)
-                    outcome = Outcome.REFUSED if value is None else Outcome.OK
-                    journal.end(lane, outcome, {"value": -1 if value is None else value})
+                    if isinstance(value, NotTold):
+                        self.untold.append(value.why)
+                        journal.end(lane, Outcome.UNKNOWN)
+                    else:
+                        outcome = Outcome.REFUSED if value is None else Outcome.OK
+                        journal.end(lane, outcome, {"value": -1 if value is None else value})
 
     async def _read_all(self, mark: Mapping[str, Any]) -> None:
         """mark: what the markers say besides (docs/history.md)."""
@@ -424,6 +431,7 @@ class _Made:
                 rows = await self._target.read(queue)
             except CutShort as cut:
                 outcome, rows = Outcome.UNKNOWN, cut.found
+                self.untold.append(str(cut))
             for found in rows:
                 journal.note(Kind.READ, Outcome.OK, {**common, **found})
                 upto = found["queue_offset"] + 1

@@ -8,13 +8,15 @@ from __future__ import annotations
 import asyncio
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from conformance.answers import NotTold, Told, ask_again
 from conformance.drivers.process import DriverProcess, Event
 from conformance.drivers.recording import DriverRecorder
 from conformance.drivers.target import DriverTarget, columns_of
-from conformance.targets.base import Run
+from conformance.targets.base import CutShort, Run
 from specs.errors import UsageError
 from specs.vocabulary import Queue
 
@@ -101,22 +103,27 @@ class AdminTarget(DriverTarget):
 
     def _read_topic(self, topic: str) -> list[Mapping[str, Any]]:
         more = {"group": "inorder-drain", "client": ADMIN, "namesrv": ""}
-        answer = self.ask(self.admin, "read", topic=topic, **more)
+        answer = self.ask_anything(self.admin, "read", topic=topic, **more)
+        if not answer["ok"]:
+            raise CutShort(f"{topic} could not be read: {answer['error']}")
         found = list(answer.get("messages", ()))
         for message in found:
             self._look_at(message, "the answer to read")
         return found
 
-    async def progress(self, group: str, queue: Queue) -> int | None:
-        """What the store says that a group has reached in a queue; None for nothing. The admin is in no group."""
-        return await asyncio.to_thread(self._reached, group, queue)
+    async def progress(self, group: str, queue: Queue) -> Told[int]:
+        """What the store says that a group has reached in a queue. The admin is in no group."""
+        return await asyncio.to_thread(ask_again, partial(self._reached, group, queue))
 
-    def _reached(self, group: str, queue: Queue) -> int | None:
-        answer = self.ask(self.admin, "progress", group=group, topic=queue.topic)
+    def _reached(self, group: str, queue: Queue) -> Told[int]:
+        asked = f"the driver did not say what {group} has reached in {queue}"
+        answer = self.ask_anything(self.admin, "progress", group=group, topic=queue.topic)
+        if not answer["ok"]:
+            return NotTold(f"{asked}: {answer['error']}")
         for found in answer.get("progress", ()):
             if (found["broker"], found["queue_id"]) == (queue.broker, queue.queue_id):
                 return None if found["value"] < 0 else int(found["value"])
-        return None
+        return NotTold(f"{asked}: its answer to progress leaves the queue out (-1 is for nothing)")
 
     async def close(self) -> None:
         await super().close()

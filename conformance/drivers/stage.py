@@ -302,7 +302,12 @@ class Stage:
         """Wait until the broker has this offset for the group, or a higher one. TargetMisbehaved if it never has."""
         client = WireClient("watch", self.address, self.broker, self.wire)
         try:
-            if not wait_until(lambda: (client.fetch(self.lane)[1] or -1) >= value, SCENE_S, POLL_S):
+
+            def is_stored() -> bool:
+                _, stored = client.fetch(self.lane)
+                return isinstance(stored, int) and stored >= value
+
+            if not wait_until(is_stored, SCENE_S, POLL_S):
                 raise TargetMisbehaved(f"no offset {value} was stored within {SCENE_S:g} s")
         finally:
             client.close()

@@ -182,6 +182,11 @@ class DriverTarget(Target):
         with self._one_at_a_time if driver is self._host else nullcontext():
             return driver.ask(verb, **fields)
 
+    def ask_anything(self, driver: DriverProcess, verb: str, **fields: Any) -> Mapping[str, Any]:
+        """As `ask`, of what may be refused: the answer says so (`ok`)."""
+        with self._one_at_a_time if driver is self._host else nullcontext():
+            return driver.ask_anything({"verb": verb, "id": driver.next_number(), **fields})
+
     def hosts_all(self, driver: DriverProcess) -> None:
         """From now on this process is every client's."""
         self._host = driver

@@ -177,7 +177,6 @@ def _drain(address: str, broker: str, topic: str, group: str, journal: Journal) 
             (retry_topic(group), group),
             (dead_letter_topic(group), group),
         ):
-            queue = Queue(name, broker, 0)
-            reader.read(queue, reader.max_offset(queue) or 0, of)
+            reader.read(Queue(name, broker, 0), of)
     finally:
         reader.close()

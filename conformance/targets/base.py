@@ -23,6 +23,7 @@ from random import Random
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from conformance.answers import Told
 from conformance.stopping import Stop
 from conformance.waiting import now_s
 from specs.errors import TargetMisbehaved, UsageError
@@ -53,9 +54,9 @@ that kind where it tells of each, or where its system knows no dead letters.
 
 
 class CutShort(TargetMisbehaved):
-    """A queue could not be read to its end. found: what could be read of it."""
+    """A queue could not be read to its end, or nobody said where that is. found: what could be read of it."""
 
-    def __init__(self, why: str, found: Sequence[Mapping[str, Any]]) -> None:
+    def __init__(self, why: str, found: Sequence[Mapping[str, Any]] = ()) -> None:
         super().__init__(why)
         self.found = found
 
@@ -273,14 +274,15 @@ class Target(ABC):
         """All messages of a queue in their order, as columns of a history (`queue_offset`, `message_id`, ...).
 
         Called at the end of a run, when nothing happens any more; needs Ability.READ. Raises CutShort with what it
-        found where there is more that can't be read.
+        found where there is more that can't be read, or nobody says whether there is.
         """
         raise UsageError(f"the target {self.name} can't {Ability.READ.value}")
 
-    async def progress(self, group: str, queue: Queue) -> int | None:
+    async def progress(self, group: str, queue: Queue) -> Told[int]:
         """What the store says that a group has reached in a queue: the next offset that it would hand out.
 
-        Read by somebody who is not the client under test; None where nothing is stored. Needs Ability.PROGRESS.
+        Read by somebody who is not the client under test; None where the store says that there is nothing. Needs
+        Ability.PROGRESS.
         """
         raise UsageError(f"the target {self.name} can't {Ability.PROGRESS.value}")
 

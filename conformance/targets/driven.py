@@ -18,6 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, TypeAlias
 
+from conformance.answers import Told
 from conformance.drivers.golang import start_go
 from conformance.drivers.java import start_java
 from conformance.drivers.plans import DRIVEN
@@ -193,7 +194,7 @@ class DrivenTarget(DriverTarget):
         await self.let_pass()
         return await asyncio.to_thread(self.brokers.read, queue)
 
-    async def progress(self, group: str, queue: Queue) -> int | None:
+    async def progress(self, group: str, queue: Queue) -> Told[int]:
         return await asyncio.to_thread(self.brokers.progress, group, queue)
 
     async def settle(self, run: Run) -> bool:

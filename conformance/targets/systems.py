@@ -593,11 +593,20 @@ def answers(system: System) -> bool:
 
 
 def has_topic(namesrv: str, topic: str) -> bool:
-    """Does the name server know the topic?"""
-    header = GetRouteHeader(topic, True).to_ext()
-    with SyncClient() as client:
-        answer = client.call(namesrv, Command(RequestCode.GET_ROUTEINFO_BY_TOPIC, header))
-    return answer.code == ResponseCode.SUCCESS
+    """Does the name server know the topic? Unavailable where it does not say."""
+    header, came = GetRouteHeader(topic, True).to_ext(), ""
+    try:
+        with SyncClient() as client:
+            answer = client.call(namesrv, Command(RequestCode.GET_ROUTEINFO_BY_TOPIC, header))
+    except RequestFailed as error:
+        came = error.reason
+    else:
+        if answer.code in (ResponseCode.SUCCESS, ResponseCode.TOPIC_NOT_EXIST):
+            return answer.code == ResponseCode.SUCCESS
+        came = f"code {answer.code} {answer.remark or ''}".strip()
+    raise Unavailable(
+        f"the name server {namesrv} did not say whether there is a topic {topic} ({came})"
+    )
 
 
 def wait_for_route(namesrv: str, topic: str, broker: str) -> None:

@@ -10,16 +10,17 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from typing import Any
 
+from conformance.answers import NotTold, Told, ask_again
 from conformance.targets.base import CutShort, Run
 from conformance.targets.systems import System, has_topic, wait_for_route
 from conformance.waiting import wait_until
-from conformance.wire.client import DRAIN_GROUP, Shown, WireClient
+from conformance.wire.client import DRAIN_GROUP, Shown, WireClient, cut_short
 from reference_impl.protocol.bodies import decode_table
 from reference_impl.protocol.codes import RequestCode, ResponseCode
 from reference_impl.protocol.command import Command
 from reference_impl.shell.client import SyncClient
 from reference_impl.shell.errors import RequestFailed
-from specs.errors import TargetMisbehaved, UsageError
+from specs.errors import TargetMisbehaved, Unavailable, UsageError
 from specs.faults import (
     HEALINGS,
     broker_crash,
@@ -126,7 +127,11 @@ class Brokers:
     def _refuse_what_is_there(self, setup: WireClient) -> None:
         topology = self._run.plan.topology
         there = [f"the topic {topic.name}" for topic in topology.topics if self._has(topic.name)]
-        there += [f"the group {group}" for group in topology.groups if setup.living(group)]
+        for group in topology.groups:
+            living = setup.living(group)
+            if isinstance(living, NotTold):
+                raise Unavailable(f"{living.why}, so nobody knows whether it is somebody's")
+            there += [f"the group {group}"] if living else []
         if there:
             raise UsageError(
                 f"{there[0]} is on the brokers already, and may be somebody's: nothing was touched; "
@@ -185,19 +190,24 @@ class Brokers:
         """All messages of a queue in their order, as columns of READ rows; none of a queue that is not there.
 
         shown: as `WireClient.messages` takes it. CutShort for a queue of which the broker gives less than it says to
-        hold.
+        hold, or does not say how much that is.
         """
         reader = self._reader("drain")
-        end = reader.max_offset(queue) or 0
+        end = ask_again(lambda: reader.max_offset(queue))
+        if isinstance(end, NotTold):
+            raise CutShort(end.why)
+        if end is None:
+            return []
         found = list(reader.messages(queue, end, self._groups.get(queue), shown))
         upto = found[-1]["queue_offset"] + 1 if found else 0
         if upto < end:
-            raise CutShort(f"{queue} ends at {end}, and can be read up to {upto} only", found)
+            raise CutShort(cut_short(queue, end, upto), found)
         return found
 
-    def progress(self, group: str, queue: Queue) -> int | None:
-        """What the store says that a group has reached in a queue; None where it says nothing."""
-        return self._reader("witness").stored(Lane(group, *queue))
+    def progress(self, group: str, queue: Queue) -> Told[int]:
+        """What the store says that a group has reached in a queue; None where it says that there is nothing."""
+        witness = self._reader("witness")
+        return ask_again(lambda: witness.stored(Lane(group, *queue)))
 
     def _planned(self) -> list[Queue]:
         return [
@@ -206,19 +216,23 @@ class Brokers:
             for number in range(topic.queues)
         ]
 
-    def all_is_stored(self) -> bool:
+    def all_is_stored(self) -> bool | NotTold:
         """Is every queue of the groups that have members consumed to its end, and stored so?"""
         asking = self._reader("look")
         clients = self._run.plan.clients
         for group in {each.group for each in clients if each.kind == "consumer"}:
-            for queue in self._planned():
+            # There is no retry topic where nothing failed.
+            for queue in (*self._planned(), Queue(retry_topic(group), self.first, 0)):
                 end = asking.max_offset(queue)
-                if end is None or end > (asking.fetch(Lane(group, *queue))[1] or 0):
+                if isinstance(end, NotTold):
+                    return end
+                if not end:
+                    continue
+                _, stored = asking.fetch(Lane(group, *queue))
+                if isinstance(stored, NotTold):
+                    return stored
+                if stored is None or stored < end:
                     return False
-            retry = Queue(retry_topic(group), self.first, 0)
-            end = asking.max_offset(retry) or 0  # there is none where nothing failed
-            if end > (asking.fetch(Lane(group, *retry))[1] or 0):
-                return False
         return True
 
     def _reader(self, client_id: str) -> WireClient:

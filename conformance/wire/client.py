@@ -10,8 +10,11 @@ import json
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, TypeAlias
 
+from conformance.answers import ASK_AGAIN_S, NotTold, Told, ask_again
+from conformance.waiting import wait_until
 from reference_impl.protocol.bodies import (
     ConsumerData,
     Heartbeat,
@@ -69,6 +72,8 @@ PRODUCER_GROUP = "inorder-wire"
 DRAIN_GROUP = "inorder-drain"
 """Who reads queues to their end."""
 TIMEOUT_S = 5.0
+UNANSWERED = frozenset({None, ResponseCode.SYSTEM_BUSY, ResponseCode.FLOW_CONTROL})
+"""Codes (None: nothing came back) after which a question may be asked again."""
 Shown: TypeAlias = Callable[[StoredMessage], dict[str, Any]]
 
 
@@ -83,6 +88,11 @@ class Answer:
     body: bytes = b""
     remark: str = ""
     reason: str = ""
+
+    @property
+    def is_told(self) -> bool:
+        """Is it an answer to the question? A broker that is busy has not looked at it."""
+        return self.code not in UNANSWERED
 
     @property
     def outcome(self) -> Outcome:
@@ -163,7 +173,8 @@ class WireClient:
 
     def create_topic(self, topic: str, queues: int, attributes: str | None = None) -> Answer:
         header = CreateTopicHeader(topic, queues, queues, attributes=attributes)
-        return self._ask(RequestCode.UPDATE_AND_CREATE_TOPIC, header.to_ext())
+        code = RequestCode.UPDATE_AND_CREATE_TOPIC
+        return self._answered(partial(self._ask, code, header.to_ext()))
 
     def create_group(self, settings: Mapping[str, Any]) -> Answer:
         """Make a group, or change it. settings: by their names in Apache's SubscriptionGroupConfig."""
@@ -304,36 +315,45 @@ class WireClient:
         self._end(operation, answer, {"value": response.next_begin_offset if response else None})
         return answer, found, response
 
-    def max_offset(self, queue: Queue) -> int | None:
-        """The queue's end; None when the broker does not know the queue."""
-        answer = self._ask(
-            RequestCode.GET_MAX_OFFSET, GetMaxOffsetHeader(queue.topic, queue.queue_id).to_ext()
-        )
-        return (
-            OffsetResponse.from_ext(answer.ext).offset
-            if answer.code == ResponseCode.SUCCESS
-            else None
-        )
+    def max_offset(self, queue: Queue) -> Told[int]:
+        """The queue's end; None where the broker says that it does not know the topic. Most say 0 of such a one."""
+        header = GetMaxOffsetHeader(queue.topic, queue.queue_id)
+        answer = self._ask(RequestCode.GET_MAX_OFFSET, header.to_ext())
+        asked = f"where {queue} ends"
+        return self._offset_told(answer, ResponseCode.TOPIC_NOT_EXIST, asked)
 
-    def read(
-        self,
-        queue: Queue,
-        upto: int,
-        group: str | None = None,
-    ) -> int:
-        """Read a queue from its start up to `upto` and record every message, then the marker of the drain.
+    def _offset_told(self, answer: Answer, none: ResponseCode, asked: str) -> Told[int]:
+        """What an answer says of an offset. none: the code that says that there is none."""
+        if answer.code == ResponseCode.SUCCESS:
+            return OffsetResponse.from_ext(answer.ext).offset
+        return None if answer.code == none else self._untold(answer, asked)
 
-        Returns how many messages there were. group: whose retry or dead-letter topic it is.
+    def _untold(self, answer: Answer, asked: str) -> NotTold:
+        came = f"code {answer.code} {answer.remark}".strip() if answer.code else answer.reason
+        return NotTold(f"the broker {self.broker_name} did not say {asked} ({came})")
+
+    def read(self, queue: Queue, group: str | None = None) -> Told[int]:
+        """Read a queue from its start to its end and record every message, then the marker of the drain.
+
+        Returns how many messages there were. Where the broker does not say the end, or gives less, the marker's outcome
+        is unknown. group: whose retry or dead-letter topic it is.
         """
         common = {**queue._asdict(), "group": group}
         marker = self._begin(Kind.READ, common)
         offset, seen = 0, 0
+        end = ask_again(lambda: self.max_offset(queue))
+        upto = end if isinstance(end, int) else 0
         for fields in self.messages(queue, upto, group):
             self._journal.note(Kind.READ, Outcome.OK, {**common, **self._client(), **fields})
             offset = fields["queue_offset"] + 1
             seen += 1
-        done = Outcome.OK if offset >= upto else Outcome.UNKNOWN
-        self._journal.end(marker, done, {"value": offset})
+        if isinstance(end, NotTold):
+            self._journal.end(marker, Outcome.UNKNOWN, {"value": offset})
+            return end
+        if offset < upto:
+            self._journal.end(marker, Outcome.UNKNOWN, {"value": offset})
+            return NotTold(cut_short(queue, upto, offset))
+        self._journal.end(marker, Outcome.OK, {"value": offset})
         return seen
 
     def messages(
@@ -347,7 +367,7 @@ class WireClient:
         offset = 0
         while offset < upto:
             header = _reading(queue, offset, group)
-            answer = self._ask(RequestCode.PULL_MESSAGE, header.to_ext())
+            answer = self._answered(partial(self._ask, RequestCode.PULL_MESSAGE, header.to_ext()))
             if answer.code != ResponseCode.SUCCESS:
                 return
             for message in decode_all(answer.body):
@@ -360,6 +380,18 @@ class WireClient:
                 yield fields
                 offset = message.queue_offset + 1
 
+    @staticmethod
+    def _answered(request: Callable[[], Answer]) -> Answer:
+        """The answer to a request that may be made again; it is, for a while, until the broker is there for it."""
+        last: list[Answer] = []
+
+        def is_answered() -> bool:
+            last[:] = [request()]
+            return last[0].is_told
+
+        wait_until(is_answered, ASK_AGAIN_S)
+        return last[0]
+
     # ------------------------------------------------------------------ offsets and members
 
     def commit(self, lane: Lane, value: int) -> Answer:
@@ -367,32 +399,26 @@ class WireClient:
         header = UpdateConsumerOffsetHeader(lane.group, lane.topic, lane.queue_id, value)
         return self._end(operation, self._ask(RequestCode.UPDATE_CONSUMER_OFFSET, header.to_ext()))
 
-    def fetch(self, lane: Lane) -> tuple[Answer, int | None]:
-        """The stored offset; None when the broker says that there is none, or says nothing."""
+    def fetch(self, lane: Lane) -> tuple[Answer, Told[int]]:
+        """The stored offset; None where the broker says that there is none."""
         operation = self._begin(Kind.FETCH_OFFSET, lane._asdict())
         header = QueryConsumerOffsetHeader(lane.group, lane.topic, lane.queue_id)
         answer = self._ask(RequestCode.QUERY_CONSUMER_OFFSET, header.to_ext())
-        value = (
-            OffsetResponse.from_ext(answer.ext).offset
-            if answer.code == ResponseCode.SUCCESS
-            else None
-        )
-        missing = answer.code == ResponseCode.QUERY_NOT_FOUND
-        self._end(operation, answer, {"value": -1 if missing else value})
-        return answer, value
+        told = self._offset_told(answer, ResponseCode.QUERY_NOT_FOUND, f"what is stored of {lane}")
+        if not isinstance(told, NotTold):
+            self._end(operation, answer, {"value": -1 if told is None else told})
+        else:
+            self._end(operation, answer)
+        return answer, told
 
-    def stored(self, lane: Lane) -> int | None:
+    def stored(self, lane: Lane) -> Told[int]:
         """As `fetch`, and no row tells of it: the word of a witness, not an event of the run.
 
         A broker that knows how to says the plain truth of a young queue too, of which nothing is stored.
         """
         header = QueryConsumerOffsetHeader(lane.group, lane.topic, lane.queue_id, False)
         answer = self._ask(RequestCode.QUERY_CONSUMER_OFFSET, header.to_ext())
-        return (
-            OffsetResponse.from_ext(answer.ext).offset
-            if answer.code == ResponseCode.SUCCESS
-            else None
-        )
+        return self._offset_told(answer, ResponseCode.QUERY_NOT_FOUND, f"what is stored of {lane}")
 
     def heartbeat(self, group: str, topic: str) -> Answer:
         """Join (or stay in) a group on this connection."""
@@ -400,6 +426,10 @@ class WireClient:
         consumer = ConsumerData(group, subscriptions=subscriptions)
         body = Heartbeat(self.client_id, consumers=(consumer,)).encode()
         return self._ask(RequestCode.HEART_BEAT, {}, body)
+
+    def answers(self) -> bool:
+        """Does the broker answer a question of no consequence?"""
+        return self._ask(RequestCode.GET_BROKER_RUNTIME_INFO, {}).is_told
 
     def members(self, group: str) -> tuple[Answer, list[str]]:
         operation = self._begin(Kind.MEMBER, {"group": group})
@@ -412,11 +442,18 @@ class WireClient:
         self._end(operation, answer, {"view": ",".join(ids)})
         return answer, ids
 
-    def living(self, group: str) -> list[str]:
-        """As `members`, and no row tells of it."""
+    def living(self, group: str) -> Told[list[str]]:
+        """As `members`, and no row tells of it. None where the broker says that the group has no member.
+
+        It says that by SYSTEM_ERROR.
+        """
         header = ConsumerGroupHeader(group).to_ext()
         answer = self._ask(RequestCode.GET_CONSUMER_LIST_BY_GROUP, header)
-        return decode_consumer_ids(answer.body) if answer.code == ResponseCode.SUCCESS else []
+        if answer.code == ResponseCode.SUCCESS:
+            return decode_consumer_ids(answer.body)
+        if answer.code == ResponseCode.SYSTEM_ERROR:
+            return None
+        return self._untold(answer, f"who is in the group {group}")
 
     def pulled(self, queue: Queue) -> Answer:
         """How a pull of nobody's group is answered; no row tells of it."""
@@ -479,6 +516,11 @@ def _reading(queue: Queue, offset: int, group: str | None = None) -> PullHeader:
         subscription="*",
         expression_type="TAG",
     )
+
+
+def cut_short(queue: Queue, end: int, upto: int) -> str:
+    """Why a reading was not whole."""
+    return f"{queue} ends at {end}, and can be read up to {upto} only"
 
 
 def read_fields(message: StoredMessage) -> dict[str, Any]:

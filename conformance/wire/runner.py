@@ -27,7 +27,7 @@ from conformance.wire.work import Way, configured, round_config, round_plan, way
 from specs.errors import UsageError
 from specs.faults import broker_crash, crash
 from specs.history.journal import Journal
-from specs.history.runinfo import RunInfo, write_runinfo
+from specs.history.runinfo import RunInfo, all_untold, write_runinfo
 from specs.history.store import History, compact_journal, write_history
 from specs.plan.ability import Ability
 from specs.plan.config import Config
@@ -184,6 +184,8 @@ class Worked:
         for part in (self.asked, *self.rounds):
             total.merge(part.examination)
         info = replace(self.shown(profile).history.info, profile=profile.name)
+        parts = (self.asked, *self.rounds)
+        info = replace(info, untold=all_untold(part.history.info for part in parts))
         verdict = of_a_search(
             total,
             info,
@@ -371,7 +373,8 @@ def ask(
 
     Both are kept in `folder`, a run's like any other.
     """
-    write_runinfo(folder, _asked_info(target, config, profile, seed, examples))
+    info = _asked_info(target, config, profile, seed, examples)
+    write_runinfo(folder, info)
     name = min(system.brokers)
     with Journal(folder, "wire", common={"level": Level.WIRE}) as journal:
         session = Session(
@@ -390,6 +393,8 @@ def ask(
             progress=lambda number: say(f"example {number} of {examples}"),
         )
         session.drain_when_settled()
+    if session.untold:
+        write_runinfo(folder, replace(info, untold=tuple(session.untold)))
     found = session.found()
     write_online(folder, found)
     return found, _part(compact_journal(folder))

@@ -13,6 +13,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from conformance.answers import NotTold, Told
 from conformance.parts import own_disk
 from conformance.parts.processes import kill_all
 from conformance.records import BY_WIRE_CLIENTS
@@ -42,6 +43,8 @@ OF_OUR_CLIENTS = frozenset(
 )
 """What can be done to our clients on any system, or asked of it."""
 LOOK_S = 0.25
+SLOW_S = 1.0
+"""A look at all queues that takes longer: a party stood still."""
 Opens = Callable[[Config], AbstractContextManager[System]]
 
 
@@ -196,17 +199,30 @@ class WireTarget(Target):
         rests = config.message_model == "clustering" and not any(r.manual for r in plan.listener)
         if rests:
             patience_s = patience_ms(config) / 1000
-            until_s = now_s() + min(patience_s, plan.settle_ms / 1000)
-            while not (done := await asyncio.to_thread(self.brokers.all_is_stored)):
-                if now_s() >= until_s:
-                    break
-                await asyncio.sleep(LOOK_S)
-            rests = done or patience_s <= plan.settle_ms / 1000
+            rests = await self._is_stored(patience_s, now_s() + plan.settle_ms / 1000)
         else:
             await asyncio.sleep(config.suspend_ms * config.batch / 1000)
         await asyncio.sleep(config.dead_letter_bound_ms * 2 / 1000)  # what waits for a level too
         self.nodes.check()
         return rests
+
+    async def _is_stored(self, patience_s: float, until_s: float) -> bool:
+        """Wait until everything is stored, or should long since be: so long after a broker was last slow to answer.
+
+        A broker that says nothing does nothing for anybody else either. False where `until_s` came first.
+        """
+        since_s = now_s()
+        while now_s() < until_s:
+            asked_s = now_s()
+            done = await asyncio.to_thread(self.brokers.all_is_stored)
+            if isinstance(done, NotTold) or now_s() - asked_s > SLOW_S:
+                since_s = now_s()
+            elif done:
+                return True
+            if now_s() - since_s >= patience_s:
+                return True
+            await asyncio.sleep(LOOK_S)
+        return False
 
     def queues(self, run: Run) -> Sequence[tuple[Queue, str | None]]:
         return self.brokers.queues()
@@ -214,7 +230,7 @@ class WireTarget(Target):
     async def read(self, queue: Queue) -> Sequence[Mapping[str, Any]]:
         return await asyncio.to_thread(self.brokers.read, queue)
 
-    async def progress(self, group: str, queue: Queue) -> int | None:
+    async def progress(self, group: str, queue: Queue) -> Told[int]:
         return await asyncio.to_thread(self.brokers.progress, group, queue)
 
     async def close(self) -> None:

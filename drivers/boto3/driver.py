@@ -32,6 +32,9 @@ from speaking import BROKER, DONE, Listener, Wrong, meta_of, note, place, run
 
 ANSWER_S = 5.0
 CONNECT_S = 20.0
+READ_S = 30.0
+NOTHING_CAME = 2
+"""So many answers in a row without a message: how many a queue holds is said a moment late."""
 POLL_S = 1
 AGAIN_S = 0.1
 WORKERS = 4
@@ -325,10 +328,15 @@ class Keeper(Client):
                 )
 
     def read(self, asked):
-        """Each message of the log, which is emptied by that."""
-        topic, found, left = asked["topic"], [], 2
-        url = self.url_of(topic, LOG)
-        while left:
+        """Each message of the log, which is emptied by that: until nothing comes and the server says that it is empty.
+
+        That nothing comes says nothing yet: an answer that was lost has taken its messages out of sight.
+        """
+        topic, found, nothing = asked["topic"], [], 0
+        url, until = self.url_of(topic, LOG), time.monotonic() + READ_S
+        while nothing < NOTHING_CAME or self.left_in(url):
+            if time.monotonic() > until:
+                raise Wrong(f"the log of {topic} could not be read to its end in {READ_S:g} s")
             answer = self.sqs.receive_message(
                 QueueUrl=url,
                 MaxNumberOfMessages=MOST,
@@ -337,11 +345,17 @@ class Keeper(Client):
                 MessageAttributeNames=["All"],
             )
             messages = answer.get("Messages", [])
-            left = left if messages else left - 1
+            nothing = 0 if messages else nothing + 1
             for message in messages:
                 found.append({**shown(at_of(topic, message), message), "reconsume_times": 0})
                 self.sqs.delete_message(QueueUrl=url, ReceiptHandle=message["ReceiptHandle"])
         return found
+
+    def left_in(self, url):
+        """How many messages the server says that the queue holds, handed out or not."""
+        names = ["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"]
+        told = self.sqs.get_queue_attributes(QueueUrl=url, AttributeNames=names)["Attributes"]
+        return sum(int(told[name]) for name in names)
 
 
 def name_of(topic, group):

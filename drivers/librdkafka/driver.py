@@ -501,6 +501,18 @@ class Keeper(Client):
         found = self.admin.list_topics(topic, timeout=ANSWER_S).topics[topic].partitions
         return sorted(number for number, each in found.items() if each.leader >= 0)
 
+    def led_partitions(self, topic):
+        """All partitions, each with a leader: of one without, nobody says what is in it."""
+        until = time.monotonic() + READ_S
+        while True:
+            found = self.admin.list_topics(topic, timeout=ANSWER_S).topics[topic].partitions
+            unled = [number for number, each in found.items() if each.leader < 0]
+            if found and not unled:
+                return sorted(found)
+            if time.monotonic() > until:
+                raise Wrong(f"{topic}: nobody leads {unled or 'any partition'} for {READ_S:g} s")
+            time.sleep(POLL_S)
+
     def leader(self, topic):
         """The number of the node that leads the first partition."""
         found = self.admin.list_topics(topic, timeout=ANSWER_S).topics[topic].partitions
@@ -521,7 +533,7 @@ class Keeper(Client):
 
     def messages(self, reader, topic):
         ends = {}
-        for number in self.partitions(topic):
+        for number in self.led_partitions(topic):
             low, high = reader.get_watermark_offsets(
                 TopicPartition(topic, number), timeout=ANSWER_S
             )
@@ -552,7 +564,7 @@ class Keeper(Client):
             own = {"group.id": group, "enable.auto.commit": False}
             self.askers[group] = Consumer(only(COMMON_SETTINGS, self.settings()) | own)
         if topic not in self.numbers_of:
-            self.numbers_of[topic] = self.partitions(topic)
+            self.numbers_of[topic] = self.led_partitions(topic)
         wanted = [TopicPartition(topic, number) for number in self.numbers_of[topic]]
         return [
             {**place((each.topic, each.partition)), "value": max(each.offset, -1)}

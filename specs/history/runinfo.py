@@ -36,7 +36,8 @@ class RunInfo:
     where it does not say (see `specs.clauses.certainty`). gaps: kinds of which rows are known to be missing, whatever
     `records` says: of a log, a line that nobody could read. parties: who
     implements broker, client and producer. levels: at which levels it was recorded. settles: before it drains, the
-    harness heals every fault, starts again what died, and waits until nothing happens any more.
+    harness heals every fault, starts again what died, and waits until nothing happens any more. untold: what was asked
+    at the end of the run, and by whom it was not answered; what rests on it is unknown.
     plan: what was to be done; queues and brokers that came later need not stand in its topology.
     """
 
@@ -87,6 +88,9 @@ class RunInfo:
     replay: str | None = field(default=None, metadata=told("The command that repeats the run."))
     workload_floor: int = field(default=0, metadata=told(least=0))
     settles: bool = field(default=False, metadata=told("Is all healed and quiet before the drain?"))
+    untold: tuple[str, ...] = field(
+        default=(), metadata=told("What was asked at the end and not answered, a sentence each.")
+    )
     environment: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -110,6 +114,7 @@ class RunInfo:
             if self.records is None
             else {k: sorted(v) for k, v in sorted(self.records.items())},
             **({"gaps": sorted(self.gaps)} if self.gaps else {}),
+            **({"untold": list(self.untold)} if self.untold else {}),
             "config": {"system": self.config.system, **self.config.to_json()},
             "plan": None if self.plan is None else dict(self.plan),
             "replay": self.replay,
@@ -137,6 +142,11 @@ def declared(**levels: Iterable[Kind]) -> dict[str, tuple[str, ...]]:
         Level(level).value: tuple(sorted(kind.value for kind in kinds))
         for level, kinds in levels.items()
     }
+
+
+def all_untold(infos: Iterable[RunInfo]) -> tuple[str, ...]:
+    """What nobody said in several runs, each once."""
+    return tuple(dict.fromkeys(why for info in infos for why in info.untold))
 
 
 def write_runinfo(folder: Path, info: RunInfo) -> None:

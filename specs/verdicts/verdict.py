@@ -449,6 +449,18 @@ def checks(
             ", ".join(sorted(set(facts.subscriptions_differ))),
         ),
         exercised_check(clauses, asked=require_exercised),
+        *(
+            [
+                Check(
+                    "MET-11",
+                    "what was asked at the end was answered",
+                    False,
+                    "; ".join(info.untold),
+                )
+            ]
+            if info.untold
+            else []
+        ),
     )
 
 

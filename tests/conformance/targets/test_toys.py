@@ -38,6 +38,7 @@ toy = toy:toy
 skips = wrong:skips
 twice = wrong:twice
 loses = wrong:loses
+silent = wrong:silent
 """
 WRONG = {"skips": "ORD-4", "twice": "ORD-3", "loses": "SND-1"}
 
@@ -118,6 +119,21 @@ def test_a_wrong_toy_is_refuted_by_the_clause_of_the_guide(
     assert clauses(out)[WRONG[name]] == "refuted"
     told = inorder(path, "explain", out, "--clause", WRONG[name])
     assert told.returncode == 0, told.stderr
+
+
+def test_silence_accuses_nobody_and_is_told(path: dict[str, str], tmp_path: Path) -> None:
+    """A queue of which nobody says the end is not an empty one, for whoever judges the run, now or later."""
+    out, told = (
+        tmp_path / "run",
+        "MET-11 what was asked at the end was answered: the toy did not say",
+    )
+    done = inorder(path, "conform", "--target", "silent", "--seed", "1", "--out", out)
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert told in " ".join(done.stdout.split())
+    assert "refuted" not in clauses(out).values()
+    checked = inorder(path, "check", out)
+    assert checked.returncode == 2
+    assert told in " ".join(checked.stdout.split())
 
 
 @pytest.mark.long

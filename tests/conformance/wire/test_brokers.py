@@ -11,15 +11,18 @@ from typing import cast
 
 import pytest
 
+from conformance import answers
+from conformance.answers import NotTold
 from conformance.parts import own_disk, troubled_disk
 from conformance.parts.processes import wait_until
-from conformance.targets.base import Run
+from conformance.targets.base import CutShort, Run
 from conformance.targets.systems import (
     ReferenceOnSockets,
     ServedReference,
     System,
     broker_addresses,
 )
+from conformance.wire import client
 from conformance.wire.brokers import Brokers, make_topic
 from conformance.wire.client import Answer, WireClient
 from conformance.wire.runner import SHORT_LEASES
@@ -36,8 +39,8 @@ from specs.faults import (
 )
 from specs.history.journal import Journal, assemble, read_journal
 from specs.plan.config import Config
-from specs.plan.plan import Action, Plan, TopicPlan, Topology
-from specs.vocabulary import Kind, Outcome, Queue, dead_letter_topic
+from specs.plan.plan import Action, ClientPlan, Plan, TopicPlan, Topology
+from specs.vocabulary import Kind, Lane, Outcome, Queue, dead_letter_topic
 
 WHY_NOT = own_disk.why_not()
 needs_a_disk = pytest.mark.skipif(WHY_NOT is not None, reason=str(WHY_NOT))
@@ -108,6 +111,39 @@ def test_a_frozen_broker_answers_when_it_goes_on(
     ends = sorted((row.seq_end, row.kind) for row in rows if row.kind in kinds)
     assert [kind for _seq, kind in ends] == [Kind.PAUSE, Kind.SEND, Kind.PAUSE, Kind.CRASH]
     assert {row.outcome for row in rows if row.kind is Kind.PAUSE} == {Outcome.OK}
+
+
+def test_a_broker_that_does_not_answer_has_not_said_that_a_queue_is_empty(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor that a group has nothing stored, or no members."""
+    monkeypatch.setattr(client, "TIMEOUT_S", 0.1)
+    monkeypatch.setattr(answers.ask_again, "__defaults__", (0.1,))
+    consumer = ClientPlan("c1", "consumer", "billing", ("orders",))
+    run = Run(replace(PLAN, clients=(consumer,)), tmp_path)
+    brokers = Brokers(run, ReferenceOnSockets(SHORT_LEASES))
+    queue = Queue("orders", "b0", 1)
+    try:
+        asking = brokers.client("asking")
+        asking.send(queue, "m0", None)
+        assert brokers.progress("billing", queue) is None
+        assert asking.living("billing") is None or asking.living("billing") == []
+        brokers.act(Action(0, pause.VERB, {"node": "b0"}))
+        with pytest.raises(CutShort, match=r"b0 did not say where .*orders.* ends"):
+            brokers.read(queue)
+        untold = (
+            brokers.progress("billing", queue),
+            brokers.all_is_stored(),
+            asking.living("billing"),
+            asking.fetch(Lane("billing", *queue))[1],
+        )
+        assert [type(each) for each in untold] == [NotTold] * 4
+        brokers.heal()
+        asking.close()
+        assert [row["message_id"] for row in brokers.read(queue)] == ["m0"]
+    finally:
+        brokers.close()
+        run.close()
 
 
 def test_a_name_server_that_was_killed_hears_of_the_brokers_again(tmp_path: Path) -> None:

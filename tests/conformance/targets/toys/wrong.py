@@ -4,6 +4,7 @@ import asyncio
 
 from toy import Toy
 
+from conformance.targets.base import CutShort
 from specs.vocabulary import Outcome
 
 
@@ -40,6 +41,21 @@ class Loses(Toy):
             await asyncio.sleep(0)
             self.kept[next(q for q in self.kept if q.queue_id == found["queue_id"])].pop()
         return found
+
+
+class Silent(Toy):
+    """Nobody says what lies in its first queue."""
+
+    name = "silent"
+
+    async def read(self, queue):
+        if queue.queue_id == 0:
+            raise CutShort("the toy did not say where queue 0 ends")
+        return await super().read(queue)
+
+
+def silent(_argument):
+    return Silent()
 
 
 def skips(_argument):

@@ -1,0 +1,70 @@
+"""What a question to a system comes to: a value, none, or not told.
+
+Silence is no answer: a broker that says nothing within the time of a request has not said that a queue is empty. So
+whatever the harness asks a system returns a `Told`, and who uses it has to say what becomes of a `NotTold`: mypy takes
+no `or 0` for it, and at run time it has no truth. A question that was not answered is asked again for a while
+(`ask_again`); then what rests on it is unknown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias, TypeVar
+
+from conformance.waiting import POLL_S, now_s, pass_time, wait_until
+
+ASK_AGAIN_S = 30.0
+"""So long a question is asked again at the end of a run: a broker that stood still for as long is told from a dead
+one."""
+SLOW_S = 1.0
+"""Who took longer than this to answer, or to ask again, stood still meanwhile: no deadline runs on for it."""
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class NotTold:
+    """why: a sentence without its full stop, that names who was asked for what and what came of it."""
+
+    why: str
+
+    def __bool__(self) -> bool:
+        raise TypeError(f"{self.why}: that is neither a value nor none")
+
+
+Told: TypeAlias = T | NotTold | None
+"""None: there is none, as the system itself says."""
+
+
+def ask_again(question: Callable[[], Told[T]], within_s: float = ASK_AGAIN_S) -> Told[T]:
+    """Ask until it is told, at most so long; at least once."""
+    last: list[Told[T]] = []
+
+    def is_told() -> bool:
+        last[:] = [question()]
+        return not isinstance(last[0], NotTold)
+
+    wait_until(is_told, within_s)
+    return last[0]
+
+
+def ask_until(
+    is_right: Callable[[T | None], bool], question: Callable[[], Told[T]], within_s: float
+) -> Told[T]:
+    """Ask again until the answer is right, at most so long; the last answer.
+
+    The time counts from the last answer that took longer than `SLOW_S`: a broker that stood still has it all before it.
+    After `ASK_AGAIN_S` more it is not asked any more.
+    """
+    until_s = now_s() + ASK_AGAIN_S + within_s
+    since_s = looked_s = now_s()
+    while True:
+        answer = question()
+        asked_s, looked_s = looked_s, now_s()
+        if isinstance(answer, NotTold) or looked_s - asked_s > SLOW_S:
+            since_s = looked_s
+        elif is_right(answer) or looked_s - since_s >= within_s:
+            return answer
+        if looked_s >= until_s:
+            return answer if isinstance(answer, NotTold) else NotTold("its answers took too long")
+        pass_time(POLL_S)
