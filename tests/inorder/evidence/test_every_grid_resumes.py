@@ -26,7 +26,7 @@ import sys, time
 from pathlib import Path
 
 from chaos.scenario import names as scenario_names
-from inorder.evidence import false_alarms, hunts, planted
+from inorder.evidence import false_alarms, frozen, hunts, planted
 from inorder.evidence.chaos_grid import cells as chaos_grid
 from inorder.evidence.grid import run
 from inorder.evidence.interop import __main__ as interop
@@ -63,6 +63,7 @@ GRIDS = {{
     )[:{MOST}],
     "sockets": list(sockets.cells_of(["consumer-killed", "consumer-paused"], (1, 2))),
     "hunts": list(hunts.cells_of(hunts.bugs(), (1,), 1))[:{MOST}],
+    "frozen": list(frozen.cells_of(()))[:{MOST}],
     "load": [load.turn_of(4, 1, load.WARM, turn, ("ours",)) for turn in range({MOST})],
 }}
 
