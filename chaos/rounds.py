@@ -12,21 +12,26 @@ from conformance.reports.view import VerdictView
 from conformance.waiting import now_s
 from specs.errors import (
     EXIT_INCONCLUSIVE,
+    EXIT_REFUTED,
     EXIT_SUITE,
+    EXIT_UNAVAILABLE,
     EXIT_UPHELD,
+    EXIT_USAGE,
+    DriverBug,
     InorderError,
     Unavailable,
     UsageError,
 )
 from specs.verdicts.verdict import ClauseVerdict
 
-WORST_FIRST = (EXIT_SUITE, 1, 2)
+WORST_FIRST = (EXIT_SUITE, EXIT_REFUTED, EXIT_USAGE, EXIT_UNAVAILABLE, EXIT_INCONCLUSIVE)
 """Of several runs the one that says most decides the exit code."""
 
 
 @dataclass(frozen=True, slots=True)
 class Try:
-    """One run of a scenario. verdict: None where it failed; why: the sentence that says why it did."""
+    """One run of a scenario. verdict: None where it failed; why: the sentence that says why it did; failed: what a
+    command then exits with."""
 
     scenario: str
     number: int
@@ -34,6 +39,7 @@ class Try:
     folder: Path
     verdict: VerdictView | None
     why: str = ""
+    failed: int = EXIT_SUITE
 
     @property
     def word(self) -> str:
@@ -43,7 +49,7 @@ class Try:
     @property
     def exit_code(self) -> int:
         """As a command that runs this one only would have it."""
-        return EXIT_SUITE if self.verdict is None else self.verdict.exit_code
+        return self.failed if self.verdict is None else self.verdict.exit_code
 
     @property
     def refuted(self) -> list[str]:
@@ -121,7 +127,7 @@ def in_rounds(
 
     A run that fails is told, and no end. Raises UsageError for what a user can mend, where she named the scenarios; a
     scenario that turns out not to fit the target is left out otherwise. Raises Unavailable where the
-    target's server is gone.
+    target's server is gone, and DriverBug for a driver that is wrong: it would be in every scenario.
     """
     until_s = None if bounds.budget_s is None else now_s() + bounds.budget_s
     for number in count(1) if bounds.rounds is None else range(1, bounds.rounds + 1):
@@ -139,8 +145,11 @@ def in_rounds(
                     raise
                 tried.left_out[name] = str(error)
                 continue
+            except DriverBug:
+                raise
             except InorderError as error:
-                made = Try(name, number, its_seed, folder, None, str(error))
+                code = error.exit_code
+                made = Try(name, number, its_seed, folder, None, str(error), code)
             tried.tries.append(made)
             yield made
         if not tried.tries:

@@ -21,7 +21,7 @@ from chaos.twin import Twin, play
 from conformance import again
 from conformance.replay import mutant_of
 from conformance.reports.recovery import Recovered, recovered
-from conformance.run import SHORT, fresh_names, run
+from conformance.run import SHORT, EndedEarly, fresh_names, run
 from conformance.targets.base import ClockKind, Target
 from conformance.wire.runner import SHORT_LEASES, replace_run_folder
 from specs.errors import UsageError
@@ -140,11 +140,16 @@ def run_scenario(
         "workload_floor": scenario.workload.messages,
     }
     say(f"starting {target.name}")
-    history = run(plan, target, out, info=info, prefix=prefix, say=say)
+    more: tuple[Check, ...] = ()
+    try:
+        history = run(plan, target, out, info=info, prefix=prefix, say=say)
+    except EndedEarly as error:
+        history, more = error.history, (error.check,)
+        say(f"{error}; what was recorded until then is judged")
     rows = list(history.rows())
     found = examine(rows, history.info, why_cut=history.why_cut)
     told = [fault_told(rows, row) for row in rows if row.kind is Kind.FAULT]
-    made = Made(history.info, rows, found, told)
+    made = Made(history.info, rows, found, told, more)
     return judged(scenario, made, profile, target.abilities), history
 
 
@@ -172,12 +177,14 @@ def twin_plan(scenario: Scenario, seed: int) -> Plan:
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """A run to be judged. told: its faults, each with its time and what shows that it had an effect."""
+    """A run to be judged. told: its faults, each with its time and what shows that it had an effect. more: further
+    checks of the run."""
 
     info: RunInfo
     rows: Sequence[Row]
     found: Examination
     told: Sequence[FaultTold]
+    more: Sequence[Check] = ()
 
 
 def of_twin(twin: Twin, info: RunInfo) -> Made:
@@ -219,7 +226,7 @@ def judged(
     info, rows, found = made.info, made.rows, made.found
     kinds = {Kind(kind) for recorded in (info.records or {}).values() for kind in recorded}
     wanted = expected(scenario.must_reach, kinds, abilities)
-    checks = [_reached(rows, wanted, info.environment.get(SHORT, ""))]
+    checks = [*made.more, _reached(rows, wanted, info.environment.get(SHORT, ""))]
     tool = by_python(evidence="; ".join(fault.evidence for fault in made.told if fault.evidence))
     verdict = of_one_run(found, info, profile, more=checks, tool=tool)
     idle = _idle(scenario, verdict)

@@ -18,7 +18,7 @@ from typing import Any
 from conformance import again
 from conformance.drivers.plans import CHANGES, ENDS, MESSAGES, drawn_plan
 from conformance.keeping import keep_first
-from conformance.run import fresh_names, run
+from conformance.run import EndedEarly, fresh_names, run
 from conformance.stopping import Stop
 from conformance.targets.base import Target
 from conformance.wire.runner import replace_run_folder
@@ -72,13 +72,14 @@ def conform_rounds(
     in `rounds/`. A refutation ends it; where it is to go on all the same, `refuted/CLAUSE` has a judged run for each
     clause. changes: how many times a consumer comes or goes in a round. ours_too: judge our own client on a foreign
     broker as well. stop: when it ends. Raises as `run` does, and KeyboardInterrupt where a Ctrl-C came before the
-    first round was done.
+    first round was done; a driver that fails ends the rounds, and what it did until then is judged.
     """
     stop = Stop() if stop is None else stop
     config = target.config_for(profile)
     replace_run_folder(out)
     draw = Random(seed)
     done: list[Round] = []
+    ended: EndedEarly | None = None
     stop.breaks_in = True
     try:
         while _goes_on(done, rounds, profile, stop):
@@ -90,8 +91,14 @@ def conform_rounds(
             info = {"profile": profile.name, "run": f"{_word(target.name)}-{seed}-{number}"}
             folder = out / "rounds" / f"{number}"
             folder.mkdir(parents=True)
-            history = run(plan, target, folder, info=info, prefix=names, say=say)
+            try:
+                history = run(plan, target, folder, info=info, prefix=names, say=say)
+            except EndedEarly as error:
+                ended, history = error, error.history
             done.append(Round(plan, history, examined(history)))
+            if ended is not None:
+                say(f"{ended}; what was recorded until then is judged")
+                break
     except KeyboardInterrupt:
         # What was begun is left out: it was not read to its end.
         if not stop.interrupted or stop.again or not done:
@@ -99,7 +106,8 @@ def conform_rounds(
     finally:
         stop.breaks_in = False
         target.release()
-    return _concluded(done, profile, rounds, out, floor, stop, ours_too=ours_too), done
+    more = worked(done, profile) if ended is None else (ended.check,)
+    return _concluded(done, profile, rounds, out, floor, stop, more=more, ours_too=ours_too), done
 
 
 def _goes_on(done: Sequence[Round], rounds: int | None, profile: Profile, stop: Stop) -> bool:
@@ -151,9 +159,10 @@ def _concluded(
     floor: int,
     stop: Stop,
     *,
+    more: Sequence[Check],
     ours_too: bool,
 ) -> Verdict:
-    """Keep what is shown in `out`, and judge all rounds together."""
+    """Keep what is shown in `out`, and judge all rounds together. more: the checks of the rounds."""
     shown = next((one for one in done if refutes(one.examination, profile)), done[-1])
     told = replace(shown.history.info, replay=again.command("replay", out))
     write_history(out, told, list(shown.history.rows()), why_cut=shown.history.why_cut)
@@ -164,7 +173,7 @@ def _concluded(
         profile,
         floor=floor,
         plans=[one.plan for one in done],
-        more=(*stop.checks(len(done)), *worked(done, profile)),
+        more=(*stop.checks(len(done)), *more),
         ours_too=ours_too,
         require_exercised=False,
     )

@@ -29,7 +29,7 @@ from conformance.parts.processes import kill_all
 from conformance.records import BEFALLS
 from conformance.steps import Steps, attested, lacking
 from conformance.targets.base import ClockKind, CutShort, Run, Target, known_names
-from specs.errors import Unavailable, UsageError
+from specs.errors import DriverFailed, Unavailable, UsageError
 from specs.faults import broker_crash, clock_step, crash, pause, slow_cpu
 from specs.history.clock import host_clock
 from specs.history.journal import Journal
@@ -39,7 +39,8 @@ from specs.plan.ability import Ability
 from specs.plan.plan import Action, ClientPlan, Plan
 from specs.profiles import Profile
 from specs.verdicts.online import read_online
-from specs.verdicts.verdict import Verdict, including
+from specs.verdicts.tally import Check
+from specs.verdicts.verdict import LIVED, Verdict, including
 from specs.vocabulary import Kind, Lane, Level, Outcome
 
 MOVES = frozenset({Kind.JOIN, Kind.LEAVE, Kind.CRASH, Kind.PAUSE, Kind.CLOCK_STEP})
@@ -56,6 +57,19 @@ SHORT = "did not come"
 SAY = Callable[[str], Any]
 ENGINES_GROUP = "inorder.engines"
 Engine = Callable[[History, Profile, Mapping[str, Any]], Verdict]
+
+
+class EndedEarly(DriverFailed):
+    """A driver failed in the midst of a run. history: what was recorded until then, kept like any other."""
+
+    def __init__(self, why: str, history: History) -> None:
+        super().__init__(why)
+        self.history = history
+
+    @property
+    def check(self) -> Check:
+        """For the verdict on that history."""
+        return Check(LIVED, "every driver lived to the end of the run", False, str(self))
 
 
 class PartUnavailable(Unavailable):
@@ -78,8 +92,9 @@ def run(
 
     info: what `run.json` says besides (a profile, a replay line, a floor). prefix: what the ids of messages begin with.
     Raises UsageError for an action that the target has no ability for, TargetMisbehaved where a party breaks down.
-    What was recorded until then stays in the folder. A step whose moment or end does not come ends the run like any
-    other: `environment` says what was waited for, and its fault counts for one without effect.
+    What was recorded until then stays in the folder; where a driver failed, the error brings it (EndedEarly).
+    A step whose moment or end does not come ends the run like any other: `environment` says what was waited for, and
+    its fault counts for one without effect.
     """
     plan = target.suited(plan)
     if cant := lacking(plan, target):
@@ -103,8 +118,11 @@ def run(
     write_runinfo(folder, told)
     this = Run(plan, folder, prefix)
     made = _Made(this, target, say)
+    settled, ended = False, ""
     try:
         settled = asyncio.run(made.make())
+    except DriverFailed as error:
+        ended = str(error)
     finally:
         this.close()
     if made.steps.short:
@@ -121,7 +139,10 @@ def run(
     cut = {row.client_id for row in rows if row.kind is Kind.CRASH}
     cut |= {client.id for client in plan.clients} if target.reads_at_work else set()
     why_cut = [why for why in recorded.why_cut if why.partition(".")[0] not in cut]
-    return write_history(folder, told, rows, why_cut=why_cut)
+    history = write_history(folder, told, rows, why_cut=why_cut)
+    if ended:
+        raise EndedEarly(ended, history)
+    return history
 
 
 def fresh_names(seed: int, number: int) -> str:

@@ -46,5 +46,13 @@ class TargetMisbehaved(InorderError):
     """A real part died or never became ready, so nothing can be said: exit 70."""
 
 
-class DriverBug(InorderError):
-    """A driver broke the driver protocol: exit 70."""
+class DriverBug(TargetMisbehaved):
+    """A driver wrote what is no line of the driver protocol, or what can't have happened: exit 64."""
+
+    exit_code = EXIT_USAGE
+
+
+class DriverFailed(TargetMisbehaved):
+    """A driver died, was silent beyond a deadline, or refused what it was asked: exit 69."""
+
+    exit_code = EXIT_UNAVAILABLE

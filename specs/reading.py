@@ -16,6 +16,7 @@ from enum import Enum
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from specs.errors import InorderError, UsageError
+from specs.history.columns import LARGEST, SMALLEST
 
 M = TypeVar("M")
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
@@ -209,7 +210,20 @@ def _plain(hint: Any, value: Any, place: _Place, or_null: bool) -> Any:
     least = place.field.told.least
     if hint is int and least is not None and value < least:
         raise place.refuse("not be negative" if least == 0 else f"be at least {least}")
+    if hint is int and not SMALLEST <= value <= LARGEST:
+        raise place.refuse(f"fit into 64 bits ({SMALLEST} to {LARGEST})")
+    if hint is str and not _is_unicode(value):
+        raise place.refuse("be text: half of a surrogate pair is no character")
     return _one_of(place.field.told.choices, value, place) if hint is str else value
+
+
+def _is_unicode(value: str) -> bool:
+    """JSON can spell what no file and no column of text can hold, as in "\\ud800"."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _one_of(choices: tuple[str, ...], value: Any, place: _Place) -> Any:
@@ -338,8 +352,9 @@ def _hint_schema(hint: Any, said: Told) -> dict[str, Any]:
     if hint in _PLAIN:
         name = _PLAIN[hint][1]
         found: dict[str, Any] = {"type": [name, "null"] if or_null else name}
-        if hint is int and said.least is not None:
-            found["minimum"] = said.least
+        if hint is int:
+            found["minimum"] = SMALLEST if said.least is None else said.least
+            found["maximum"] = LARGEST
         if hint is str and said.choices:
             found = {"enum": list(said.choices)}
         return found

@@ -80,8 +80,8 @@ def command(
     inconclusive unless it is refuted. A second one ends at once.
 
     \b
-    Exits with 0 upheld, 1 refuted, 2 inconclusive, 64 wrong usage, 70 the suite failed
-    or the run can't be trusted.
+    Exits with 0 upheld, 1 refuted, 2 inconclusive, 64 wrong usage or a wrong driver, 69 a
+    server or a driver that is not there, 70 the suite failed or the run can't be trusted.
     """
     ready = seam.prepare(target, profile, bounds, baseline)
     seed = draw_seed() if seed is None else seed

@@ -43,7 +43,7 @@ from specs.plan.ability import Ability
 from specs.profiles import Claim, Profile
 from specs.verdicts.baseline import Baseline
 from specs.verdicts.online import ONLINE_FILE, read_online
-from specs.verdicts.verdict import Verdict
+from specs.verdicts.verdict import Verdict, checked
 
 ARROW_FROM_EVENTS = 200_000
 """So many events the Python judges take some seconds for; the others need that long to start."""
@@ -405,12 +405,17 @@ def _run_again(
         folder = out or Path(scratch) / "run"
         make_room(folder)
         watch.say(f"doing the run's plan again on {target.name}, in real time")
+        ended: runs.EndedEarly | None = None
         try:
             history = runs.run_again(info, target, folder, watch.say)
+        except runs.EndedEarly as error:
+            ended, history = error, error.history
         finally:
             target.release()
         chosen = load_profile(profile or info.profile or target.profile)
         verdict = runs.judge(history, chosen, options={"floor": 1})
+        if ended is not None:
+            verdict = checked(verdict, ended.check)
         told = replace(verdict.info, replay=again.command("replay", folder))
         verdict = replace(verdict, info=told)
         return view(verdict) if out is None else save(verdict, folder)

@@ -14,7 +14,7 @@ from conformance.cli.options import (
 )
 from conformance.cli.people import tell, watching
 from conformance.reports.schemas import LIST_SCHEMA
-from specs.errors import EXIT_SUITE
+from specs.errors import EXIT_UPHELD
 
 
 @click.command(name="smoke")
@@ -31,7 +31,8 @@ from specs.errors import EXIT_SUITE
 def command(target: str, form: str) -> int:
     """Try a driver: its manners, and whether it tells what happens.
 
-    Exits with 0 when it is right, with 70 when the driver is wrong.
+    Exits with 0 when it is right, 64 when the driver is wrong, 69 when it died, kept silent
+    or refused.
     """
     from conformance.drivers.smoke import smoke
 
@@ -53,4 +54,4 @@ def command(target: str, form: str) -> int:
         if wrong
         else f"all {len(checks)} expectations hold"
     )
-    return EXIT_SUITE if wrong else 0
+    return min((check.exit_code for check in wrong), default=EXIT_UPHELD)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from conformance.drivers.process import DriverProcess, Event
 from conformance.drivers.recording import DriverRecorder
 from conformance.drivers.target import DriverTarget, columns_of
 from conformance.targets.base import CutShort, Run
-from specs.errors import UsageError
+from specs.errors import DriverBug, UsageError
 from specs.vocabulary import Queue
 
 ADMIN = "admin"
@@ -50,6 +50,12 @@ class AdminTarget(DriverTarget):
 
     def spawn(self, name: str, run: Run, on_event: Callable[[Event], Any]) -> DriverProcess:
         return self.spawn_driver(name, run.folder, on_event)
+
+    @property
+    def drivers(self) -> Iterator[DriverProcess]:
+        if self._admin is not None and not self.hosts:
+            yield self._admin
+        yield from super().drivers
 
     @property
     def admin(self) -> DriverProcess:
@@ -87,7 +93,7 @@ class AdminTarget(DriverTarget):
         place = told["broker"], told["queue_id"]
         if not any(Queue(topic, *place) in self._queues for topic in topics):
             there = sorted({f"{queue.broker}/{queue.queue_id}" for queue in self._queues})
-            self.refused(
+            raise DriverBug(
                 f"{where} names the queue {'/'.join(map(str, (*topics, *place)))}, which prepare did not ask for, so "
                 f"that nobody would read it and nothing of it be judged; the queues of this run are {', '.join(there)}"
             )
@@ -126,12 +132,10 @@ class AdminTarget(DriverTarget):
         return NotTold(f"{asked}: its answer to progress leaves the queue out (-1 is for nothing)")
 
     async def close(self) -> None:
+        admin, self._admin = self._admin, None
+        if admin is not None and not self.hosts:
+            self._end(admin)
         await super().close()
-        if self._admin is not None:
-            self._admin.kill()
-            self._admin = None
-        self.refuse_faults()
-        self.check()
 
 
 def ignore(_: Event) -> None:

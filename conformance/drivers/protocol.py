@@ -57,7 +57,9 @@ version 2 is greeted once more with version 1, and then asked for nothing that i
 
 from __future__ import annotations
 
+import codecs
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -81,6 +83,8 @@ LINE_BYTES_MAX = 1 << 20
 """Of a request and of an event, without its newline."""
 ANSWER_BYTES_MAX = 1 << 28
 """Of an answer: that to `read` holds a whole topic."""
+QUOTED = 200
+"""So much of a wrong line, or of a value in it, stands in the sentence about it."""
 REQUIRED_EVENTS = ("delivered", "finished", "sent")
 OPTIONAL_EVENTS = (
     "assigned",
@@ -117,6 +121,7 @@ _AT = told("The host's monotonic clock, µs.", least=0)
 _ID = told(least=0)
 _WORK = told(least=1)
 _SOME = told(fewest=1)
+_DIGITS = re.compile("[0-9]{0,18}")
 _PROPERTIES = told("The application's own, by name. Without the field nobody says.")
 _SEND_OUTCOMES = ("ok", "refused", "unknown")
 
@@ -125,14 +130,35 @@ class WrongLine(InorderError):
     """What was said is no line of the protocol; the message says where and why."""
 
 
+def brief(value: object) -> str:
+    """A value as a sentence quotes it: not all of what may be a megabyte, or nest too deep to be spelt."""
+    try:
+        text = repr(value)
+    except RecursionError:
+        return "something that nests too deep"
+    return text if len(text) <= QUOTED else f"{text[:QUOTED]}..."
+
+
 def _version(value: Any, where: str) -> int:
     if value not in VERSIONS or isinstance(value, bool):
         known = " or ".join(map(str, VERSIONS))
-        raise WrongLine(f"{where} must be {known}, not {value!r}")
+        raise WrongLine(f"{where} must be {known}, not {brief(value)}")
     return int(value)
 
 
+def _number_as_text(value: Any, where: str) -> str | None:
+    if value is None or (isinstance(value, str) and _DIGITS.fullmatch(value)):
+        return value
+    raise WrongLine(
+        f"{where} must be a number as text, as it was sent, or null, not {brief(value)}"
+    )
+
+
 _VERSION = told(reads=_version, schema=lambda: {"enum": list(VERSIONS)})
+_NUMBER_AS_TEXT = told(
+    reads=_number_as_text,
+    schema=lambda: {"type": ["string", "null"], "pattern": f"^{_DIGITS.pattern}$"},
+)
 
 
 class Line:
@@ -165,7 +191,7 @@ class Message:
     reconsume_times: int
     body: str
     key: str | None = None
-    key_seq: str | None = None
+    key_seq: str | None = field(default=None, metadata=_NUMBER_AS_TEXT)
     tags: str | None = None
     properties: Mapping[str, str] = field(default_factory=dict, metadata=_PROPERTIES)
     incarnation: int = field(
@@ -620,6 +646,24 @@ LINES: Mapping[str, type[Line]] = {"answer": Answer, "refusal": Refusal, **EVENT
 """What a driver says."""
 
 
+def parse(raw: bytes) -> Any:
+    """A line that a driver wrote, as JSON. Raises WrongLine, with the remedy where it can be known."""
+    if raw.startswith(codecs.BOM_UTF8):
+        raise WrongLine("it begins with a byte order mark: write UTF-8 without one")
+    if b"\0" in raw[:2] or raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        raise WrongLine("it is UTF-16, it seems: write UTF-8, without a byte order mark")
+    try:
+        return json.loads(raw.decode())
+    except UnicodeDecodeError as error:
+        raise WrongLine(f"it is not UTF-8 (byte {error.start})") from error
+    except RecursionError as error:
+        raise WrongLine("it nests too deep") from error
+    except ValueError as error:
+        raise WrongLine(
+            f"it is not JSON ({error}): each line is one JSON object, and what is for people goes to stderr"
+        ) from error
+
+
 def read_said(line: Any) -> Line:
     """A line that a driver wrote: an event, an answer or a refusal. Raises WrongLine."""
     line = an_object(line, "the line", WrongLine)
@@ -639,7 +683,8 @@ def read_request(line: Any) -> Line:
 def _read(known: Mapping[str, type[Line]], line: Mapping[str, Any], by: str) -> Line:
     name = line.get(by)
     if not isinstance(name, str) or name not in known:
-        raise WrongLine(f"there is no {by} {name!r}{near(name, known)}")
+        meant = near(name[:QUOTED], known) if isinstance(name, str) else ""
+        raise WrongLine(f"there is no {by} {brief(name)}{meant}")
     return read_as(known[name], line, f"the {by} {name}")
 
 
@@ -649,7 +694,7 @@ def read_as(model: type[L], line: Mapping[str, Any], where: str) -> L:
         if name not in line:
             raise WrongLine(f"{where}: the field {name!r} is missing")
         if line[name] is not value and line[name] != value:
-            raise WrongLine(f"{where}: {name!r} must be {value!r}, not {line[name]!r}")
+            raise WrongLine(f"{where}: {name!r} must be {value!r}, not {brief(line[name])}")
     return read(model, line, where, error=WrongLine, besides=model.CONST)
 
 

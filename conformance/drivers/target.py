@@ -13,14 +13,14 @@ import asyncio
 import threading
 import zlib
 from abc import abstractmethod
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from conformance.drivers.process import DriverProcess, Event
+from conformance.drivers.process import DriverProcess, Event, answer_s
 from conformance.drivers.protocol import (
     REQUIRED_EVENTS,
     WITH_PROPERTIES,
@@ -28,9 +28,10 @@ from conformance.drivers.protocol import (
     rules_as_json,
 )
 from conformance.drivers.recording import TOLD_BY, DriverRecorder, shown_properties, told_by
+from conformance.parts.processes import wait_until
 from conformance.targets.base import NEVER_ASKED, Run, Target
 from specs.clauses.stored import COMMIT, ROLLBACK, waits_ms
-from specs.errors import TargetMisbehaved, UsageError
+from specs.errors import DriverBug, TargetMisbehaved, UsageError
 from specs.faults import crash, pause
 from specs.history.hashes import props_hash
 from specs.history.runinfo import declared
@@ -40,7 +41,7 @@ from specs.plan.plan import Action, ClientPlan
 PRODUCERS = "inorder-producers"
 """The group of producers, for a client library that wants one."""
 SEND, SEND_BATCH, SEND_DELAYED, SEND_HALF = "send", "send_batch", "send_delayed", "send_half"
-SENDS_S = 60.0
+LOOK_S = 0.1
 
 
 @dataclass(slots=True)
@@ -73,9 +74,7 @@ class DriverTarget(Target):
         self._recorders: dict[str, DriverRecorder] = {}
         self._host: DriverProcess | None = None
         self._one_at_a_time = threading.Lock()
-        self.faults: list[str] = []
-        """What a driver wrote that is no line of the protocol."""
-        self._refused: list[str] = []
+        self._failures: list[TargetMisbehaved] = []
         self.exit_codes: list[int] = []
         """Of the drivers that were stopped in good order."""
 
@@ -116,8 +115,8 @@ class DriverTarget(Target):
 
     async def prepare(self, run: Run) -> None:
         self._run, self._clients, self._lives, self._paused = run, {}, {}, set()
-        self._announced, self._recorders, self.faults, self._verbs = set(), {}, [], {}
-        self.exit_codes, self._refused = [], []
+        self._announced, self._recorders, self._verbs = set(), {}, {}
+        self.exit_codes, self._failures = [], []
 
     async def start(self, party: str) -> None:
         plan = next((client for client in self.run.plan.clients if client.id == party), None)
@@ -147,19 +146,56 @@ class DriverTarget(Target):
     async def stop(self, party: str) -> None:
         await asyncio.to_thread(self._stop, self._clients[party])
 
-    async def close(self) -> None:
-        if self._host is not None:  # what it tells to its end is of clients that are at work
-            self._host.kill()
-            self.faults.extend(self._host.faults)
+    async def until(self, run: Run, at_ms: int) -> None:
+        """As any target's; a driver that has failed ends the run meanwhile."""
+        while run.now_ms < at_ms:
+            self.check()
+            await asyncio.sleep(min(LOOK_S, (at_ms - run.now_ms) / 1000))
+        self.check()
+
+    async def settle(self, run: Run) -> bool:
+        """Likewise."""
+        settling = asyncio.create_task(super().settle(run))
+        try:
+            while not settling.done():
+                self.check()
+                await asyncio.wait([settling], timeout=LOOK_S)
+        finally:
+            settling.cancel()
+        return await settling
+
+    @property
+    def drivers(self) -> Iterator[DriverProcess]:
+        """Those that run."""
+        if self._host is not None:
+            yield self._host
         for client in list(self._clients.values()):
+            if client.driver is not self._host:
+                yield client.driver
+
+    def check(self) -> None:
+        """Raises what a driver has done wrong, if any has."""
+        for driver in self.drivers:
+            driver.check()
+
+    async def close(self) -> None:
+        """Raises what a driver has done wrong: of several what makes everything doubtful that was told."""
+        if self._host is not None:  # what it tells to its end is of clients that are at work
+            self._end(self._host)
+        for client in list(self._clients.values()):
+            if client.driver.failure is not None:
+                client.recorder.dies()  # what it did after its last word nobody knows
             self._let_go(client)
         self._host = None
+        failures, self._failures = self._failures, []
+        wrong = [each for each in failures if isinstance(each, DriverBug)]
+        for failure in (*wrong, *failures):
+            raise failure
 
-    def refuse_faults(self) -> None:
-        """Whoever wrote something that is no line of the protocol may have hidden anything: TargetMisbehaved."""
-        if self.faults:
-            fault, self.faults = self.faults[0], []
-            raise TargetMisbehaved(f"a driver of {self.name} wrote what it must not: {fault}")
+    def _end(self, driver: DriverProcess) -> None:
+        driver.kill()
+        if driver.failure is not None:
+            self._failures.append(driver.failure)
 
     # ------------------------------------------------------------ a client's own turn
 
@@ -197,21 +233,13 @@ class DriverTarget(Target):
         if client in self._clients:
             self.takes(self._recorders[client], event)
         else:
-            self.refused(f"{event['event']} is told of the client {client!r}, who is not at work")
+            raise DriverBug(
+                f"{event['event']} is told of the client {client!r}, who is not at work"
+            )
 
     def takes(self, recorder: DriverRecorder, event: Event) -> None:
-        """An event of a client's driver, in the reader's thread."""
+        """An event of a client's driver, in the reader's thread. Raises DriverBug for what can't be judged."""
         recorder.on_event(event)
-
-    def refused(self, why: str) -> None:
-        """A driver told what can't be judged: the run ends by it, soon."""
-        self._refused.append(why)
-
-    def check(self) -> None:
-        if self._refused:
-            raise TargetMisbehaved(
-                f"a driver of {self.name} tells what it must not: {self._refused[0]}"
-            )
 
     def _start(self, plan: ClientPlan) -> None:
         run, name = self.run, plan.id
@@ -240,12 +268,17 @@ class DriverTarget(Target):
         self.ask(driver, "start", role=plan.kind, client=name, group=group, config=config, **more)
 
     def _stop(self, client: _Client) -> None:
-        client.recorder.wait_for_sends(client.asked, SENDS_S)
+        wait_until(lambda: self._is_done_or_failed(client), deadline_s=answer_s())
+        client.driver.check()
         if client.driver is self._host:
             self.ask(client.driver, "stop", client=client.plan.id)
         else:
             self.exit_codes.append(client.driver.stop())
         self._let_go(client)
+
+    def _is_done_or_failed(self, client: _Client) -> bool:
+        """Has it told of each send? One that has failed never will."""
+        return len(client.recorder.sent) >= client.asked or client.driver.failure is not None
 
     def _crash(self, client: _Client) -> None:
         self._let_on(client)
@@ -334,8 +367,7 @@ class DriverTarget(Target):
         self._let_on(client)
         self._clients.pop(client.plan.id, None)
         if client.driver is not self._host:
-            client.driver.kill()
-            self.faults.extend(client.driver.faults)
+            self._end(client.driver)
         client.recorder.close()
 
 

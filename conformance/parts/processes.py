@@ -43,6 +43,8 @@ Job: TypeAlias = Callable[[], Child]
 
 LEASH = Path(__file__).with_name("leash.py")
 TAIL_LINES = 20
+LINE_LETTERS = 400
+"""So much of a log's line stands in an error."""
 SIGNAL_AGAIN_S = 0.05
 """After which a signal is sent again that came where nothing can be raised."""
 
@@ -172,6 +174,8 @@ class Process:
         end = _the_end.get()
         if end is not None and end.is_set():
             raise TargetMisbehaved(f"{name} is not started: what it was for is over.")
+        self.pauses = 0
+        """How often it was stopped."""
         self._starving: _Turns | None = None
         self._popen = _the_forker().fork(fork)
         with _lock:
@@ -222,9 +226,9 @@ class Process:
             return ""
         return "\n".join(text.splitlines()[-lines:])
 
-    def misbehaved(self, what: str) -> TargetMisbehaved:
+    def misbehaved(self, what: str, lines: int = TAIL_LINES) -> TargetMisbehaved:
         """The error that says what this process did wrong, with the last lines of its log."""
-        tail = self.tail()
+        tail = "\n".join(_clipped(line) for line in self.tail(lines).splitlines())
         said = (
             f"Its log ({self.log}) ends with:\n{tail}"
             if tail
@@ -236,7 +240,7 @@ class Process:
         """Raises TargetMisbehaved if the process is dead."""
         code = self.returncode
         if code is not None:
-            raise self.misbehaved(f"died ({_how_it_ended(code)})")
+            raise self.misbehaved(f"died ({how_it_ended(code)})")
 
     def wait_until(
         self, probe: Callable[[], T | None], *, what: str, deadline_s: float, every_s: float = 0.05
@@ -264,6 +268,7 @@ class Process:
     def pause(self) -> None:
         """SIGSTOP to its group, as a script may have started what works: its connections stay open, its clocks go on,
         it does nothing."""
+        self.pauses += 1
         self._signal_group(signal.SIGSTOP)
 
     def starve(self, percent: int) -> None:
@@ -384,7 +389,12 @@ class _Turns:
         self._thread.join()
 
 
-def _how_it_ended(code: int) -> str:
+def _clipped(line: str) -> str:
+    return line if len(line) <= LINE_LETTERS else f"{line[:LINE_LETTERS]}..."
+
+
+def how_it_ended(code: int) -> str:
+    """In words. code: as of `Process.returncode`."""
     if code >= 0:
         return f"exit code {code}"
     try:

@@ -19,12 +19,11 @@ from conformance.reports.occasion import Occasion, read_occasion
 from conformance.reports.rate import Rate
 from conformance.reports.rate import read as read_rate
 from specs.clauses.clause import Clause
-from specs.errors import EXIT_SUITE, HistoryError
+from specs.errors import HistoryError
 from specs.history.row import Row, make_row
 from specs.history.store import History, open_history
 from specs.verdicts.tally import FaultTold
 from specs.verdicts.verdict import (
-    EXIT_CODES,
     VERDICT_SCHEMA,
     ClauseVerdict,
     Coverage,
@@ -35,6 +34,7 @@ from specs.verdicts.verdict import (
     Search,
     Verdict,
     distrust,
+    exit_code,
 )
 
 VERDICT_FILE = "verdict.json"
@@ -240,7 +240,7 @@ class VerdictView:
 
     @property
     def exit_code(self) -> int:
-        return EXIT_CODES.get(self.verdict, EXIT_SUITE)
+        return exit_code(self.verdict, ((check.id, check.ok) for check in self.met))
 
     @property
     def failures(self) -> tuple[ClauseView, ...]:

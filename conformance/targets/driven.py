@@ -202,11 +202,12 @@ class DrivenTarget(DriverTarget):
         return await super().settle(run)
 
     async def close(self) -> None:
-        await super().close()
-        brokers, self._brokers = self._brokers, None
-        if brokers is not None:
-            await asyncio.to_thread(brokers.close)
-        self.refuse_faults()
+        try:
+            await super().close()
+        finally:
+            brokers, self._brokers = self._brokers, None
+            if brokers is not None:
+                await asyncio.to_thread(brokers.close)
 
     def completed(self, rows: list[Row]) -> list[Row]:
         return complete(rows) if self.pair.watched else rows

@@ -19,7 +19,7 @@ from conformance.drivers.plans import STEADY
 from conformance.drivers.process import DriverProcess, Event
 from conformance.parts.scratch import Scratch
 from conformance.targets.base import Run
-from specs.errors import TargetMisbehaved, UsageError
+from specs.errors import DriverBug, UsageError
 from specs.faults import crash
 from specs.plan.ability import Ability
 from specs.plan.config import OF_BROKERS, Config, without_the_brokers
@@ -96,7 +96,7 @@ class ExecutedTarget(AdminTarget):
 def target(command: str | None) -> ExecutedTarget:
     """Any system that has a driver in any language, started by its command line: `exec:python3 driver.py`.
 
-    Raises UsageError where there is no such command, or it is no driver.
+    Raises UsageError where there is no such command, or it is no driver, DriverFailed where it dies or is silent.
     """
     argv = shlex.split(command or "")
     if not command or not argv:
@@ -107,7 +107,7 @@ def target(command: str | None) -> ExecutedTarget:
         try:
             with _spawn("hello", argv, Path(folder), ignore) as driver:
                 said = driver.hello()
-        except TargetMisbehaved as error:
+        except DriverBug as error:
             raise UsageError(f"{command!r} does not speak the driver protocol: {error}") from error
     missing = [verb for verb in NEEDED if verb not in said.get("verbs", ())]
     if missing:

@@ -14,7 +14,13 @@ from typing import Any
 from specs.clauses.catalogue import all_clauses
 from specs.clauses.certainty import THAT_LAST, recorded
 from specs.clauses.clause import Clause
-from specs.errors import EXIT_INCONCLUSIVE, EXIT_REFUTED, EXIT_SUITE, EXIT_UPHELD
+from specs.errors import (
+    EXIT_INCONCLUSIVE,
+    EXIT_REFUTED,
+    EXIT_SUITE,
+    EXIT_UNAVAILABLE,
+    EXIT_UPHELD,
+)
 from specs.fingerprint import of_this_tool
 from specs.history.row import Row
 from specs.history.runinfo import RunInfo
@@ -29,6 +35,9 @@ CAN_BE_TRUSTED = "MET-1"
 """The check of a run without which nothing is concluded from it."""
 EACH_FAULT_HAD_AN_EFFECT = "MET-4"
 """The check of a run that its faults decide."""
+LIVED = "MET-11"
+"""The check of a run that fails where a part of it did not live to its end: unless what it did until then refutes
+something, there is no more to say than that this part is not there."""
 """An implementation whose name begins with this word is our own code."""
 ASSUMING = "assuming that the history would tell"
 """How the reason of a refuted clause begins where nobody says what was recorded."""
@@ -79,6 +88,13 @@ EXIT_CODES = {
     RunVerdict.INCONCLUSIVE: EXIT_INCONCLUSIVE,
     RunVerdict.INADMISSIBLE: EXIT_SUITE,
 }
+
+
+def exit_code(verdict: RunVerdict, met: Iterable[tuple[str, bool | None]]) -> int:
+    """What a command exits with. met: of each check of the run its id, and whether it passed."""
+    if verdict is RunVerdict.INCONCLUSIVE and (LIVED, False) in met:
+        return EXIT_UNAVAILABLE
+    return EXIT_CODES[verdict]
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,7 +265,7 @@ class Verdict:
 
     @property
     def exit_code(self) -> int:
-        return EXIT_CODES[self.verdict]
+        return exit_code(self.verdict, ((check.id, check.ok) for check in self.met))
 
     @property
     def distrust(self) -> str:
@@ -452,7 +468,7 @@ def checks(
         *(
             [
                 Check(
-                    "MET-11",
+                    "MET-12",
                     "what was asked at the end was answered",
                     False,
                     "; ".join(info.untold),
@@ -533,6 +549,12 @@ def including(verdict: Verdict, lines: Sequence[Judged]) -> Verdict:
         for check in verdict.met
     )
     return replace(verdict, verdict=run_verdict(judged, met), clauses=judged, met=met)
+
+
+def checked(verdict: Verdict, check: Check) -> Verdict:
+    """The verdict with one more check of its run."""
+    met = (*verdict.met, check)
+    return replace(verdict, verdict=run_verdict(verdict.clauses, met), met=met)
 
 
 def with_exposures(verdict: Verdict, rows: Iterable[Row]) -> Verdict:

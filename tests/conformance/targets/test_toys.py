@@ -125,7 +125,7 @@ def test_silence_accuses_nobody_and_is_told(path: dict[str, str], tmp_path: Path
     """A queue of which nobody says the end is not an empty one, for whoever judges the run, now or later."""
     out, told = (
         tmp_path / "run",
-        "MET-11 what was asked at the end was answered: the toy did not say",
+        "MET-12 what was asked at the end was answered: the toy did not say",
     )
     done = inorder(path, "conform", "--target", "silent", "--seed", "1", "--out", out)
     assert done.returncode == 2, done.stdout + done.stderr
@@ -170,7 +170,7 @@ def test_a_driver_is_tried_before_anything_is_judged_by_it(
     text = (TOYS / "hosted.py").read_text()
     wrong.write_text(text.replace('"queue_offset": offset', '"queue_offset": offset + 1'))
     done = inorder(path, "smoke", "--target", f"exec:{sys.executable} {wrong}")
-    assert done.returncode == 70
+    assert done.returncode == 64
     assert "WRONG" in done.stdout
 
 
