@@ -22,6 +22,7 @@ from chaos.scenario import BACKENDS, Scenario, load, names
 from conformance.cli import completion
 from conformance.cli.options import (
     JSON,
+    OutFolder,
     Reporting,
     baseline_option,
     budget_option,
@@ -224,7 +225,7 @@ def bounds_options(command: F) -> F:
 @seed_option
 @click.option(
     "--out",
-    type=click.Path(path_type=Path),
+    type=OutFolder(),
     metavar="DIR",
     help="Keep the runs in DIR, a folder for each scenario.",
 )

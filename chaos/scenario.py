@@ -13,7 +13,6 @@ client = "c1"
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from importlib import resources
@@ -25,6 +24,7 @@ from chaos.reached import CONDITIONS
 from chaos.step import StepTemplate
 from reference_impl.mutants import every_mutant
 from specs.clauses.catalogue import get
+from specs.documents import from_toml_of, text_in
 from specs.errors import UsageError
 from specs.plan.ability import Ability
 from specs.plan.config import Config
@@ -127,11 +127,8 @@ def load(name: str) -> Scenario:
             raise UsageError(
                 f"there is no scenario {name!r}; known are {', '.join(names())}, or give a file"
             )
-        text = path.read_text(encoding="utf-8")
-    try:
-        data = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise UsageError(f"scenario {name} is no TOML: {error}") from error
+        text = text_in(path, name=f"scenario {name}")
+    data = from_toml_of(text, f"scenario {name}", UsageError)
     return replace(scenario_of(Path(name).stem, data), asked_for=name)
 
 

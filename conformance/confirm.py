@@ -6,7 +6,6 @@ dice. A run on real parts is done as it was, under fresh names; what differs is 
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -26,6 +25,7 @@ from specs.history.runinfo import RunInfo, read_runinfo
 from specs.plan.ability import Ability
 from specs.plan.plan import Plan
 from specs.profiles import load as load_profile
+from specs.scratch import Scratch
 from specs.verdicts.examine import examine
 from specs.verdicts.verdict import ClauseVerdict
 
@@ -90,7 +90,7 @@ def _in_virtual_time(failure: Failure, number: int) -> bool:
 
 
 def _in_real_time(failure: Failure, target: Target, say: SAY) -> bool:
-    with tempfile.TemporaryDirectory(prefix="inorder-confirm-") as scratch:
+    with Scratch("confirm") as scratch:
         folder = Path(scratch) / "run"
         folder.mkdir()
         try:

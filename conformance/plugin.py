@@ -16,8 +16,6 @@ from __future__ import annotations
 
 import fcntl
 import json
-import shutil
-import tempfile
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -53,6 +51,7 @@ from specs.errors import (
 from specs.history.row import Row
 from specs.history.store import History, open_history
 from specs.model.rules import RULES
+from specs.scratch import Scratch
 from specs.verdicts.baseline import read_baseline, today
 from specs.verdicts.verdict import ClauseVerdict, RunVerdict
 
@@ -452,9 +451,9 @@ def pytest_configure_node(node: Any) -> None:
     """Each worker learns which run is the session's, and where its processes meet."""
     suite: Suite = node.config.stash[KEY]
     if suite.shared is None:
-        folder = Path(tempfile.mkdtemp(prefix="inorder-pytest-"))
-        node.config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
-        suite.shared = Shared(folder)
+        scratch = Scratch("pytest")
+        node.config.add_cleanup(scratch.cleanup)
+        suite.shared = Shared(Path(scratch.name))
     told = {"seed": suite.seed, "out": str(suite.folder), "shared": str(suite.shared.folder)}
     node.workerinput[_WORKER] = told
 

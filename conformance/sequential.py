@@ -23,6 +23,7 @@ from typing import Any, Generic, TypeVar
 from conformance.parts.processes import kill_all
 from conformance.reports.rate import Rate
 from conformance.waiting import now_s
+from specs.documents import json_in
 from specs.errors import UsageError
 
 T = TypeVar("T")
@@ -174,7 +175,7 @@ def _read(memory: Path | None, about: str) -> dict[str, list[bool]]:
     if memory is None or not memory.is_file():
         return {}
     try:
-        data: dict[str, Any] = json.loads(memory.read_text(encoding="utf-8"))
+        data: dict[str, Any] = json_in(memory, mend="; delete it to begin anew")
         if data["about"] != about:
             return {}
         return {str(key): [bool(each) for each in tries] for key, tries in data["tries"].items()}

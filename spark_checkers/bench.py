@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import sys
-import tempfile
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -36,6 +35,7 @@ from specs.history.clock import host_clock
 from specs.history.runinfo import write_runinfo
 from specs.history.store import History, open_history
 from specs.profiles import Profile
+from specs.scratch import Scratch
 from specs.verdicts import engine as python_engine
 
 MIB = 1 << 20
@@ -182,7 +182,7 @@ def main(
 ) -> None:
     """Time, events per second and peak memory of a check, beside a plain scan of the same columns."""
     profile = profiles.load("reference")
-    with tempfile.TemporaryDirectory(prefix="inorder-bench-") as scratch:
+    with Scratch("bench") as scratch:
         click.echo(f"seed {seed}", err=True)
         big = (
             open_history(history)

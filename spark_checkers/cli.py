@@ -11,6 +11,8 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from specs.outputs import writable_folder
+
 LARGEST_SEED = 2**31 - 1
 EDGES = ("none", "file", "group", "key")
 ORDERS = ("queue", "time")
@@ -111,6 +113,7 @@ def generate(
     """
     from spark_checkers import generate as generator
 
+    writable_folder(out)
     seed = secrets.randbelow(1_000_000) if seed is None else seed
     console = Console(stderr=True, highlight=False)
     click.echo(f"generating {events} events, seed {seed}", err=True)
@@ -191,6 +194,7 @@ def compact(history: Path, out: Path, master: str | None, form: str) -> int:
     from spark_checkers.ordered import row_groups
     from specs.history.store import open_history
 
+    writable_folder(out)
     opened = open_history(history)
     click.echo(f"rewriting {history} by queue", err=True)
     written = layout.compact(opened, out, master=master)

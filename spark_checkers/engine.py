@@ -11,8 +11,6 @@ from __future__ import annotations
 
 import gc
 import itertools
-import shutil
-import tempfile
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -80,6 +78,7 @@ from specs.history.row import Row
 from specs.history.runinfo import RunInfo
 from specs.history.store import History, check_parquet, rows_of_table, rows_to_table
 from specs.profiles import Profile
+from specs.scratch import Scratch
 from specs.verdicts.engine import chosen_by, concluded
 from specs.verdicts.examine import found_alone, witness
 from specs.verdicts.tally import Examination, Found, Tally
@@ -157,7 +156,7 @@ def judge_here(
     rows = sum(check_parquet(path) for path in history.parquet)
     # The folder goes last: until they are ended, processes may write into it.
     with (
-        tempfile.TemporaryDirectory(prefix="inorder-", dir=options.get("scratch")) as folder,
+        Scratch("judging", options.get("scratch")) as folder,
         InProcesses(options.get("tasks"), alone=rows <= ALONE_ROWS) as jobs,
     ):
         return _judged(history, profile, {**options, "scratch": folder}, jobs)
@@ -195,17 +194,15 @@ def examine(
         raise SpecError(
             f"no columnar twin for {', '.join(sorted(missing))}: judge with --engine python"
         )
-    folder = Path(tempfile.mkdtemp(prefix="inorder-", dir=scratch))
-    try:
-        examiner = _Examiner(history, jobs, folder)
-        examination = examiner.examine(all_clauses() if clauses is None else clauses)
-        if findings is not None:
-            examiner.keep_findings(findings, told)
-        return examination
-    except Exception as error:
-        raise _told(error) from error
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    with Scratch("judging", scratch) as folder:
+        try:
+            examiner = _Examiner(history, jobs, Path(folder))
+            examination = examiner.examine(all_clauses() if clauses is None else clauses)
+            if findings is not None:
+                examiner.keep_findings(findings, told)
+            return examination
+        except Exception as error:
+            raise _told(error) from error
 
 
 def _told(error: Exception) -> Exception:

@@ -31,6 +31,7 @@ from specs.clauses.catalogue import all_clauses, select
 from specs.clauses.clause import Clause
 from specs.clauses.context import CONTEXT_KINDS
 from specs.clauses.rows import REQUEST_LEVELS
+from specs.documents import from_json
 from specs.errors import HistoryError, UsageError
 from specs.history import telling
 from specs.history.arrow import near_name
@@ -103,7 +104,7 @@ def read_history(path: str, session: Any = None) -> tuple[Any, RunInfo]:
     place = str(path).rstrip("/")
     try:
         (text,) = session.read.text(f"{place}/run.json", wholetext=True).toArrow()[0].to_pylist()
-        info = RunInfo.from_json(json.loads(text), f"{place}/run.json")
+        info = RunInfo.from_json(from_json(text), f"{place}/run.json")
     except HistoryError:
         raise
     except Exception as error:  # whatever a file system, py4j or JSON says about a file

@@ -13,7 +13,6 @@ seq is its time times the number of queues (and some room for what is planted), 
 from __future__ import annotations
 
 import shlex
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -34,6 +33,7 @@ from specs.history.columns import COLUMNS
 from specs.history.runinfo import RunInfo, write_runinfo
 from specs.history.store import rows_of_table, rows_to_table
 from specs.plan.config import Config
+from specs.scratch import Scratch
 from specs.vocabulary import Kind, Level, Outcome, dead_letter_topic
 
 MS = 1_000
@@ -1046,7 +1046,7 @@ def generate(
     folder.mkdir(parents=True, exist_ok=True)
     write_runinfo(folder, info)
     numbers: set[int] = set()
-    with tempfile.TemporaryDirectory(prefix="inorder-generate-") as scratch:
+    with Scratch("generate") as scratch:
         writer: _ByQueue | _ByTime = (
             _ByQueue(folder, rows_per_file, rows_per_group)
             if order == "queue"

@@ -7,7 +7,6 @@ rows at a time (more only when one key alone has more).
 from __future__ import annotations
 
 import gc
-import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -40,6 +39,7 @@ from spark_checkers.twin import (
     relevant_where,
     to_batch,
 )
+from specs.scratch import Scratch
 from specs.vocabulary import Key
 
 IN_PIECES: dict[Grouping, tuple[str, ...]] = {
@@ -113,7 +113,7 @@ def _judge_batches(
     sizes: tuple[int, int],
 ) -> Iterator[pa.RecordBatch]:
     """sizes: of a long key, and of its pieces, in rows."""
-    with tempfile.TemporaryDirectory(prefix="inorder-") as folder:
+    with Scratch("judging") as folder:
         long = Long(*sizes, folder, runs) if grouping in IN_PIECES else None
         for some in judge_sorted(batches, twins, grouping, runs, long):
             yield to_batch(some)
@@ -143,7 +143,7 @@ def judge_sorted(
 def _pick_batches(
     batches: Iterator[pa.RecordBatch], *, twin: Twin, runs: Runs, sizes: tuple[int, int]
 ) -> Iterator[pa.RecordBatch]:
-    with tempfile.TemporaryDirectory(prefix="inorder-") as folder:
+    with Scratch("judging") as folder:
         for each in whole_or_long(batches, QUEUES.columns, Long(*sizes, folder, runs)):
             if isinstance(each, Pieces):
                 known: set[int] = set()

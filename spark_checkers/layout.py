@@ -7,7 +7,6 @@ rows is sorted in this process, a larger one on Spark, with one shuffle by range
 from __future__ import annotations
 
 import shutil
-import tempfile
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -25,6 +24,7 @@ from specs.history.arrow import in_our_schema, tables
 from specs.history.columns import COLUMNS, NAMES
 from specs.history.runinfo import write_runinfo
 from specs.history.store import History, open_history, rows_to_table
+from specs.scratch import Scratch
 
 IN_MEMORY_ROWS = 3_000_000
 """More rows than these are sorted on Spark."""
@@ -46,7 +46,7 @@ def compact(
     if sum(sizes) <= in_memory:
         _sort_here(history, folder)
     else:
-        with tempfile.TemporaryDirectory(prefix="inorder-compact-") as scratch:
+        with Scratch("compact") as scratch:
             paths = [
                 in_our_schema(path, Path(scratch) / f"part-{number:05d}.parquet")
                 for number, path in enumerate(history.parquet)

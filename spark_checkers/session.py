@@ -11,13 +11,13 @@ import importlib
 import os
 import shutil
 import sys
-import tempfile
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from specs.errors import TargetMisbehaved, Unavailable, UsageError
+from specs.scratch import Scratch
 
 DEFAULT_MASTER = "local[*]"
 DEFAULT_MEMORY = "4g"
@@ -128,9 +128,9 @@ def ship(session: Any) -> None:
     """
     if is_local(session) or id(session) in _SHIPPED:
         return
-    folder = Path(tempfile.mkdtemp(prefix="inorder-packages-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    session.addArtifacts(str(packages(folder)), pyfile=True)
+    folder = Scratch("packages")
+    atexit.register(folder.cleanup)
+    session.addArtifacts(str(packages(Path(folder.name))), pyfile=True)
     _SHIPPED.add(id(session))
 
 

@@ -17,7 +17,7 @@ from click.core import ParameterSource
 
 from chaos.rounds import Bounds
 from conformance.cli.options import Reporting, draw_seed, folder_name
-from conformance.cli.people import tell, watching
+from conformance.cli.people import put, tell, watching
 from conformance.cli.seam import load_profile, make_room, told_by
 from conformance.cli.tap import read_config
 from conformance.parts import extras
@@ -137,7 +137,7 @@ def attach(
         )
         if attaching.dry_run:
             for line in run.lines(asked):
-                click.echo(line)
+                put(line)
             return EXIT_UPHELD
         folder = folder_name(f"attach-{project.name}", seed) if out is None else out
         make_room(folder)

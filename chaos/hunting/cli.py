@@ -23,6 +23,8 @@ from chaos.runner import run_scenario
 from chaos.scenario import Scenario, load
 from conformance.cli import completion
 from conformance.cli.options import (
+    NeedsTarget,
+    OutFolder,
     Reporting,
     budget_option,
     draw_seed,
@@ -153,7 +155,7 @@ def in_real_time(
     return Example(number, scenario, seed, states, refuted, kept=(folder, save(verdict, folder)))
 
 
-@click.command(name="hunt")
+@click.command(name="hunt", cls=NeedsTarget)
 @click.option(
     "--target",
     required=True,
@@ -217,7 +219,7 @@ def in_real_time(
 )
 @click.option(
     "--out",
-    type=click.Path(path_type=Path),
+    type=OutFolder(),
     metavar="DIR",
     help="Where to keep it: runs/hunt-TARGET-SEED if not given.",
 )

@@ -23,14 +23,17 @@ def all_cases() -> Iterator[Case]:
 
 def is_case(path: Path) -> bool:
     """Whether the path is meant to be a case: a text file, or the name of one of ours."""
-    return path.suffix == SUFFIX or (
-        not path.suffix and (FOLDER / path.with_suffix(SUFFIX)).is_file()
-    )
+    return path.suffix == SUFFIX or (not path.suffix and _ours(path).is_file())
+
+
+def _ours(path: Path) -> Path:
+    """Where the case of that name would lie. A path without a name, as `.`, is none."""
+    return FOLDER / (path.with_suffix(SUFFIX) if path.name else path)
 
 
 def find_case(path: Path) -> Case:
     """The case in the file, or the one of ours by that name, as `lease/stranger_cannot_unlock`. Raises CaseError."""
-    for place in (path, FOLDER / path.with_suffix(SUFFIX), FOLDER.parents[1] / path):
+    for place in (path, _ours(path), FOLDER.parents[1] / path):
         if place.is_file() and place.suffix == SUFFIX:
             return read_case(place)
     raise CaseError(f"there is no case {path}; `inorder list cases` shows what there is")

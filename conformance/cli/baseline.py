@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 
 from conformance.cli import completion
+from conformance.cli.options import OutFile
 from conformance.cli.people import tell
 from conformance.reports.view import VerdictView, open_run
 from specs.clauses.catalogue import by_id
@@ -39,7 +40,7 @@ from specs.verdicts.verdict import ClauseVerdict, RunVerdict
 @click.option("--issue", default="", metavar="ADDRESS", help="Where it is followed up.")
 @click.option(
     "--out",
-    type=click.Path(path_type=Path),
+    type=OutFile(),
     default=Path("baseline.toml"),
     show_default=True,
     metavar="FILE",

@@ -9,6 +9,7 @@ import click
 
 from conformance.cli import completion, seam
 from conformance.cli.options import (
+    OutFolder,
     Reporting,
     baseline_option,
     profile_option,
@@ -64,13 +65,13 @@ class Source(click.Path):
 )
 @click.option(
     "--out",
-    type=click.Path(path_type=Path),
+    type=OutFolder(),
     metavar="DIR",
     help="Keep the verdict and its reports here.",
 )
 @click.option(
     "--findings",
-    type=click.Path(path_type=Path),
+    type=OutFolder(),
     metavar="DIR",
     help="Write every finding here, as Parquet: clause, finding, evidence, lane and time. With arrow or spark.",
 )
@@ -96,7 +97,7 @@ def command(
 
     \b
     Exits with 0 upheld, 1 refuted, 2 inconclusive, 64 wrong usage or no history,
-    70 the suite failed or the history can't be trusted.
+    69 a part that is not there (Java, for --engine spark), 70 the suite failed or the history can't be trusted.
     """
     question = seam.question(
         engine=engine,

@@ -16,6 +16,8 @@ from typing import ClassVar
 import click
 from click.shell_completion import BashComplete, CompletionItem, split_arg_string
 
+from conformance.cli.people import about
+
 Words = Callable[[str], Iterable[CompletionItem]]
 Completer = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
 
@@ -95,7 +97,7 @@ def target(incomplete: str) -> Iterable[CompletionItem]:
     name, colon, argument = incomplete.partition(":")
     if not colon:
         told = (
-            (entry.name, (entry.load().__doc__ or "").strip().splitlines()[0])
+            (entry.name, about(entry.load().__doc__ or ""))
             for entry in sorted(entry_points(group=TARGETS_GROUP), key=lambda entry: entry.name)
             if entry.name.startswith(incomplete)
         )

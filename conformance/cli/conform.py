@@ -9,6 +9,8 @@ import click
 from conformance import again
 from conformance.cli import completion, seam
 from conformance.cli.options import (
+    NeedsTarget,
+    OutFolder,
     Reporting,
     baseline_option,
     draw_seed,
@@ -25,7 +27,7 @@ from specs.verdicts.baseline import Baseline
 from specs.verdicts.verdict import RunVerdict
 
 
-@click.command(name="conform")
+@click.command(name="conform", cls=NeedsTarget)
 @click.option(
     "--target",
     required=True,
@@ -54,7 +56,7 @@ from specs.verdicts.verdict import RunVerdict
 @baseline_option
 @click.option(
     "--out",
-    type=click.Path(path_type=Path),
+    type=OutFolder(),
     metavar="DIR",
     help="Where to keep it: runs/TARGET-SEED if not given.",
 )
@@ -81,7 +83,7 @@ def command(
 
     \b
     Exits with 0 upheld, 1 refuted, 2 inconclusive, 64 wrong usage or a wrong driver, 69 a
-    server or a driver that is not there, 70 the suite failed or the run can't be trusted.
+    server, a part or a driver that is not there, 70 the suite failed or the run can't be trusted.
     """
     ready = seam.prepare(target, profile, bounds, baseline)
     seed = draw_seed() if seed is None else seed

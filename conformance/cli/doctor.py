@@ -28,8 +28,11 @@ from specs.errors import EXIT_UNAVAILABLE
 def command(purpose: str | None, form: str) -> int:
     """Say which real parts are here and how to get the others.
 
-    A simulated target and a history to check need none of them. Exits with 0
-    when nothing but optional parts is missing, else with 69.
+    A simulated target and a history to check need none of them, so what is missing is told
+    and asked for by nobody. With --for that command's parts are asked for.
+
+    \b
+    Exits with 0, or with 69 where --for is given and a part that is not optional is missing.
     """
     parts = [part for part in checks() if purpose is None or purpose in part.needed_for]
     missing = [part for part in parts if part.state is not State.OK and not part.optional]
@@ -41,7 +44,9 @@ def command(purpose: str | None, form: str) -> int:
         print_human(_table(parts))
         names = ", ".join(part.name for part in missing)
         tell(f"missing: {names}" if missing else "everything that is needed is here")
-    return EXIT_UNAVAILABLE if missing else 0
+        if missing and purpose is None:
+            tell("a simulated target, and a history to check, need nothing of it")
+    return EXIT_UNAVAILABLE if missing and purpose is not None else 0
 
 
 def _item(part: Part) -> dict[str, object]:

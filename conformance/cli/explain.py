@@ -9,7 +9,7 @@ import click
 
 from conformance.cli import completion, seam
 from conformance.cli.options import HUMAN, JSON, carried, format_option, print_human, print_json
-from conformance.cli.people import tell, width
+from conformance.cli.people import put, tell, width
 from conformance.reports import svg, swimlanes, text
 from conformance.reports.saving import context_of
 from conformance.reports.schemas import LIST_SCHEMA
@@ -104,7 +104,7 @@ def _print_pictures(
         print_json(trace(shown, context))
     else:
         pictures = [swimlanes.picture(clause, context) for clause in shown]
-        click.echo(carried(svg.render(svg.stacked(pictures))), nl=False)
+        put(carried(svg.render(svg.stacked(pictures))), end=False)
     return 0
 
 
@@ -113,7 +113,7 @@ def _print_events(run: Path, wanted: Selection, most: int, form: str) -> int:
     if form == JSON:
         print_json({"schema": LIST_SCHEMA, "items": [_event(row) for row in rows]})
     elif form == HUMAN:
-        click.echo(text.visible(text.since(rows) + text.events(rows)))
+        put(text.since(rows) + text.events(rows))
     else:
         raise UsageError(f"events are printed as {HUMAN} or {JSON}: {form} draws failures")
     if count > len(rows):

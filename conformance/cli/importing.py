@@ -8,8 +8,8 @@ import click
 from rich.text import Text
 
 from conformance.cli import completion
-from conformance.cli.options import JSON, format_option, print_human, print_json
-from conformance.cli.people import tell, watching
+from conformance.cli.options import JSON, OutFolder, format_option, print_human, print_json
+from conformance.cli.people import put, tell, watching
 from conformance.importing.hashing import draw_secret, secret_in
 from conformance.importing.job import IMPORT_SCHEMA, Job, Wanted
 from conformance.importing.mapping import FORMS, read_map, recipe
@@ -30,7 +30,7 @@ from specs.errors import UsageError
 )
 @click.option(
     "--out",
-    type=click.Path(path_type=Path),
+    type=OutFolder(),
     metavar="HISTORY",
     help="The history's folder, new or empty.",
 )
@@ -82,7 +82,7 @@ def command(
     Exits with 0 when the history is written, 64 for a map or a log that can't be read.
     """
     if recipe_name is not None:
-        click.echo(recipe(recipe_name), nl=False)
+        put(recipe(recipe_name), end=False)
         return 0
     if log_form is None or not logs or map_file is None or out is None:
         raise UsageError(

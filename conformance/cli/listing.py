@@ -13,7 +13,7 @@ from rich.text import Text
 
 from conformance.cli import completion
 from conformance.cli.options import JSON, format_option, print_human, print_json
-from conformance.cli.people import console
+from conformance.cli.people import about, console, put
 from conformance.importing import mapping
 from conformance.reports.saving import check
 from conformance.reports.schemas import LIST_SCHEMA
@@ -111,14 +111,14 @@ def known_profiles() -> Iterable[Item]:
 
 
 def targets() -> Iterable[Item]:
-    """The registered targets, with the first line of their factory's docstring."""
+    """The registered targets, with what their factories say of themselves."""
     for entry in sorted(entry_points(group=TARGETS_GROUP), key=lambda entry: entry.name):
         try:
             doc = entry.load().__doc__ or ""
         except (ImportError, AttributeError) as error:
             yield {"name": entry.name, "why": "", "available": False, "reason": str(error)}
         else:
-            yield {"name": entry.name, "why": _first_line(doc), "available": True, "reason": ""}
+            yield {"name": entry.name, "why": about(doc), "available": True, "reason": ""}
 
 
 def mutants() -> Iterable[Item]:
@@ -277,7 +277,7 @@ def command(what: str, target: str | None, form: str) -> int:
     elif console().is_terminal:
         print_human(_table(items, columns))
     else:
-        click.echo("\n".join(_lines(items, columns)))
+        put("\n".join(_lines(items, columns)))
     return 0
 
 

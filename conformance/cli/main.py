@@ -11,6 +11,7 @@ Rules:
 from __future__ import annotations
 
 import contextlib
+import difflib
 import os
 import sys
 import tempfile
@@ -23,11 +24,12 @@ from typing import Any, NoReturn
 import click
 from click.shell_completion import CompletionItem, add_completion_class
 
-from conformance.cli.completion import ColonsInBash
+from conformance.cli.completion import TARGETS_GROUP, ColonsInBash
 from conformance.cli.people import lose_no_line, say
 from conformance.parts import extras
 from conformance.parts.places import beside
 from conformance.parts.processes import exit_on_sigterm
+from conformance.reports.lost import STDOUT, OutputLost, told_anyway
 from specs.errors import (
     EXIT_SUITE,
     EXIT_UNAVAILABLE,
@@ -36,8 +38,13 @@ from specs.errors import (
     InorderError,
     Unavailable,
 )
+from specs.outputs import is_surroundings, told
+from specs.scratch import remove_abandoned
+from specs.secrets import masked, refuse_in_words
 
 COMMAND_GROUP = "inorder.commands"
+_WHOLE = 1_000
+"""More than any command's first sentence has letters."""
 EXIT_INTERRUPTED = 130
 EXIT_PIPE_CLOSED = 141
 
@@ -93,6 +100,19 @@ class Root(click.Group):
         entry = _registered().get(cmd_name)
         return None if entry is None else _load(entry)
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """As click's; an unknown command is told with what was probably meant."""
+        name = args[0]
+        if not name.startswith("-") and self.get_command(ctx, name) is None:
+            if name.partition(":")[0] in entry_points(group=TARGETS_GROUP).names:
+                ctx.fail(f"{name} is a target: `inorder conform --target {name}` judges it")
+            close = difflib.get_close_matches(name, self.list_commands(ctx), n=2)
+            meant = f"; did you mean {' or '.join(close)}?" if close else ""
+            ctx.fail(f"there is no command {name!r}{meant}")
+        return super().resolve_command(ctx, args)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         rows: list[tuple[str, str]] = []
         for name in self.list_commands(ctx):
@@ -101,7 +121,7 @@ class Root(click.Group):
             except CommandUnavailable as error:
                 rows.append((name, f"(not available: {error})"))
             else:
-                rows.append((name, command.get_short_help_str(limit=90) if command else ""))
+                rows.append((name, command.get_short_help_str(limit=_WHOLE) if command else ""))
         with formatter.section("Commands"):
             formatter.write_dl(rows)
 
@@ -133,10 +153,13 @@ class Root(click.Group):
         extra: dict[str, Any],
     ) -> int:
         try:
+            refuse_in_words(sys.argv[1:] if args is None else list(args))
             code = super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
-            sys.stdout.flush()
+            with told_anyway(STDOUT):
+                sys.stdout.flush()
         except BaseException as error:
-            return _conclude(error)
+            code = _conclude(error)
+        _let_go()
         return code if isinstance(code, int) else EXIT_UPHELD
 
 
@@ -188,10 +211,17 @@ def _conclude(error: BaseException) -> int:
             say("stopped by Ctrl-C")
             return EXIT_INTERRUPTED
         case ReaderGone() | BrokenPipeError():
-            return _pipe_closed()
+            return EXIT_PIPE_CLOSED
+        case OutputLost(error=BrokenPipeError(), exit_code=code):
+            if error.verdict is not None:
+                say(_sentence(str(error)))
+            return EXIT_PIPE_CLOSED if code == EXIT_USAGE else code
         case InorderError():
             say(_sentence(str(error) or type(error).__name__))
             return error.exit_code
+        case OSError() if is_surroundings(error):
+            say(_sentence(told(error)))
+            return EXIT_USAGE
         case ImportError() if extras.extra_of(error):
             say(_sentence(extras.why(error)))
             return EXIT_UNAVAILABLE
@@ -213,7 +243,7 @@ def _conclude_group(group: BaseExceptionGroup[BaseException]) -> int:
         for leaf in leaves:
             if isinstance(leaf, wanted):
                 return _conclude(leaf)
-    if all(isinstance(leaf, InorderError) for leaf in leaves):
+    if all(isinstance(leaf, InorderError) or is_surroundings(leaf) for leaf in leaves):
         return _conclude(leaves[0])
     say(
         f"{_unexpected(leaves[0])}; the suite itself failed, not the system it judges; {_keep_traceback(group)}"
@@ -233,11 +263,14 @@ def _leaves(error: BaseException) -> Iterator[BaseException]:
         )
 
 
-def _pipe_closed() -> int:
-    """Whoever read our stdout is gone; a flush at exit must not fail again."""
-    with contextlib.suppress(OSError, ValueError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return EXIT_PIPE_CLOSED
+def _let_go() -> None:
+    """Of an output that can't be written: Python's own flush at exit would fail again, and change the exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (OSError, ValueError):
+            with contextlib.suppress(OSError, ValueError):
+                os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _unexpected(error: BaseException) -> str:
@@ -250,7 +283,8 @@ def _keep_traceback(error: BaseException) -> str:
     try:
         handle, name = tempfile.mkstemp(prefix="inorder-traceback-", suffix=".txt")
         with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(" ".join(sys.argv) + "\n\n" + "".join(traceback.format_exception(error)))
+            trace = "".join(traceback.format_exception(error))
+            file.write(masked(" ".join(sys.argv) + "\n\n" + trace))
     except OSError as why:
         return f"its traceback could not be kept ({why})"
     return f"its traceback is in {Path(name)}"
@@ -282,6 +316,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run the command line and exit. SIGTERM and SIGHUP unwind like Ctrl-C, so that children are put away."""
     exit_on_sigterm()
     lose_no_line()
+    remove_abandoned(Path(tempfile.gettempdir()))
     root.main(args=arguments, prog_name="inorder")
     raise AssertionError("click returned in standalone mode")
 

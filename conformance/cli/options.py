@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import wraps
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar, cast
 
@@ -17,13 +18,16 @@ import click
 from rich.console import Group, RenderableType
 
 from conformance.cli import completion
-from conformance.cli.people import carries_everything, console, tell, width
+from conformance.cli.people import carries_everything, console, put, tell, width
 from conformance.reports import allure, text
+from conformance.reports.lost import STDOUT, OutputLost, told_anyway
 from conformance.reports.saving import check, context_of
 from conformance.reports.view import VerdictView
+from conformance.reports.visible import visible_json
 from conformance.stopping import Bounds
 from conformance.targets.options import with_config
 from specs.history.store import History
+from specs.outputs import writable_file, writable_folder
 from specs.verdicts.baseline import read_baseline, today
 from specs.verdicts.verdict import VERDICT_SCHEMA
 
@@ -44,6 +48,47 @@ def format_option(*more: str) -> Callable[[F], F]:
         show_default=True,
         help="What to print on stdout.",
     )
+
+
+class NeedsTarget(click.Command):
+    """A command with `--target`. A target that stands by itself is told where it belongs."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        given = list(args)
+        try:
+            return super().parse_args(ctx, args)
+        except click.MissingParameter as error:
+            named = entry_points(group=completion.TARGETS_GROUP).names
+            targets = [word for word in given if word.partition(":")[0] in named]
+            if error.param is None or error.param.name != "target" or not targets:
+                raise
+            raise click.UsageError(
+                f"a target follows --target: --target {targets[0]}", ctx
+            ) from error
+
+
+class OutFolder(click.Path):
+    """A folder that the command writes. One that can't be made, or written to, is refused before any work."""
+
+    def __init__(self) -> None:
+        super().__init__(path_type=Path)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        path = cast(Path, super().convert(value, param, ctx))
+        writable_folder(path)
+        return path
+
+
+class OutFile(click.Path):
+    """As `OutFolder`, of a file."""
+
+    def __init__(self) -> None:
+        super().__init__(path_type=Path)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        path = cast(Path, super().convert(value, param, ctx))
+        writable_file(path)
+        return path
 
 
 def profile_option(help_text: str) -> Callable[[F], F]:
@@ -181,10 +226,15 @@ class Reporting:
         """
         if self.form == JSON:
             check(verdict.raw, VERDICT_SCHEMA)
-            print_json(verdict.raw)
-            return
         context = context_of(history or verdict.folder, verdict)
-        print_human(text.report(verdict, width=width(), context=context, whole=self.whole))
+        told = text.report(verdict, width=width(), context=context, whole=self.whole)
+        try:
+            if self.form == JSON:
+                print_json(verdict.raw)
+            else:
+                print_human(told)
+        except OutputLost as lost:
+            raise lost.with_verdict(verdict) from lost
 
     def add_to_allure(self, verdict: VerdictView, history: History | None = None) -> None:
         """Write results into the folder that somebody named, if any."""
@@ -196,7 +246,8 @@ class Reporting:
                 f"{folder} holds results of {verdict.label} already: Allure takes these for a new try of the same "
                 "tests, and shows the newest; --name tells two runs apart"
             )
-        allure.write(verdict, folder, context=context_of(history or verdict.folder, verdict))
+        with told_anyway(folder, verdict):
+            allure.write(verdict, folder, context=context_of(history or verdict.folder, verdict))
 
 
 def shown_options(command: F) -> F:
@@ -215,7 +266,7 @@ def shown_options(command: F) -> F:
         ),
         click.option(
             "--alluredir",
-            type=click.Path(path_type=Path, file_okay=False),
+            type=OutFolder(),
             metavar="DIR",
             help="Write results for Allure into DIR too, beside those of other runs.",
         ),
@@ -258,7 +309,8 @@ def draw_seed() -> int:
 
 def print_json(data: Mapping[str, Any]) -> None:
     """One object on stdout; where that can't carry every character, they are escaped as JSON does it."""
-    click.echo(json.dumps(data, indent=2, ensure_ascii=not carries_everything(sys.stdout)))
+    document = json.dumps(data, indent=2, ensure_ascii=not carries_everything(sys.stdout))
+    put(visible_json(document))
 
 
 def carried(markup: str) -> str:
@@ -270,7 +322,8 @@ def carried(markup: str) -> str:
 
 def print_human(what: RenderableType) -> None:
     """A table or text on stdout, in the width of the terminal; what must not be wrapped (a command) is not."""
-    console().print(text.Visible(Group(what)), crop=False)
+    with told_anyway(STDOUT):
+        console().print(text.Visible(Group(what)), crop=False)
 
 
 def folder_name(target: str, seed: int) -> Path:

@@ -6,6 +6,7 @@ stays short and shows that the work goes on.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shutil
@@ -25,6 +26,10 @@ from rich.progress import (
     TextColumn,
     TimeElapsedColumn,
 )
+
+from conformance.reports.lost import STDOUT, told_anyway
+from conformance.reports.visible import visible
+from specs.secrets import masked
 
 DEFAULT_WIDTH = 100
 NARROWEST = 60
@@ -61,14 +66,27 @@ def lose_no_line() -> None:
             stream.reconfigure(errors="replace")
 
 
+def about(doc: str) -> str:
+    """What a docstring says to whoever reads a list: its first paragraph, without what it raises."""
+    first = " ".join(doc.strip().partition("\n\n")[0].split())
+    return first.partition(" Raises ")[0]
+
+
 def say(sentence: str) -> None:
     """One line on stderr, with our name in front: it may stand between other programs' lines."""
-    click.echo(f"inorder: {sentence}", err=True)
+    tell(f"inorder: {sentence}")
 
 
 def tell(line: str = "") -> None:
     """One line on stderr."""
-    click.echo(line, err=True)
+    with contextlib.suppress(OSError):  # nobody to be told, and the work goes on
+        click.echo(visible(masked(line)), err=True)
+
+
+def put(words: str, *, end: bool = True) -> None:
+    """Data on stdout, with its control characters spelt out. Raises OutputLost. end: with an end of the last line."""
+    with told_anyway(STDOUT):
+        click.echo(visible(masked(words)), nl=end)
 
 
 class Watching:
@@ -107,7 +125,7 @@ class Watching:
         if self._bar is None:
             self._write(f"  {line}")
         else:
-            self._bar.console.print(f"  {line}", markup=False)
+            self._bar.console.print(f"  {visible(masked(line))}", markup=False)
 
 
 @contextmanager

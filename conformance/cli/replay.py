@@ -12,12 +12,21 @@ from conformance.cases.folder import find_case, is_case
 from conformance.cases.play import play
 from conformance.cases.report import as_json, as_text
 from conformance.cli import completion, seam
-from conformance.cli.options import JSON, Reporting, format_option, print_json, profile_option
-from conformance.cli.people import tell, watching
+from conformance.cli.options import (
+    JSON,
+    OutFolder,
+    Reporting,
+    format_option,
+    print_json,
+    profile_option,
+)
+from conformance.cli.people import put, tell, watching
 from conformance.replay import REFERENCE, mutant_of
 from conformance.reports.saving import check
 from conformance.reports.schemas import CASE_SCHEMA
+from conformance.targets.options import COMMANDS
 from specs.errors import EXIT_REFUTED, EXIT_UPHELD, UsageError
+from specs.secrets import refuse_in_target
 
 REPLAY_GROUP = "inorder.replays"
 """Entry points that can run further kinds of files again, named by what such a file is.
@@ -44,7 +53,7 @@ Replayer = Callable[[str | None, str], int]
 )
 @click.option(
     "--out",
-    type=click.Path(path_type=Path),
+    type=OutFolder(),
     metavar="DIR",
     help="Keep the run and its verdict here.",
 )
@@ -55,6 +64,8 @@ def command(run: Path, profile: str | None, target: str | None, out: Path | None
     Exits like conform; for a case 0 when all answers are the expected ones, else 1; for a program 0 when system and
     model agree, else 1.
     """
+    if target is not None:
+        refuse_in_target(target, COMMANDS)
     further = _further(run)
     if further is not None:
         kind, again = further
@@ -92,5 +103,5 @@ def _play(path: Path, target: str, form: str) -> int:
         check(data, CASE_SCHEMA)
         print_json(data)
     else:
-        click.echo(as_text(played))
+        put(as_text(played))
     return EXIT_REFUTED if played.differences else EXIT_UPHELD

@@ -18,7 +18,7 @@ from conformance.cli.options import (
     print_json,
     shown_options,
 )
-from conformance.cli.people import width
+from conformance.cli.people import put, width
 from conformance.reports import allure, github, html, junit, markdown, text
 from conformance.reports.saving import check, context_of
 from conformance.reports.schemas import LIST_SCHEMA
@@ -78,11 +78,11 @@ def command(
         return _page(verdicts, history)
     context = [row for verdict in verdicts for row in context_of(verdict.folder, verdict)]
     if form == MARKDOWN:
-        click.echo(markdown.render(verdicts, context=context), nl=False)
+        put(markdown.render(verdicts, context=context), end=False)
     elif form == GITHUB:
-        click.echo(github.render(verdicts), nl=False)
+        put(github.render(verdicts), end=False)
     elif form == JUNIT:
-        click.echo(junit.render(verdicts, context=context), nl=False)
+        put(junit.render(verdicts, context=context), end=False)
     else:
         _print(verdicts, context, whole=reporting.whole)
     return 0
@@ -97,7 +97,7 @@ def _page(verdicts: Sequence[VerdictView], history: Path | None) -> int:
     else:
         opened = None if verdict.folder is None else opened_in(verdict.folder)
     page = html.render(verdict, opened, context=context_of(opened, verdict))
-    click.echo(carried(page), nl=False)
+    put(carried(page), end=False)
     return 0
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import difflib
 import shutil
 import sys
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
@@ -39,8 +38,10 @@ from specs.history.files import STDIN, STDIN_NAME, open_any
 from specs.history.runinfo import RunInfo, read_runinfo
 from specs.history.store import History
 from specs.model.rules import RULES
+from specs.outputs import writable_folder
 from specs.plan.ability import Ability
 from specs.profiles import Claim, Profile
+from specs.scratch import Scratch
 from specs.verdicts.baseline import Baseline
 from specs.verdicts.online import ONLINE_FILE, read_online
 from specs.verdicts.verdict import Verdict, checked
@@ -122,16 +123,17 @@ def told_by(baseline: Baseline | None, verdict: Verdict) -> Verdict:
 
 
 def make_room(out: Path, *marks: str) -> None:
-    """Take away an earlier run in `out`. Raises UsageError for a folder that holds anything else.
+    """Take away an earlier run in `out`. Raises UsageError for a folder that holds anything else, or can't be written.
 
     marks: by what is known as ours (one of them is enough); a run's, whole or ended early, if none is named.
     """
+    if out.exists() and not out.is_dir():
+        raise UsageError(f"{out} is a file; give a folder with --out")
+    writable_folder(out)
     if out.is_dir() and any(out.iterdir()):
         if not any((out / mark).exists() for mark in marks or RUN_MARKS):
             raise UsageError(f"{out} exists and is no run of ours; give another --out")
         shutil.rmtree(out)
-    elif out.exists() and not out.is_dir():
-        raise UsageError(f"{out} is a file; give a folder with --out")
 
 
 def prepare(
@@ -323,7 +325,7 @@ def opened(source: Path | str, asked: Question) -> Iterator[History]:
 
 def open_source(source: Path) -> History:
     """A history's folder, a file, or `-`. Raises HistoryError (exit 64)."""
-    return open_any(source, lambda: sys.stdin.buffer.read())
+    return open_any(source, sys.stdin.buffer)
 
 
 def judge(
@@ -401,7 +403,7 @@ def _run_again(
     info: RunInfo, target: Target, profile: str | None, out: Path | None, watch: Watch
 ) -> VerdictView:
     """What it comes to this time: real time repeats nothing to the byte."""
-    with tempfile.TemporaryDirectory(prefix="inorder-replay-") as scratch:
+    with Scratch("replay") as scratch:
         folder = out or Path(scratch) / "run"
         make_room(folder)
         watch.say(f"doing the run's plan again on {target.name}, in real time")

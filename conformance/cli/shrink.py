@@ -10,7 +10,7 @@ from rich import box
 from rich.table import Table
 
 from conformance.cli import completion, seam
-from conformance.cli.options import JSON, format_option, print_human, print_json
+from conformance.cli.options import JSON, OutFolder, format_option, print_human, print_json
 from conformance.cli.people import tell, watching
 from conformance.reports.saving import check
 from conformance.reports.schemas import SHRINK_SCHEMA
@@ -53,7 +53,7 @@ from specs.errors import EXIT_INCONCLUSIVE, UsageError
 )
 @click.option(
     "--out",
-    type=click.Path(path_type=Path),
+    type=OutFolder(),
     metavar="DIR",
     help="The new run. Default: RUN-shrunk.",
 )

@@ -7,6 +7,7 @@ import click
 from conformance.cli import completion
 from conformance.cli.options import (
     JSON,
+    NeedsTarget,
     format_option,
     print_human,
     print_json,
@@ -17,7 +18,7 @@ from conformance.reports.schemas import LIST_SCHEMA
 from specs.errors import EXIT_UPHELD
 
 
-@click.command(name="smoke")
+@click.command(name="smoke", cls=NeedsTarget)
 @click.option(
     "--target",
     required=True,

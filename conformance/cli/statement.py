@@ -9,13 +9,14 @@ from pathlib import Path
 import click
 
 from conformance.cli import completion
-from conformance.cli.options import JSON, carried, print_json
-from conformance.cli.people import tell
+from conformance.cli.options import JSON, OutFile, carried, print_json
+from conformance.cli.people import put, tell
 from conformance.reports import statement_pages as pages
 from conformance.reports import svg
 from conformance.reports.saving import check
 from conformance.reports.statement import STATEMENT_SCHEMA, Statement, state
 from conformance.reports.view import open_run
+from conformance.reports.visible import visible
 from specs.errors import UsageError
 from specs.verdicts.baseline import today
 
@@ -40,7 +41,7 @@ _BY_SUFFIX = {".md": MARKDOWN, ".markdown": MARKDOWN, ".json": JSON, ".html": HT
 )
 @click.option(
     "--out",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=OutFile(),
     metavar="FILE",
     help="Where to write it; stdout if not given.",
 )
@@ -53,7 +54,7 @@ _BY_SUFFIX = {".md": MARKDOWN, ".markdown": MARKDOWN, ".json": JSON, ".html": HT
 )
 @click.option(
     "--badge",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=OutFile(),
     metavar="FILE",
     help="Write a badge too: FILE.svg is a picture, FILE.json an endpoint for shields.io.",
 )
@@ -86,7 +87,7 @@ def command(
     if out is None and form == JSON:
         print_json(found.to_json())
     elif out is None:
-        click.echo(carried(written) if form == HTML else written, nl=False)
+        put(carried(written) if form == HTML else written, end=False)
     else:
         _write(out, written)
         tell(f"{out}: {found.verdict.value.upper()}, {found.sentence}")
@@ -103,7 +104,7 @@ def _written(found: Statement, form: str) -> str:
     check(data, STATEMENT_SCHEMA)
     if form == JSON:
         return json.dumps(data, indent=2, ensure_ascii=False) + "\n"
-    return pages.html(found) if form == HTML else pages.markdown(found)
+    return pages.html(found) if form == HTML else visible(pages.markdown(found))
 
 
 def _write(path: Path, text: str) -> None:

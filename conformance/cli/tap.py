@@ -11,11 +11,12 @@ from pathlib import Path
 import click
 
 from conformance import again
-from conformance.cli.options import profile_option
+from conformance.cli.options import OutFolder, profile_option
 from conformance.cli.people import tell
 from conformance.tap.faults import Faults, Rule, parse_rule
 from conformance.tap.proxy import Tap
 from conformance.tap.rows import RECORDS, TapRecorder
+from specs.documents import json_in
 from specs.errors import UsageError
 from specs.history.journal import Journal
 from specs.history.runinfo import RunInfo, write_runinfo
@@ -31,7 +32,7 @@ from specs.vocabulary import Level
 @click.option(
     "--out",
     required=True,
-    type=click.Path(path_type=Path),
+    type=OutFolder(),
     metavar="DIR",
     help="Where the history goes.",
 )
@@ -107,10 +108,7 @@ def command(
 
 def read_config(path: Path) -> Config:
     """The times that clients and broker were told. Raises UsageError for what can't be read."""
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise UsageError(f"{path} can't be read as JSON: {error}") from error
+    found = json_in(path)
     if not isinstance(found, dict):
         raise UsageError(f'{path} must hold an object, as {{"broker_lease_ms": 3000}}')
     return Config.from_json(found)

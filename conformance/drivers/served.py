@@ -19,7 +19,6 @@ from conformance.drivers.witness import Witness
 from conformance.parts.link import Link
 from conformance.parts.local_cluster import LocalCluster
 from conformance.parts.local_server import LocalServer
-from conformance.parts.scratch import Scratch
 from conformance.targets import upgrades
 from conformance.targets.base import Run
 from conformance.targets.options import Argument, near, parse
@@ -32,6 +31,7 @@ from specs.plan.ability import Ability
 from specs.plan.plan import Action
 from specs.plan.rig import PartialRig, Trouble
 from specs.plan.step import EVERYBODY
+from specs.scratch import Scratch
 from specs.vocabulary import Kind, Outcome
 
 NODES = "app.nodes"
@@ -181,7 +181,7 @@ class ServedTarget(AdminTarget):
             self.made_server(self._newer, Path()).fetch()
         if self._server is not None and self._is_as_before(self._server):
             return
-        self._temporary = Scratch("inorder-server-")
+        self._temporary = Scratch("server")
         folder = Path(self._temporary.name)
         try:
             if self._nodes > 1:

@@ -6,7 +6,6 @@ broker. Whether the client keeps its promises is for the clauses.
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -23,6 +22,7 @@ from specs.errors import EXIT_USAGE, DriverBug, DriverFailed, TargetMisbehaved
 from specs.history.row import Row
 from specs.plan.ability import Ability
 from specs.plan.plan import Action, ClientPlan, ListenerRule, Plan, TopicPlan, Topology
+from specs.scratch import Scratch
 from specs.vocabulary import Kind, Outcome
 
 SUSPEND_MS = 100
@@ -56,7 +56,7 @@ Start = Callable[[str, Path], DriverProcess]
 def smoke(target: str, say: Callable[[str], Any]) -> list[Check]:
     """Try the driver of a target. UsageError where a part is missing."""
     found = find_driver(target)
-    with tempfile.TemporaryDirectory(prefix="inorder-smoke-") as scratch:
+    with Scratch("smoke") as scratch:
         folder = Path(scratch)
         say("the driver alone")
         checks = list[Check]()

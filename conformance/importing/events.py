@@ -6,7 +6,6 @@ what is no value, is: it is told with the field and the reason.
 
 from __future__ import annotations
 
-import re
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from enum import IntEnum
@@ -31,6 +30,7 @@ from conformance.importing.mapping import (
     Source,
     may_be_negative,
 )
+from conformance.importing.patterns import Pattern, pattern
 from conformance.importing.sources import Fields, field_of, text_of, trimmed
 from conformance.importing.values import BadValue, fitting, length_us, reads_times, step_us, whole
 from specs.history.columns import NAMES
@@ -112,10 +112,10 @@ class Compiled:
         )
         self._null = frozenset(word.strip() for word in mapping.null)
         self._reads_time = reads_times(mapping.time_format, mapping.time_zone)
-        self._match = None if event.match is None else re.compile(event.match)
+        self._match = None if event.match is None else pattern(event.match)
         self._message = event.message or mapping.message
         self._each = (
-            None if event.each is None or event.each.match is None else re.compile(event.each.match)
+            None if event.each is None or event.each.match is None else pattern(event.each.match)
         )
         self._timed = mapping.timed
         self._time = event.begin or event.time or mapping.time or ""
@@ -177,7 +177,7 @@ class Compiled:
         """From a field's text to the column's value. It raises BadValue; None stands for no value."""
         steps: list[Callable[[Any], Any]] = []
         if source.match is not None:
-            steps.append(_group_of(re.compile(source.match)))
+            steps.append(_group_of(pattern(source.match)))
         if source.values is not None:
             steps.append(_word_in(source.values))
         if source.crc32:
@@ -207,14 +207,17 @@ class Compiled:
     # ------------------------------------------------------------ lines
 
     def speaks_of(self, fields: Fields) -> Fields | None:
-        """The line's fields, with those that `match` finds, if it is such an event."""
+        """The line's fields, with those that `match` finds, if it is such an event. Raises BadRow."""
         for name, values in self.event.when.items():
             if trimmed(fields, name) not in values:
                 return None
         if self._match is None:
             return fields
         text = text_of(field_of(fields, self._message))
-        found = None if text is None else self._match.search(text)
+        if text is None:
+            return None
+        _check_text(text, self._message)
+        found = self._match.search(text)
         return None if found is None else {**fields, **found.groupdict()}
 
     def marks(self, fields: Fields, line: Line, order: int) -> list[Mark]:
@@ -239,6 +242,7 @@ class Compiled:
         text = text_of(value)
         if text is None:
             raise BadRow("is missing", name)
+        _check_text(text, name)
         elements: list[Fields] = [found.groupdict() for found in self._each.finditer(text)]
         if not elements and text.strip(" \t[](){}"):
             raise BadRow("holds nothing that `each` finds", name, text)
@@ -378,12 +382,15 @@ def _check_text(text: str, field: str) -> None:
         raise BadRow("holds half a character", field) from error
 
 
-def _group_of(pattern: re.Pattern[str]) -> Callable[[str], str | None]:
+def _group_of(wanted: Pattern) -> Callable[[str], str | None]:
     """What the expression finds: its group `value`, or the first one, or all of it."""
-    group: str | int = "value" if "value" in pattern.groupindex else min(1, pattern.groups)
+    group: str | int = "value" if "value" in wanted.groupindex else min(1, wanted.groups)
 
     def take(text: str) -> str | None:
-        found = pattern.search(text)
+        try:
+            found = wanted.search(text)
+        except UnicodeEncodeError as error:
+            raise BadValue("holds half a character") from error
         return None if found is None else found[group]
 
     return take

@@ -265,11 +265,16 @@ class Job:
                 if record.lines > _FEW_LINES:
                     report.long_texts += 1
                     report.first_long_text = report.first_long_text or record.number
-                spoken = []
-                for event in events:
-                    fields = event.speaks_of(record.fields)
-                    if fields is not None:
-                        spoken.append((event, fields))
+                try:
+                    spoken = [
+                        (event, fields)
+                        for event in events
+                        if (fields := event.speaks_of(record.fields)) is not None
+                    ]
+                except BadRow as bad:  # nobody knows of which event it speaks
+                    kinds = frozenset(event.kind.value for event in events)
+                    self._refuse(record.number, bad, kinds, record.lines)
+                    continue
                 if not spoken:
                     report.unspoken += 1
                     report.first_unspoken = report.first_unspoken or record.number

@@ -9,14 +9,13 @@ or in place of the other's events of their kind (`replaces`). A sentence about a
 from __future__ import annotations
 
 import dataclasses
-import re
-import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from conformance.importing.patterns import pattern
 from conformance.importing.values import (
     NO_TIMES,
     UNITS_US,
@@ -25,6 +24,7 @@ from conformance.importing.values import (
     tells_zone,
     zone_of,
 )
+from specs.documents import NotReadable, from_toml, text_in
 from specs.errors import UsageError
 from specs.history.columns import COLUMNS, LARGEST, NAMES, SMALLEST
 from specs.plan.config import Config
@@ -211,10 +211,10 @@ def _patterns(value: Any, where: str) -> tuple[str, ...]:
     return tuple(listed)
 
 
-def _pattern(text: str, where: str) -> re.Pattern[str]:
+def _pattern(text: str, where: str) -> None:
     try:
-        return re.compile(text)
-    except re.error as error:
+        pattern(text)
+    except ValueError as error:
         raise MapError(f"{where} is no regular expression: {error}") from error
 
 
@@ -347,17 +347,8 @@ def why(name: str) -> str:
 
 def read_map(path: Path, form: str) -> Map:
     """The map in a file. Raises MapError, with one sentence that says how to mend it."""
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise MapError(f"the map {path} can't be read: {_why_unread(error)}") from error
+    text = text_in(path, error=MapError, name=f"the map {path}")
     return parse_map(text, form, str(path))
-
-
-def _why_unread(error: OSError | UnicodeDecodeError) -> str:
-    if isinstance(error, UnicodeDecodeError):
-        return f"it is not in UTF-8, at byte {error.start}"
-    return error.strerror or str(error)
 
 
 def parse_map(text: str, form: str, name: str = "the map") -> Map:
@@ -372,11 +363,11 @@ def _with_parents(text: str, form: str, children: tuple[str, ...]) -> dict[str, 
     """The map's words, those of the maps that it begins with among them. children: the last one is its own name."""
     name = children[-1]
     try:
-        data = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+        data = from_toml(text)
+    except NotReadable as error:
         both = "; a table is written in one way, as x = { y = 1 } or as x.y = 1"
         hint = both if "immutable" in str(error) else ""
-        raise MapError(f"{name} is no TOML: {error}{hint}") from error
+        raise MapError(f"{name} {error}{hint}") from error
     _name_events(data, name, is_whole=len(children) == 1)
     parent = data.pop("extends", None)
     if parent is None:
@@ -388,13 +379,10 @@ def _with_parents(text: str, form: str, children: tuple[str, ...]) -> dict[str, 
     if parent in recipes():
         inherited = recipe(parent)
     else:
-        try:
-            inherited = Path(parent).read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            known = ", ".join(recipes())
-            raise MapError(
-                f"{name} extends {parent!r}, which is no recipe ({known}) and no file: {_why_unread(error)}"
-            ) from error
+        known = ", ".join(recipes())
+        if not Path(parent).is_file():
+            raise MapError(f"{name} extends {parent!r}, which is no recipe ({known}) and no file")
+        inherited = text_in(Path(parent), error=MapError)
     base = _with_parents(inherited, form, (*children, parent))
     if form != TEXT:
         base.pop("line", None)  # the same log, sent on as JSON or CSV by a collector

@@ -10,7 +10,6 @@ import csv
 import gzip
 import io
 import json
-import re
 import sys
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,13 +19,13 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from conformance.importing.mapping import CSV, JSONL, Map, MapError
+from conformance.importing.patterns import pattern
 from specs.errors import UsageError
+from specs.history.store import LONGEST_LINE
 from specs.reading import near
 
 STDIN = "-"
 _GZIP = b"\x1f\x8b"
-LONGEST = 4 << 20
-"""Bytes of a line: a longer one is no line of a log, but a file that is none."""
 
 Fields = Mapping[str, Any]
 """A record's fields. Of CSV and text: their texts; of JSON: text, or a list of objects."""
@@ -103,7 +102,7 @@ def _lines(file: BinaryIO, mapping: Map, name: str) -> Iterator[tuple[int, str |
     number = 0
     while True:
         try:
-            data = file.readline(LONGEST + 1)
+            data = file.readline(LONGEST_LINE + 1)
         except (OSError, EOFError, zlib.error) as error:
             raise UsageError(
                 f"{name} can't be read on after line {number}: {error}; what came after it is lost, so take the log "
@@ -112,10 +111,10 @@ def _lines(file: BinaryIO, mapping: Map, name: str) -> Iterator[tuple[int, str |
         if not data:
             return
         number += 1
-        if len(data) > LONGEST:
+        if len(data) > LONGEST_LINE:
             while data and not data.endswith(b"\n"):
-                data = file.readline(LONGEST)
-            yield number, None, f"is longer than {LONGEST >> 20} MiB"
+                data = file.readline(LONGEST_LINE)
+            yield number, None, f"is longer than {LONGEST_LINE >> 20} MiB"
             continue
         if number == 1:
             data = data.removeprefix(b"\xef\xbb\xbf")
@@ -150,7 +149,7 @@ class _Feeder:
 
 
 def _reader(feeder: _Feeder, mapping: Map) -> Iterator[list[str]]:
-    csv.field_size_limit(LONGEST)
+    csv.field_size_limit(LONGEST_LINE)
     return csv.reader(feeder, delimiter=mapping.delimiter, quotechar=mapping.quote, strict=True)
 
 
@@ -268,10 +267,7 @@ def _made(mapping: Map) -> frozenset[str]:
     patterns = [event.match for event in mapping.event]
     patterns += [event.each.match for event in mapping.event if event.each is not None]
     return frozenset(
-        name
-        for pattern in patterns
-        if pattern is not None
-        for name in re.compile(pattern).groupindex
+        name for each in patterns if each is not None for name in pattern(each).groupindex
     )
 
 
@@ -335,17 +331,20 @@ def _first_line(error: BaseException) -> str:
 
 
 def _text(file: BinaryIO, mapping: Map, name: str) -> Iterator[Record]:
-    patterns = [re.compile(each) for each in mapping.line]
+    patterns = [pattern(each) for each in mapping.line]
     for number, text, wrong in _lines(file, mapping, name):
         if text is None:
             yield Record(number, _NOTHING, wrong)
             continue
-        for pattern in patterns:
-            if found := pattern.match(text):
-                yield Record(number, found.groupdict(), same=hash(text))
-                break
-        else:
+        try:
+            found = next(filter(None, (each.match(text) for each in patterns)), None)
+        except UnicodeEncodeError:
+            yield Record(number, _NOTHING, "holds half a character")
+            continue
+        if found is None:
             yield Record(number, _NOTHING, noise=True)
+        else:
+            yield Record(number, found.groupdict(), same=hash(text))
 
 
 def field_of(fields: Fields, name: str) -> Any:

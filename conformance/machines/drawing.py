@@ -9,7 +9,6 @@ before it makes a new one: of 150 runs hardly 20 are independent, and a rare bug
 
 from __future__ import annotations
 
-import tempfile
 from typing import Any
 
 from hypothesis import HealthCheck, Phase, Verbosity, settings
@@ -19,6 +18,7 @@ from hypothesis.internal.conjecture.providers import AVAILABLE_PROVIDERS, Hypoth
 from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
 
 from conformance.parts.processes import ctrl_c_is_heard
+from specs.scratch import Scratch
 
 INDEPENDENT = "inorder-independent"
 """The name of the backend (https://hypothesis.readthedocs.io/en/latest/extensions.html#alternative-backends)."""
@@ -51,7 +51,7 @@ def drive(machine: type[RuleBasedStateMachine], seed: int, examples: int, steps:
         verbosity=Verbosity.quiet,
         print_blob=False,
     )
-    with tempfile.TemporaryDirectory(prefix="inorder-hypothesis-") as home:
+    with Scratch("hypothesis") as home:
         set_hypothesis_home_dir(home)
         try:
             with (

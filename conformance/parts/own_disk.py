@@ -30,8 +30,8 @@ from pathlib import Path
 import psutil
 
 from conformance.parts.processes import Process, wait_until
-from conformance.parts.scratch import Scratch
 from specs.errors import TargetMisbehaved, Unavailable
+from specs.scratch import Scratch
 
 MEGABYTES = 512
 """Of a sparse file: an Apache broker of our configuration needs a fifth of it."""
@@ -123,7 +123,7 @@ def why_not() -> str | None:
         return f"there is no command {missing[0]}"
     if not Path("/dev/loop-control").exists():
         return "there is no /dev/loop-control, so no loop devices"
-    with Scratch("inorder-disk-") as folder:
+    with Scratch("disk") as folder:
         image, at = Path(folder) / "image", Path(folder) / "at"
         at.mkdir()
         with image.open("wb") as empty:

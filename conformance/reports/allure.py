@@ -44,6 +44,8 @@ from conformance.reports.cases import (
 )
 from conformance.reports.text import WORDS
 from conformance.reports.view import VerdictView
+from specs.documents import json_in
+from specs.errors import UsageError
 from specs.history.row import Row
 from specs.verdicts.verdict import ClauseVerdict
 
@@ -235,8 +237,8 @@ def _write_categories(path: Path) -> None:
 
 def _known_categories(path: Path) -> list[object]:
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):  # none, or none that Allure could read
+        found = json_in(path)
+    except UsageError:  # none, or none that Allure could read
         return []
     return found if isinstance(found, list) else []
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from conformance.reports.text import closing
 from conformance.reports.view import VerdictView
+from conformance.reports.visible import visible
 from specs.verdicts.baseline import State
 from specs.verdicts.verdict import ClauseVerdict, RunVerdict
 
@@ -17,7 +18,7 @@ ERROR, WARNING, NOTICE = "error", "warning", "notice"
 
 def render(verdicts: Sequence[VerdictView]) -> str:
     """One line for each failure, each stale entry of a baseline, and each verdict."""
-    return "".join(f"{line}\n" for verdict in verdicts for line in _of(verdict))
+    return visible("".join(f"{line}\n" for verdict in verdicts for line in _of(verdict)))
 
 
 def _of(verdict: VerdictView) -> Iterator[str]:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from conformance.reports.power import worth
 from conformance.reports.text import KNOWN_WORDS, WORDS, closing, exposure, failure
 from conformance.reports.view import ClauseView, VerdictView, families
+from conformance.reports.visible import visible
 from specs.history.row import Row
 from specs.links import clause_page, web
 from specs.verdicts.verdict import ClauseVerdict
@@ -25,7 +26,7 @@ def render(
     pictures: Mapping[str, str] | None = None,
 ) -> str:
     """The document for one or several runs. pictures: by clause, where its swim lanes lie beside the document."""
-    return "\n".join(_one(verdict, context, pictures or {}) for verdict in verdicts)
+    return visible("\n".join(_one(verdict, context, pictures or {}) for verdict in verdicts))
 
 
 def _one(verdict: VerdictView, context: Sequence[Row], pictures: Mapping[str, str]) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+from specs.documents import json_in
 from specs.errors import HistoryError
 from specs.history.clock import host_clock
 from specs.reading import an_object, document_schema, read, told, version_of
@@ -46,11 +47,7 @@ def read_occasion(folder: Path) -> Occasion:
     path = folder / FILE
     if not path.is_file():
         return Occasion()
-    try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise HistoryError(f"{path} can't be read as JSON: {error}") from error
-    document = an_object(data, str(path), HistoryError)
+    document = an_object(json_in(path, error=HistoryError), str(path), HistoryError)
     version_of(document, OCCASION_SCHEMA, str(path), HistoryError)
     return read(Occasion, document, str(path), error=HistoryError, besides=["schema"])
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from statistics import NormalDist
 from typing import Any
 
+from specs.documents import json_in
 from specs.errors import UsageError
 
 FILE = "rate.json"
@@ -78,7 +79,7 @@ def read(folder: Path) -> Rate | None:
     if not path.is_file():
         return None
     try:
-        data: Mapping[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        data: Mapping[str, Any] = json_in(path, mend="; delete it to begin anew")
         return Rate(tuple(map(str, data["clauses"])), tuple(map(bool, data["tries"])))
     except (ValueError, KeyError, TypeError) as error:
         raise UsageError(f"{path} can't be read: {error}; delete it to begin anew") from error

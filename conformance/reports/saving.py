@@ -14,6 +14,7 @@ from pyarrow import compute, parquet
 
 from conformance.reports import allure, html, junit, markdown, svg, swimlanes, text
 from conformance.reports.incident import CONTEXT_KINDS
+from conformance.reports.lost import told_anyway
 from conformance.reports.occasion import Occasion
 from conformance.reports.schemas import schema
 from conformance.reports.view import VERDICT_FILE, VerdictView, opened_in, rows_in, view
@@ -52,11 +53,24 @@ def save(
 
     history: what was judged, where it does not lie in the folder. events: how many rows were judged, where
     the folder holds only some of them. occasion: when and under which name, for reports that tell it; it is kept in
-    `occasion.json`. Returns the verdict as reports see it.
+    `occasion.json`. Returns the verdict as reports see it. Raises OutputLost, with the verdict, on a disk that is full.
     """
-    folder.mkdir(parents=True, exist_ok=True)
     data = verdict.to_json()
     check(data, VERDICT_SCHEMA)
+    with told_anyway(folder, view(verdict, folder=folder, events=events)):
+        return _save(verdict, data, folder, history=history, events=events, occasion=occasion)
+
+
+def _save(
+    verdict: Verdict,
+    data: Mapping[str, Any],
+    folder: Path,
+    *,
+    history: History | None,
+    events: int | None,
+    occasion: Occasion | None,
+) -> VerdictView:
+    folder.mkdir(parents=True, exist_ok=True)
     temporary = folder / f"{VERDICT_FILE}.part"
     temporary.write_text(
         json.dumps(data, indent=2, sort_keys=True, ensure_ascii=False) + "\n", encoding="utf-8"

@@ -20,6 +20,7 @@ from rich.text import Text
 from conformance.reports.incident import incident_of
 from conformance.reports.timeline import drawing
 from conformance.reports.view import CheckView, ClauseView, ExposureView, VerdictView, families
+from conformance.reports.visible import visible
 from specs.clauses.catalogue import by_id
 from specs.clauses.clause import ORDER
 from specs.history.row import Row
@@ -417,16 +418,6 @@ EXPOSED = (
     "It changes neither the verdict nor the exit code."
 )
 """What an exposure is, where one is told."""
-
-
-_SPELT = {
-    code: f"\\x{code:02x}" for code in (*range(0x20), *range(0x7F, 0xA0)) if chr(code) not in "\n\t"
-}
-
-
-def visible(words: str) -> str:
-    """The text with its control characters spelt out: an id from somebody's log must not command a terminal."""
-    return words.translate(_SPELT)
 
 
 class Visible:

@@ -7,7 +7,6 @@ Rules:
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -19,6 +18,7 @@ from conformance.reports.occasion import Occasion, read_occasion
 from conformance.reports.rate import Rate
 from conformance.reports.rate import read as read_rate
 from specs.clauses.clause import Clause
+from specs.documents import json_in
 from specs.errors import HistoryError
 from specs.history.row import Row, make_row
 from specs.history.store import History, open_history
@@ -351,10 +351,7 @@ def open_run(path: Path | str) -> VerdictView:
             f"{path} is no judged run: it has no {VERDICT_FILE}; "
             f"`inorder check {path} --out {path}` judges the history of a run"
         )
-    try:
-        data = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise HistoryError(f"{file} can't be read as JSON: {error}") from error
+    data = json_in(file, error=HistoryError)
     if not isinstance(data, dict):
         raise HistoryError(f"{file} is no verdict: it holds no JSON object")
     folder = file.parent

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from conformance.answers import Told
 from conformance.stopping import Stop
+from conformance.targets.options import COMMANDS
 from conformance.waiting import now_s
 from specs.errors import TargetMisbehaved, UsageError
 from specs.history.clock import RecorderClock
@@ -37,6 +38,7 @@ from specs.plan.messages import Numbering
 from specs.plan.plan import Action, ClientPlan, Plan
 from specs.plan.step import Step
 from specs.profiles import Profile
+from specs.secrets import refuse_in_target
 from specs.verdicts.verdict import Verdict
 from specs.vocabulary import Kind, Outcome, Queue
 
@@ -373,8 +375,9 @@ def names() -> tuple[str, ...]:
 def find(text: str) -> Target:
     """The target that `NAME` or `NAME:ARG` names. Raises UsageError with the nearest known names.
 
-    And for a registered factory that makes none.
+    And for a registered factory that makes none, and for an address with credentials in it.
     """
+    refuse_in_target(text, COMMANDS)
     name, colon, argument = text.partition(":")
     for point in entry_points(group=ENTRY_POINTS):
         if point.name == name:

@@ -17,13 +17,13 @@ from typing import Any
 from conformance.drivers.admin import AdminTarget, ignore
 from conformance.drivers.plans import STEADY
 from conformance.drivers.process import DriverProcess, Event
-from conformance.parts.scratch import Scratch
 from conformance.targets.base import Run
 from specs.errors import DriverBug, UsageError
 from specs.faults import crash
 from specs.plan.ability import Ability
 from specs.plan.config import OF_BROKERS, Config, without_the_brokers
 from specs.plan.plan import ListenerRule, Plan
+from specs.scratch import Scratch
 
 PROFILES = {"orderly": "ordered-queue", "key_ordered": "key-ordered-queue"}
 """What is promised, by how its groups consume, where nobody names another profile."""
@@ -103,7 +103,7 @@ def target(command: str | None) -> ExecutedTarget:
         raise UsageError("the target exec needs a command, as in exec:'python3 driver.py'")
     if shutil.which(argv[0]) is None:
         raise UsageError(f"the target exec can't start {argv[0]!r}: there is no such program")
-    with Scratch("inorder-exec-") as folder:
+    with Scratch("exec") as folder:
         try:
             with _spawn("hello", argv, Path(folder), ignore) as driver:
                 said = driver.hello()

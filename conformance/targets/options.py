@@ -20,13 +20,14 @@ lines; what stands in it never is: neither its options nor its credentials are p
 from __future__ import annotations
 
 import difflib
-import tomllib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from specs.documents import NotReadable, from_toml, text_in
 from specs.errors import UsageError
+from specs.secrets import holds_secret, remember
 
 CONFIG = "config"
 """The option that names the file."""
@@ -76,9 +77,11 @@ def parse(
     given = _pairs(target, pairs)
     path = given.pop(CONFIG, None)
     _check(target, given, options, "option")
+    _refuse_secrets(given, f"on the command line of the target {target}")
     tables: Mapping[str, Mapping[str, str]] = {} if path is None else read_config(Path(path))
     for table in TABLES:
         _check(f"{target} (file {path})", tables.get(table, {}), options, table.removesuffix("s"))
+    _refuse_secrets(tables.get("options", {}), f"under [options] of {path}")
     return Argument(
         text=text,
         head=head or None,
@@ -105,22 +108,25 @@ def with_config(target: str, path: Path | None) -> str:
 
 def read_config(path: Path) -> dict[str, dict[str, str]]:
     """The file's tables. Raises UsageError, which never quotes a value: it may be a secret."""
+    text = text_in(path, name=f"the target's file {path}")
     try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UsageError(f"the target's file {path} can't be read: {error.strerror}") from error
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        # What Python says of it quotes the place, and may quote the line.
-        raise UsageError(f"the target's file {path} is no TOML") from error
+        content = from_toml(text)
+    except NotReadable:
+        # What is said of it may quote the line, and a traceback shows what an error came from.
+        raise UsageError(f"the target's file {path} is no TOML") from None
     for name, table in content.items():
         if name not in TABLES:
             raise UsageError(f"the target's file {path} has no {name!r}; {near(name, TABLES)}")
         if not isinstance(table, dict):
             raise UsageError(f"{name} in {path} is no table; write [{name}]")
-    return {
+    read = {
         name: {key: _word(path, name, key, value) for key, value in table.items()}
         for name, table in content.items()
     }
+    for key, value in read.get("credentials", {}).items():
+        if holds_secret(key):
+            remember(value)
+    return read
 
 
 def near(asked: str, known: Collection[str]) -> str:
@@ -146,6 +152,16 @@ def _check(target: str, given: Mapping[str, str], known: Collection[str], what: 
     for key in given:
         if key not in known:
             raise UsageError(f"the target {target} knows no {what} {key!r}; {near(key, known)}")
+
+
+def _refuse_secrets(given: Mapping[str, str], where: str) -> None:
+    """Raises UsageError, which quotes no value."""
+    for key in given:
+        if holds_secret(key):
+            raise UsageError(
+                f"{key} stands {where}, where it may be written down: put it under [credentials] into the file of "
+                "--target-config"
+            )
 
 
 def _word(path: Path, table: str, key: str, value: Any) -> str:

@@ -17,7 +17,6 @@ from conformance.parts.apache import ApacheCluster
 from conformance.parts.own_disk import OwnDisk
 from conformance.parts.preload import environment_of
 from conformance.parts.processes import Process
-from conformance.parts.scratch import Scratch
 from conformance.parts.troubled_disk import TroubledDisk
 from conformance.parts.wall_clock import WallClock
 from conformance.waiting import wait_until
@@ -35,6 +34,7 @@ from reference_impl.storage import FlushMode, StoreOptions
 from specs.errors import TargetMisbehaved, Unavailable, UsageError
 from specs.plan.ability import Ability
 from specs.plan.config import IN_MEMORY, Config
+from specs.scratch import Scratch
 
 ADDRESS_DEADLINE_S = 60.0
 BEFORE_START = frozenset(
@@ -174,7 +174,7 @@ class ReferenceOnSockets(System):
     ) -> None:
         self._reservation = ports.reserve()
         port = self._reservation.port
-        self._temporary = Scratch("inorder-store-") if flush else None
+        self._temporary = Scratch("store") if flush else None
         self._cluster = ThreadedCluster(
             BrokerConfig.from_plan(config),
             broker_port=port,
@@ -254,7 +254,7 @@ class ServedReference(System):
                 f"a served broker persists its first offsets after {FIRST_PERSISTS} intervals"
             )
         self._reservations = [ports.reserve(), ports.reserve()]
-        self._temporary = Scratch("inorder-served-")
+        self._temporary = Scratch("served")
         self._folder = folder = Path(self._temporary.name)
         self._store = store or folder / "store"
         self._disk: OwnDisk | None = None
@@ -407,7 +407,7 @@ class ApacheOnThisMachine(System):
         newer: str | None = None,
     ) -> None:
         self._newer = newer
-        self._temporary = Scratch("inorder-rocketmq-")
+        self._temporary = Scratch("rocketmq")
         # 4.x does not know the first, and passes over what it does not know (MixAll.properties2Object).
         extra = {"channelExpiredTimeout": str(config.channel_expiry_ms), **_flushes(config)}
         self._cluster = self.started(

@@ -18,7 +18,6 @@ also runs as a script over the judges of another checkout:
 from __future__ import annotations
 
 import json
-import tomllib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,6 +26,7 @@ from pathlib import Path
 
 import click
 
+from specs.documents import toml_in
 from specs.errors import InorderError, UsageError
 from specs.history.store import open_history
 from specs.verdicts.examine import examine
@@ -104,9 +104,9 @@ class Reason:
 def read_reasons(path: Path) -> list[Reason]:
     """Raises UsageError for a file that is none of reasons."""
     try:
-        data = tomllib.loads(path.read_text(encoding="utf-8"))
+        data = toml_in(path)
         reasons = [Reason(clause, **each) for clause, several in data.items() for each in several]
-    except (tomllib.TOMLDecodeError, TypeError) as error:
+    except TypeError as error:
         raise UsageError(f"{path} gives no reasons: {error}") from error
     for reason in reasons:
         if reason.loses not in COUNTS[:2] or not reason.why.strip():

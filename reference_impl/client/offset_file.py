@@ -14,6 +14,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+from specs.documents import json_in
 from specs.errors import UsageError
 from specs.vocabulary import Queue
 
@@ -95,14 +96,9 @@ def _take(path: Path) -> int:
 
 
 def _read(path: Path, group: str) -> dict[Queue, int]:
-    try:
-        document = json.loads(path.read_text())
-    except FileNotFoundError:
+    if not path.exists():
         return {}
-    except (OSError, ValueError) as error:
-        raise UsageError(
-            f"{path} is no file of offsets ({error}); remove it to start anew."
-        ) from error
+    document = json_in(path, mend=": it is no file of offsets; remove it to start anew")
     try:
         if document["format"] != FORMAT:
             raise UsageError(

@@ -8,7 +8,6 @@ Arrow's file systems are what reads: keys and regions as their own tools know th
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -22,6 +21,8 @@ import pyarrow.parquet as pq
 from specs.errors import HistoryError
 from specs.history.runinfo import read_runinfo
 from specs.history.store import History, open_history
+from specs.scratch import Scratch
+from specs.secrets import refuse_in_uri
 
 _S3, _HADOOPS = "s3://", ("s3a://", "s3n://")
 """How Arrow calls an object store, and how Hadoop does."""
@@ -38,7 +39,8 @@ def opened(uri: str, *, rows: bool = True) -> Iterator[History]:
 
     Raises HistoryError for a place that can't be read, or that holds no history.
     """
-    with tempfile.TemporaryDirectory(prefix="inorder-elsewhere-") as folder:
+    refuse_in_uri(uri)
+    with Scratch("elsewhere") as folder:
         try:
             files, system = _files(uri)
             wanted = files if rows else {name: files[name] for name in files if _tells(name)}

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from specs.documents import from_json
 from specs.errors import HistoryError
 from specs.history.clock import RecorderClock, host_clock
 from specs.history.columns import NAMES
@@ -329,7 +330,7 @@ def read_journal(path: Path) -> JournalEvents:
     events: list[dict[str, Any]] = []
     for number, line in enumerate(lines, start=1):
         try:
-            event = json.loads(line)
+            event = from_json(line)
         except ValueError as error:
             raise HistoryError(
                 f"{path} line {number} is not JSON, and it is not the last one: {error}"

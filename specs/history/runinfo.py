@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from specs.documents import json_in
 from specs.errors import HistoryError
 from specs.plan.config import Config, config_of, config_schema
 from specs.reading import an_object, document_schema, read, told, version_of
@@ -175,10 +176,7 @@ def read_runinfo(folder: Path) -> RunInfo:
     path = _description(folder)
     if not path.is_file():
         raise HistoryError(f"{folder} is no history: it has no run.json")
-    try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, UnicodeDecodeError) as error:
-        raise HistoryError(f"{path} is not JSON: {error}") from error
+    data = json_in(path, error=HistoryError)
     if not isinstance(data, dict):
         raise HistoryError(f"{path} is not a JSON object")
     return RunInfo.from_json(data, str(path))

@@ -11,12 +11,13 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from specs.documents import from_json, json_in
 from specs.errors import HistoryError
 from specs.history.arrow import BATCH_ROWS, ORDER_KEY, arrow_schema, check_schema, tables
 from specs.history.columns import COLUMNS, LARGEST, NAMES, SMALLEST
@@ -195,15 +196,36 @@ def _whole(name: str, value: Any) -> Any:
 _WHOLE = frozenset(column.name for column in COLUMNS if column.type == "int64")
 
 
-def rows_of_lines(data: bytes, where: str) -> list[Row]:
+LONGEST_LINE = 4 << 20
+"""Bytes of a line: a longer one is no line of a history or a log, but a file that is none."""
+
+
+def lines_in(file: BinaryIO, where: str) -> Iterator[bytes]:
+    """The lines of a file. Raises HistoryError for one that is too long, before it has filled the memory."""
+    number = 0
+    while line := file.readline(LONGEST_LINE + 1):
+        number += 1
+        if len(line) > LONGEST_LINE:
+            raise HistoryError(
+                f"{where} is no history: its line {number} is longer than {LONGEST_LINE >> 20} MiB"
+            )
+        yield line
+
+
+def _rows_in(path: Path) -> list[Row]:
+    with path.open("rb") as file:
+        return rows_of_lines(lines_in(file, str(path)), str(path))
+
+
+def rows_of_lines(lines: Iterable[bytes | str], where: str) -> list[Row]:
     """The rows of JSON lines, as they stand there. Raises HistoryError with the line's number."""
     rows: list[Row] = []
-    for number, line in enumerate(data.split(b"\n"), start=1):
+    for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
         try:
-            rows.append(_checked(json.loads(line)))
-        except (ValueError, KeyError, TypeError, RecursionError) as error:
+            rows.append(_checked(from_json(line)))
+        except (ValueError, KeyError, TypeError) as error:
             raise HistoryError(
                 f"{where} line {number} is no history row: {_first_line(error)}"
             ) from error
@@ -231,7 +253,7 @@ def open_history(folder: Path | str) -> History:
             info, notes = undescribed(first_run(parts) if rows else "", str(folder))
         return History(folder, info, tuple(parts), (), why_cut, verdict, notes)
     if parts is not None:
-        found = [row for path in parts for row in rows_of_lines(path.read_bytes(), str(path))]
+        found = [row for path in parts for row in _rows_in(path)]
         found.sort(key=lambda row: (row.run, row.seq_begin))
         notes = ()
         if info is None:
@@ -302,12 +324,7 @@ def first_run(paths: Sequence[Path]) -> str:
 def _read_verdict(path: Path) -> dict[str, Any] | None:
     if not path.is_file():
         return None
-    try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise HistoryError(
-            f"{path} is not JSON: {_first_line(error)}; remove it to judge the history anew"
-        ) from error
+    data = json_in(path, error=HistoryError, mend="; remove it to judge the history anew")
     if not isinstance(data, dict):
         raise HistoryError(f"{path} is not a JSON object; remove it to judge the history anew")
     return data

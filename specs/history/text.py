@@ -22,8 +22,9 @@ mode of any call that does not say it.
 
 from __future__ import annotations
 
+import re
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -33,6 +34,8 @@ from specs.history.row import Row, make_row
 from specs.history.runinfo import RunInfo
 from specs.plan.config import config_of
 from specs.vocabulary import LISTENER_RESULTS, CommitMode, Kind, Level, Outcome
+
+_NUMBER = re.compile("-?[0-9]{1,18}")
 
 VERBS: dict[str, Kind] = {
     "appends": Kind.APPEND,
@@ -137,9 +140,12 @@ def _time(word: str, where: str) -> int:
     for suffix, factor in (("ms", 1000), ("us", 1), ("s", 1_000_000)):
         if word.endswith(suffix):
             try:
-                return round(float(word[: -len(suffix)]) * factor)
+                at_us = round(float(word[: -len(suffix)]) * factor)
             except (ValueError, OverflowError):
                 break
+            if not SMALLEST <= at_us <= LARGEST:
+                break
+            return at_us
     raise HistoryError(f"{where}: {word!r} is no time; write 12ms, 12us or 1.5s")
 
 
@@ -165,18 +171,19 @@ def _place(kind: Kind, word: str, where: str) -> dict[str, Any]:
     if word == "-":
         return {}
     parts = word.split("/")
-    try:
-        if len(parts) == _LANE_LENGTH:
-            return {
-                "group": parts[0],
-                "topic": parts[1],
-                "broker": parts[2],
-                "queue_id": int(parts[3]),
-            }
-        if len(parts) == _QUEUE_LENGTH:
-            return {"topic": parts[0], "broker": parts[1], "queue_id": int(parts[2])}
-    except ValueError as error:
-        raise HistoryError(f"{where}: {word!r} does not end in a queue number") from error
+    if len(parts) == _LANE_LENGTH:
+        return {
+            "group": parts[0],
+            "topic": parts[1],
+            "broker": parts[2],
+            "queue_id": _whole(parts[3], "the queue", where),
+        }
+    if len(parts) == _QUEUE_LENGTH:
+        return {
+            "topic": parts[0],
+            "broker": parts[1],
+            "queue_id": _whole(parts[2], "the queue", where),
+        }
     if len(parts) == 1:
         return {"group": word} if kind in _GROUP_ONLY else {"broker": word}
     raise HistoryError(
@@ -247,11 +254,14 @@ def _parse_line(number: int, text: str) -> _Line:
     return _Line(number, began_us, ended_us, ended_us == began_us and not dots, fields, call)
 
 
-def parse_history(text: str, run: str = "example") -> tuple[RunInfo, list[Row]]:
-    """Read the notation. Raises HistoryError with the line's number for anything that can't be read."""
+def parse_history(text: str | Iterable[str], run: str = "example") -> tuple[RunInfo, list[Row]]:
+    """Read the notation, from one text or line by line.
+
+    Raises HistoryError with the line's number for anything that can't be read.
+    """
     info = RunInfo(run=run, settles=True)
     lines: list[_Line] = []
-    for number, raw in enumerate(text.splitlines(), start=1):
+    for number, raw in enumerate(_split(text), start=1):
         content = (
             raw.split("#", 1)[0].strip()
             if " #" in raw or raw.strip().startswith("#")
@@ -271,6 +281,11 @@ def parse_history(text: str, run: str = "example") -> tuple[RunInfo, list[Row]]:
     if levels:
         info = replace(info, levels=tuple(sorted(Level(level).value for level in levels)))
     return info, _number(run, lines)
+
+
+def _split(text: str | Iterable[str]) -> Iterator[str]:
+    for part in (text,) if isinstance(text, str) else text:
+        yield from part.splitlines() or ("",)
 
 
 def _take_for_automatic(lines: Iterable[_Line]) -> None:
@@ -313,7 +328,7 @@ def _configure(info: RunInfo, words: Iterable[str], number: int) -> RunInfo:
         elif name == "profile":
             info = replace(info, profile=value)
         else:
-            values[name] = int(value) if value.lstrip("-").isdecimal() else value
+            values[name] = int(value) if _NUMBER.fullmatch(value) else value
     try:
         known = {"system": info.config.system, **info.config.to_json()}
         if values.get("system", info.config.system) != info.config.system:

@@ -17,13 +17,13 @@ decides.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
 from specs import faults
+from specs.documents import json_in
 from specs.errors import UsageError
 from specs.plan.ability import Ability
 from specs.plan.arguments import NODE, STATE, Arguments
@@ -420,13 +420,7 @@ class Plan:
 
 def read_plan(path: Path) -> Plan:
     """A plan from a JSON file. Raises UsageError."""
-    try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UsageError(f"{path} can't be read: {error.strerror}") from error
-    except ValueError as error:
-        raise UsageError(f"{path} is not JSON: {error}") from error
-    return Plan.from_json(data, str(path))
+    return Plan.from_json(json_in(path), str(path))
 
 
 # ---------------------------------------------------------------- JSON

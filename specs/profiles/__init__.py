@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import difflib
 import functools
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from importlib import resources
@@ -20,6 +19,7 @@ from typing import Any, Literal
 
 from specs.clauses.catalogue import all_ids, catalogue
 from specs.clauses.clause import Clause, Promise
+from specs.documents import from_toml_of, text_in
 from specs.errors import SpecError
 from specs.model.rules import RULES
 from specs.plan.config import CHOICES
@@ -223,14 +223,8 @@ def _load(name: str, children: tuple[str, ...]) -> Profile:
         if not path.is_file():
             known = f"known are {', '.join(names())}, or give a file"
             raise SpecError(f"there is no profile {name}; {known}")
-        try:
-            text = path.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise SpecError(f"profile {name} can't be read: {error}") from error
-    try:
-        data = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise SpecError(f"profile {name} is no TOML: {error}") from error
+        text = text_in(path, error=SpecError, name=f"profile {name}")
+    data = from_toml_of(text, f"profile {name}", SpecError)
     return _profile(name, data, (*children, name))
 
 

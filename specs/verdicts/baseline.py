@@ -11,7 +11,6 @@ The day is handed in (UTC). The file is TOML, one `[[known]]` for each entry.
 
 from __future__ import annotations
 
-import tomllib
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 from enum import StrEnum
@@ -19,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from specs.clauses.catalogue import by_id
+from specs.documents import toml_in
 from specs.errors import SpecError
 from specs.model.rules import RULES
 from specs.profiles import Claim, Profile
@@ -146,14 +146,9 @@ def today() -> date:
 
 def read_baseline(path: Path, today: date) -> Baseline:
     """Raises SpecError (exit 64) for a file that is not there, no TOML, or names what does not exist."""
-    try:
-        data = tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise SpecError(f"there is no baseline {path}") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise SpecError(f"baseline {path} can't be read: {error}") from error
-    except tomllib.TOMLDecodeError as error:
-        raise SpecError(f"baseline {path} is no TOML: {error}") from error
+    if not path.exists():
+        raise SpecError(f"there is no baseline {path}")
+    data = toml_in(path, error=SpecError, name=f"baseline {path}")
     entries = read(_Document, data, f"baseline {path}", error=SpecError).known
     for number, entry in enumerate(entries):
         _exists(entry, f"baseline {path}, known[{number}]")

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from specs.documents import json_in
 from specs.errors import HistoryError
 from specs.history.runinfo import RunInfo
 from specs.model.rules import RULES, WireRule
@@ -163,10 +164,5 @@ def read_online(folder: Path) -> OnlineFindings | None:
     path = folder / ONLINE_FILE
     if not path.is_file():
         return None
-    try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise HistoryError(
-            f"{path} is not JSON ({error}); remove it to judge the rows alone"
-        ) from error
+    data = json_in(path, error=HistoryError, mend="; remove it to judge the rows alone")
     return OnlineFindings.from_json(data, str(path))

@@ -16,7 +16,6 @@ from __future__ import annotations
 import json
 import shutil
 import sys
-import tempfile
 from collections.abc import Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime
@@ -58,6 +57,7 @@ from specs.errors import (
     UsageError,
 )
 from specs.history.clock import host_clock
+from specs.scratch import Scratch
 from specs.verdicts.verdict import ClauseVerdict
 
 PAGE = CHECKOUT / "docs" / "matrix.md"
@@ -173,9 +173,7 @@ def main(
         page.write_text(with_feature(page.read_text(encoding="utf-8"), checked), encoding="utf-8")
 
     with ExitStack() as stack:
-        root = out or Path(
-            stack.enter_context(tempfile.TemporaryDirectory(prefix="inorder-matrix-"))
-        )
+        root = out or Path(stack.enter_context(Scratch("matrix")))
 
         def folder_for(cell: grid.Cell) -> Path:
             if cell in runs:

@@ -10,7 +10,7 @@ import click
 
 from conformance.cli import completion, seam
 from conformance.cli.options import JSON, print_human, print_json
-from conformance.cli.people import Watching, tell, watching
+from conformance.cli.people import Watching, put, tell, watching
 from conformance.reports.allure import FOLDER as ALLURE_RESULTS
 from conformance.reports.saving import check
 from conformance.reports.schemas import MATRIX_SCHEMA
@@ -84,7 +84,7 @@ def command(
         check(data, MATRIX_SCHEMA)
         print_json(data)
     elif how.form == MARKDOWN:
-        click.echo(report.markdown(matrix), nl=False)
+        put(report.markdown(matrix), end=False)
     else:
         print_human(report.table(matrix.kills))
         print_human(report.closing(matrix))

@@ -133,7 +133,7 @@ class Kill:
             found=Size.from_json(data["found"]),
             shrunk=Size.from_json(data["shrunk"]),
             shrunk_refuted=tuple(data["shrunk_refuted"]),
-            witness=tuple(rows_of_lines(lines.encode(), f"the witness of {data['name']}")),
+            witness=tuple(rows_of_lines(lines.splitlines(), f"the witness of {data['name']}")),
             minimal=data["minimal"],
             explanation=data["explanation"],
             search_s=data["search_s"],

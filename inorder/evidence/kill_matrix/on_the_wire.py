@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import tempfile
 from pathlib import Path
 
 from conformance.wire.machine import run_machine
@@ -14,6 +13,7 @@ from reference_impl.shell.cluster import ThreadedCluster
 from specs import profiles
 from specs.history.journal import Journal
 from specs.plan.config import Config
+from specs.scratch import Scratch
 from specs.vocabulary import Level
 
 LEASE_MS = 300
@@ -38,7 +38,7 @@ def break_rules(
     config = Config(broker_lease_ms=LEASE_MS)
     options = {} if bug is None else {"make_broker": bug.broker}
     with (
-        tempfile.TemporaryDirectory(prefix="inorder-wire-") as folder,
+        Scratch("wire") as folder,
         ThreadedCluster(BrokerConfig.from_plan(config), **options) as cluster,
         Journal(Path(folder), "wire", common={"level": Level.WIRE}) as journal,
     ):

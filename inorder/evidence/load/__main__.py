@@ -7,7 +7,6 @@ import json
 import os
 import platform
 import sys
-import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import asdict
@@ -36,6 +35,7 @@ from inorder.evidence.load.measure import (
 from inorder.evidence.load.systems import Apaches, Loaded, Ours
 from inorder.evidence.options import GridOptions, close, grid_options, in_a_sentence
 from inorder.evidence.tables import draw, terminal
+from specs.scratch import Scratch
 
 VERSION = "5.4.0"
 CODE = (
@@ -114,7 +114,7 @@ def main(
         tell(f"without the jars of RocketMQ {VERSION} and Java there is nothing to compare with")
     if soak_s is not None:
         with (
-            tempfile.TemporaryDirectory(prefix="inorder-load-") as folder,
+            Scratch("load") as folder,
             Ours(Path(folder)) as ours,
         ):
             asyncio.run(_soak(ours, soak_s))
@@ -168,9 +168,7 @@ class Warm(AbstractContextManager["Warm"]):
         ]
 
     def _begin(self) -> None:
-        folder = Path(
-            self._stack.enter_context(tempfile.TemporaryDirectory(prefix="inorder-load-"))
-        )
+        folder = Path(self._stack.enter_context(Scratch("load")))
         for name in self._brokers:
             made: Loaded = (
                 Ours(folder / name) if name == Ours.name else Apaches(name, folder / name)

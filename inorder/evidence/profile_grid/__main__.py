@@ -19,7 +19,6 @@ from __future__ import annotations
 import json
 import shutil
 import sys
-import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -37,6 +36,7 @@ from inorder.evidence.profile_grid.page import picture, whole, with_cases, with_
 from inorder.evidence.profile_grid.profiles import TARGETS, Kept, from_json, keep, ways
 from specs.errors import EXIT_SUITE, EXIT_UPHELD, EXIT_USAGE, InorderError
 from specs.profiles import Profile
+from specs.scratch import Scratch
 from specs.verdicts.verdict import EXIT_CODES, ClauseVerdict, RunVerdict
 
 PAGE = CHECKOUT / "docs" / "everywhere.md"
@@ -112,9 +112,7 @@ def main(
     made: list[grid.Done] = []
     failed = False
     with ExitStack() as stack:
-        root = out or Path(
-            stack.enter_context(tempfile.TemporaryDirectory(prefix="inorder-everywhere-"))
-        )
+        root = out or Path(stack.enter_context(Scratch("everywhere")))
 
         def make(cell: grid.Cell) -> object:
             if cell in bodies:

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import shutil
 import sys
-import tempfile
 from collections.abc import Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime
@@ -36,6 +35,7 @@ from specs.errors import (
     UsageError,
 )
 from specs.history.clock import host_clock
+from specs.scratch import Scratch
 
 PAGE = CHECKOUT / "docs" / "track-record.md"
 TIMES = 3
@@ -120,9 +120,7 @@ def main(
     store = None if out is None else out / CELL_FILES
     with ExitStack() as stack:
         if out is None:
-            out = Path(
-                stack.enter_context(tempfile.TemporaryDirectory(prefix="inorder-track-record-"))
-            )
+            out = Path(stack.enter_context(Scratch("track-record")))
         root, cells = out, {cell_for(each, times): each for each in chosen}
         made: list[grid.Done] = []
         found: list[Reproduction] = []

@@ -107,7 +107,7 @@ def _from_json(data: Mapping[str, Any]) -> Judged:
         name: tuple(each) if isinstance(each, list) else each for name, each in data.items()
     }
     lines = "\n".join(json.dumps(row) for row in data["witness"])
-    witness = tuple(rows_of_lines(lines.encode(), f"the witness of {data['id']}"))
+    witness = tuple(rows_of_lines(lines.splitlines(), f"the witness of {data['id']}"))
     told |= {"verdict": ClauseVerdict(data["verdict"]), "witness": witness}
     return Judged(**told)
 

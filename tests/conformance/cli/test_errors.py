@@ -44,7 +44,11 @@ def history(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["bogus"], "No such command 'bogus'"),
+        (["bogus"], "there is no command 'bogus'"),
+        (["conformance"], "did you mean conform or confirm?"),
+        (["kafka-local:4.3.1"], "`inorder conform --target kafka-local:4.3.1` judges it"),
+        (["conform", "kafka-local:4.3.1"], "a target follows --target: --target kafka-local:4.3.1"),
+        (["replay", "."], "it has no run.json"),
         (["conform"], "Missing option '--target'"),
         (["conform", "--target", "reference", "--seed", "seven"], "'seven' is not a valid integer"),
         (["conform", "--target", "reference", "--examples", "0"], "Invalid value for '--examples'"),

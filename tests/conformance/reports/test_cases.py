@@ -397,7 +397,7 @@ def test_an_occasion_reads_as_it_was_written(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("{", "can't be read as JSON"),
+        ("{", "is not JSON"),
         ("[]", "must be a JSON object"),
         ('{"schema": "inorder/occasion/v9"}', "a newer inorder wrote it"),
         ('{"schema": "inorder/occasion/v1", "nmae": "x"}', "name"),

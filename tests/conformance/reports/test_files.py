@@ -340,7 +340,7 @@ def test_the_schema_file_is_the_generated_one(name: str) -> None:
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
-        ("{", "can't be read as JSON"),
+        ("{", "is not JSON"),
         ("[]", "holds no JSON object"),
         ('{"schema": "inorder/verdict/v9"}', "this version reads inorder/verdict/v1"),
         ('{"schema": "inorder/verdict/v1"}', "can't be read as a verdict"),

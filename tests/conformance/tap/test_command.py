@@ -68,7 +68,7 @@ def test_two_owners_are_seen_and_refuted(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("config", "why"),
-    [("[]", "must hold an object"), ("{", "can't be read as JSON"), ('{"lease": 1}', "lease")],
+    [("[]", "must hold an object"), ("{", "is not JSON"), ('{"lease": 1}', "lease")],
 )
 def test_a_configuration_that_is_none(config: str, why: str, tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text(config)

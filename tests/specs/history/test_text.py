@@ -197,7 +197,7 @@ WRONG = {
     "0ms alice dances g/t/b/0 ok": "line 1: 'dances' is not one of",
     "soon alice locks g/t/b/0 ok": "line 1: 'soon' is no time",
     "xms alice locks g/t/b/0 ok": "line 1: 'xms' is no time",
-    "0ms alice locks g/t/b/one ok": "line 1: 'g/t/b/one' does not end in a queue number",
+    "0ms alice locks g/t/b/one ok": "line 1: the queue must be a whole number, not 'one'",
     "0ms alice locks g/t ok": "line 1: 'g/t' is no lane",
     "0ms alice locks g/t/b/0 fine": "line 1: 'fine' is no outcome",
     "0ms alice locks g/t/b/0 offset=first": "line 1: offset must be a whole number, not 'first'",
