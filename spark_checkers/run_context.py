@@ -420,6 +420,10 @@ class RunContext:
         states = self.client_state.get(client, ())
         return any(kind is Kind.CRASH and after < seq <= until for seq, kind in states)
 
+    def has_a_client_died(self, until: int) -> bool:
+        """Did any client crash up to a seq?"""
+        return any(seq <= until for seq in self.died_us)
+
     def latest(self, client: str, kind: Kind, now: int) -> int | None:
         """The seq of the client's last CRASH, LEAVE or JOIN up to `now`."""
         states = self.client_state.get(client, ())

@@ -16,6 +16,7 @@ from spark_checkers.progress import PROGRESS_KINDS, Incarnation, Progress
 from spark_checkers.rows import Rows
 from spark_checkers.segments import NEVER, NO_TEXT, NONE, NOWHERE
 from specs.clauses.rows import is_copy_topic
+from specs.clauses.settled import LEASE
 from specs.vocabulary import Kind, Outcome
 
 SETTLED = "settled"
@@ -160,6 +161,11 @@ class Settled(Progress):
         if last.add is None or last.dropped is not None or self.has_died(last):
             return False
         return not self.leaving(last.add.client)
+
+    @property
+    def rests_for_certain(self) -> bool:
+        """Is it known how long a client that died keeps its lanes?"""
+        return LEASE not in self.config.untold or not self.context.has_a_client_died(self.now)
 
     def is_at_stake(self, last: Incarnation) -> bool:
         return False

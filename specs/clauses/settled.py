@@ -24,6 +24,8 @@ from specs.vocabulary import Kind, Outcome
 
 SETTLED_KINDS = (PROGRESS_KINDS - {Kind.SEND}) | {Kind.READ}
 SETTLED = "settled"
+LEASE = "broker_lease_ms"
+"""The setting without which nobody knows for how long a client that died keeps its lanes."""
 
 
 def wants(row: Row) -> bool:
@@ -70,6 +72,11 @@ class SettledJudge(Judge):
         self.progress = QueueProgress(self.context)
         self.groups: dict[str, _Group] = {}
         self.marker: Row | None = None  # the settled reading that is under way
+
+    @property
+    def rests_for_certain(self) -> bool:
+        """Is it known how long a client that died keeps its lanes?"""
+        return LEASE not in self.config.untold or not self.context.last_death
 
     def begins(self, row: Row) -> Iterable[Finding]:
         if row.kind is Kind.READ:

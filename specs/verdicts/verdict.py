@@ -14,6 +14,8 @@ from typing import Any
 from specs.clauses.catalogue import all_clauses
 from specs.clauses.certainty import THAT_LAST, recorded
 from specs.clauses.clause import Clause
+from specs.clauses.premises import SETTLED
+from specs.clauses.settled import LEASE
 from specs.errors import (
     EXIT_INCONCLUSIVE,
     EXIT_REFUTED,
@@ -430,6 +432,11 @@ def why_possible(clause: Clause, info: RunInfo) -> str:
     known = recorded(info)
     if known is not None and (unseen := clause.excuses_in(info) - known):
         return f"what is not recorded may explain it: {_kinds(sorted(unseen))}"
+    if SETTLED in clause.premise and LEASE in info.config.untold:
+        return (
+            f"nobody has told how long the lease of a client that died lasts ({LEASE}; a driver's hello says it by "
+            "lease_ms), so nobody knows that the run had come to rest"
+        )
     if info.clock_bound_us:
         return "only the bound between clocks leaves the violation open"
     return "what the history tells leaves it open"

@@ -41,7 +41,8 @@ class Lane(Settled):
         offset = int(self.lane.digest.rows.offset[read])
         first = last if offset >= (last.start or 0) else self._first(last)
         if first.start_row is not None and offset >= (first.start or 0):
-            self.findings.violation([*places(first.add, first.start_row), read, marker])
+            where = [*places(first.add, first.start_row), read, marker]
+            self.findings.violation(where, certain=self.rests_for_certain)
 
 
 TWIN = Twin("LIV-1", COLUMNS, settled_kernel(Lane))

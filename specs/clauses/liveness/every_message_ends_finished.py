@@ -90,7 +90,8 @@ class QueueJudge(SettledJudge):
             if each is None or each.add is None or each.start_row is None:
                 continue
             if (read.queue_offset or 0) >= (each.start or 0):
-                yield NeverFinished(each.add, each.start_row, read, marker)
+                certain = self.rests_for_certain
+                yield NeverFinished(each.add, each.start_row, read, marker, certain=certain)
                 return
 
 
