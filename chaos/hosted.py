@@ -22,6 +22,7 @@ from chaos.frames.proxy import Story
 from chaos.kept import KeptSystems
 from chaos.links import OF_PROXIES, Links, Proxies, seen, wanted
 from chaos.parties import Party, ProcessParty
+from conformance.answers import NotTold, Quiet
 from conformance.live import Live
 from conformance.parts import wall_clock
 from conformance.records import BEFALLS, BY_WIRE_CLIENTS
@@ -317,27 +318,27 @@ class HostedClients(Target):
         config = run.plan.config
         patience_s = patience_ms(config) / 1000
         until_s = now_s() + run.plan.settle_ms / 1000
-        done, since_s = -1, now_s()
+        done, quiet = -1, Quiet()
         while now_s() < until_s:
             self._live.look()
-            if self._live.is_caught_up or await self._all_is_stored():
+            stored = await self._all_is_stored()
+            if self._live.is_caught_up or stored is True:
                 # An acknowledged dead letter may be seen as late as its bound says.
                 await asyncio.sleep(config.dead_letter_bound_ms * 2 / 1000)
                 return True
-            if len(self._live.done) != done:
-                done, since_s = len(self._live.done), now_s()
-            elif now_s() - since_s >= patience_s:
+            is_quiet = len(self._live.done) == done and not isinstance(stored, NotTold)
+            if quiet.look(is_quiet=is_quiet) >= patience_s:
                 return True
+            done = len(self._live.done)
             self.check()
             await asyncio.sleep(LOOK_S)
         return False
 
-    async def _all_is_stored(self) -> bool:
+    async def _all_is_stored(self) -> bool | NotTold:
         if self._live.is_sending or now_s() < self._asks_s:
             return False
         self._asks_s = now_s() + ASK_S
-        done = await asyncio.to_thread(self.brokers.all_is_stored)
-        return done is True
+        return await asyncio.to_thread(self.brokers.all_is_stored)
 
     def saw(self, step: Step, fault: Row) -> str | None:
         return seen(self._story, step, fault.started_us)

@@ -48,23 +48,39 @@ def ask_again(question: Callable[[], Told[T]], within_s: float = ASK_AGAIN_S) ->
     return last[0]
 
 
+class Quiet:
+    """For how long nothing has happened while everybody was there: who stands still is not at rest.
+
+    Whoever waits for something looks again and again, and asks a party on the way. A look that comes later than
+    `SLOW_S` after the one before shows that a party, or this process itself, stood still; the time begins anew.
+    """
+
+    def __init__(self) -> None:
+        self._since_s = self._looked_s = now_s()
+
+    def look(self, *, is_quiet: bool) -> float:
+        """For how many seconds by now. is_quiet: since the last look nothing happened, and who was asked answered."""
+        before_s, self._looked_s = self._looked_s, now_s()
+        if not is_quiet or self._looked_s - before_s > SLOW_S:
+            self._since_s = self._looked_s
+        return self._looked_s - self._since_s
+
+
 def ask_until(
     is_right: Callable[[T | None], bool], question: Callable[[], Told[T]], within_s: float
 ) -> Told[T]:
     """Ask again until the answer is right, at most so long; the last answer.
 
-    The time counts from the last answer that took longer than `SLOW_S`: a broker that stood still has it all before it.
-    After `ASK_AGAIN_S` more it is not asked any more.
+    A broker that stood still has all of the time before it once it answers; after `ASK_AGAIN_S` more it is not asked
+    any more.
     """
-    until_s = now_s() + ASK_AGAIN_S + within_s
-    since_s = looked_s = now_s()
+    until_s, quiet = now_s() + ASK_AGAIN_S + within_s, Quiet()
     while True:
         answer = question()
-        asked_s, looked_s = looked_s, now_s()
-        if isinstance(answer, NotTold) or looked_s - asked_s > SLOW_S:
-            since_s = looked_s
-        elif is_right(answer) or looked_s - since_s >= within_s:
+        is_told = not isinstance(answer, NotTold)
+        passed_s = quiet.look(is_quiet=is_told)
+        if not isinstance(answer, NotTold) and (is_right(answer) or passed_s >= within_s):
             return answer
-        if looked_s >= until_s:
-            return answer if isinstance(answer, NotTold) else NotTold("its answers took too long")
+        if now_s() >= until_s:
+            return NotTold("its answers took too long") if is_told else answer
         pass_time(POLL_S)

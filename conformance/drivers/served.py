@@ -286,6 +286,14 @@ class ServedTarget(AdminTarget):
             columns = {"broker": action.args["broker"], "detail": "killed by the harness"}
             journal.note(Kind.CRASH, Outcome.OK, {**columns, **told})
 
+    async def is_awake(self) -> bool:
+        """The server that was started here answers, too."""
+        nodes = [] if self._server is None else _nodes(self._server)
+        for node in nodes:
+            if not await asyncio.to_thread(node.is_ready):
+                return False
+        return await super().is_awake()
+
     @property
     def _brokers(self) -> Sequence[str]:
         return self.run.plan.topology.brokers

@@ -42,6 +42,8 @@ PRODUCERS = "inorder-producers"
 """The group of producers, for a client library that wants one."""
 SEND, SEND_BATCH, SEND_DELAYED, SEND_HALF = "send", "send_batch", "send_delayed", "send_half"
 LOOK_S = 0.1
+NO_VERB = "ping"
+"""None of the protocol: its refusal shows that a driver is there."""
 
 
 @dataclass(slots=True)
@@ -163,6 +165,12 @@ class DriverTarget(Target):
         finally:
             settling.cancel()
         return await settling
+
+    async def is_awake(self) -> bool:
+        """Every driver refuses a verb that there is not."""
+        for driver in list(self.drivers):
+            await asyncio.to_thread(self.ask_anything, driver, NO_VERB)
+        return True
 
     @property
     def drivers(self) -> Iterator[DriverProcess]:

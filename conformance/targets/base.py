@@ -23,7 +23,7 @@ from random import Random
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from conformance.answers import Told
+from conformance.answers import Quiet, Told
 from conformance.stopping import Stop
 from conformance.targets.options import COMMANDS
 from conformance.waiting import now_s
@@ -47,6 +47,8 @@ if TYPE_CHECKING:
 
 ENTRY_POINTS = "inorder.targets"
 QUIET_LOOK_S = 0.05
+AWAKE_LOOK_S = 0.5
+"""So often it is asked, while nothing happens, whether all parties are there."""
 NEVER_ASKED = frozenset({Kind.CHECK, Kind.END_TRANSACTION, Kind.SEND_BACK})
 """What a target without half messages and delayed retries declares too: it can't have happened.
 
@@ -314,19 +316,28 @@ class Target(ABC):
         await asyncio.sleep(max(0.0, (at_ms - run.now_ms) / 1000))
 
     async def settle(self, run: Run) -> bool:
-        """Wait until nothing happens any more, at most the plan's `settle_ms`. Did it come to rest?"""
+        """Wait until nothing happens any more, at most the plan's `settle_ms`. Did it come to rest?
+
+        Who stands still is not at rest: the wait begins anew whenever a party, or this process itself, was not there.
+        """
         config = run.plan.config
         rest_s = (config.broker_lease_ms + config.rebalance_ms + config.suspend_ms) / 1000
         until_s = now_s() + run.plan.settle_ms / 1000
-        size, since_s = -1, now_s()
+        size, asked_s, quiet = -1, now_s(), Quiet()
         while now_s() < until_s:
+            is_awake = True
+            if now_s() - asked_s >= AWAKE_LOOK_S:
+                is_awake, asked_s = await self.is_awake(), now_s()
             grown = self.written(run)
-            if grown != size:
-                size, since_s = grown, now_s()
-            elif now_s() - since_s >= rest_s:
+            if quiet.look(is_quiet=is_awake and grown == size) >= rest_s:
                 return True
+            size = grown
             await asyncio.sleep(QUIET_LOOK_S)
         return False
+
+    async def is_awake(self) -> bool:
+        """Does every party answer whose silence would look like rest? It is taken to stand still if it takes long."""
+        return True
 
     def written(self, run: Run) -> int:
         """How much was written of what happens; it stands still once the target has come to rest."""

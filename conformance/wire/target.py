@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from conformance.answers import NotTold, Told
+from conformance.answers import NotTold, Quiet, Told
 from conformance.parts import own_disk
 from conformance.parts.processes import kill_all
 from conformance.records import BY_WIRE_CLIENTS
@@ -43,8 +43,6 @@ OF_OUR_CLIENTS = frozenset(
 )
 """What can be done to our clients on any system, or asked of it."""
 LOOK_S = 0.25
-SLOW_S = 1.0
-"""A look at all queues that takes longer: a party stood still."""
 Opens = Callable[[Config], AbstractContextManager[System]]
 
 
@@ -207,19 +205,12 @@ class WireTarget(Target):
         return rests
 
     async def _is_stored(self, patience_s: float, until_s: float) -> bool:
-        """Wait until everything is stored, or should long since be: so long after a broker was last slow to answer.
-
-        A broker that says nothing does nothing for anybody else either. False where `until_s` came first.
-        """
-        since_s = now_s()
+        """Wait until everything is stored, or should long since be. False where `until_s` came first."""
+        quiet = Quiet()
         while now_s() < until_s:
-            asked_s = now_s()
             done = await asyncio.to_thread(self.brokers.all_is_stored)
-            if isinstance(done, NotTold) or now_s() - asked_s > SLOW_S:
-                since_s = now_s()
-            elif done:
-                return True
-            if now_s() - since_s >= patience_s:
+            is_told = not isinstance(done, NotTold)
+            if done is True or quiet.look(is_quiet=is_told) >= patience_s:
                 return True
             await asyncio.sleep(LOOK_S)
         return False

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from conformance import answers
-from conformance.answers import NotTold, Told, ask_again, ask_until
+from conformance.answers import NotTold, Quiet, Told, ask_again, ask_until
+from conformance.targets import base
+from conformance.targets.base import Run, Target
 from conformance.waiting import pass_time
+from specs.plan.config import Config
+from specs.plan.plan import Plan
 
 SILENT = NotTold("b0 said nothing")
 
@@ -57,3 +64,35 @@ def test_who_answers_too_late_each_time_has_told_nothing(monkeypatch: pytest.Mon
     monkeypatch.setattr(answers, "SLOW_S", -1.0)
     monkeypatch.setattr(answers, "ASK_AGAIN_S", 0.05)
     assert isinstance(ask_until(lambda end: end == 3, lambda: 4, 0.05), NotTold)
+
+
+def test_it_is_quiet_since_something_happened_or_somebody_stood_still(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock = iter([0.0, 0.5, 1.0, 1.5, 2.0, 4.0, 4.5])
+    monkeypatch.setattr(answers, "now_s", lambda: next(clock))
+    quiet = Quiet()
+    seen = [quiet.look(is_quiet=each) for each in (True, True, False, True, True, True)]
+    # From 2.0 to 4.0 nobody looked: this process, or who was asked, stood still.
+    assert seen == [0.5, 1.0, 0.0, 0.5, 0.0, 0.5]
+
+
+def test_who_stands_still_is_not_at_rest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The wait begins anew each time, and a run in which somebody never answers does not come to rest."""
+    monkeypatch.setattr(base, "AWAKE_LOOK_S", 0.05)
+    config = replace(Config(), broker_lease_ms=300, rebalance_ms=0, suspend_ms=0)
+    plan = Plan(config=config, settle_ms=2_000)
+    slept = iter([True, False])
+
+    class Sleeper(Target):
+        awake = staticmethod(lambda: next(slept, True))
+
+        async def is_awake(self) -> bool:
+            return self.awake()
+
+    Sleeper.__abstractmethods__ = frozenset()
+    run, asleep = Run(plan, tmp_path), Sleeper()
+    assert asyncio.run(asleep.settle(run))
+    assert list(slept) == []  # it was asked until it had stood still, and once more
+    asleep.awake = lambda: False
+    assert not asyncio.run(asleep.settle(run))
