@@ -23,6 +23,8 @@ JSON_BYTES_MAX = 256 << 20
 TOML_BYTES_MAX = 1 << 20
 """What people write by hand has some KiB."""
 
+_LARGE = re.compile(r"\d{19}")
+"""What may be a number beyond 64 bits."""
 _HALF = re.compile(r"[\ud800-\udfff]")
 _DOTTED = re.compile(
     r"""(?<![\w"'-])(?:(?:"[^"\n]*+"|'[^'\n]*+'|[\w-]++)[ \t]*+\.[ \t]*+)"""
@@ -48,8 +50,8 @@ def from_json(data: str | bytes) -> Any:
     # Counting costs nothing; only what could be too deep, or hold half a character, is walked through.
     if text.count("[") + text.count("{") > DEPTH_MAX:
         _bound(found)
-    if "\\u" in text:
-        _refuse_halves(found)
+    if "\\u" in text or _LARGE.search(text):
+        _refuse_unwritable(found)
     return found
 
 
@@ -66,6 +68,8 @@ def from_toml(text: str) -> dict[str, Any]:
     except ValueError as error:
         raise NotReadable(f"is no TOML: {error}") from error
     _bound(found)
+    if _LARGE.search(text):
+        _refuse_unwritable(found)
     return found
 
 
@@ -131,7 +135,7 @@ _TOO_DEEP = f"nests deeper than {DEPTH_MAX} levels"
 def _bound(value: Any) -> None:
     """Raises NotReadable for what nests too deep. No recursion: that is what it is about."""
     level = [value]
-    for _ in range(DEPTH_MAX + 1):
+    for _ in range(DEPTH_MAX):
         level = [
             inner for each in level for inner in _parts(each) if isinstance(inner, dict | list)
         ]
@@ -140,14 +144,17 @@ def _bound(value: Any) -> None:
     raise NotReadable(_TOO_DEEP)
 
 
-def _refuse_halves(value: Any) -> None:
-    """Raises NotReadable for text with one half of a surrogate pair, which can't be written in UTF-8."""
+def _refuse_unwritable(value: Any) -> None:
+    """Raises NotReadable for one half of a surrogate pair, which UTF-8 can't write, and for numbers beyond 64 bits."""
     left = [value]
     while left:
         each = left.pop()
         if isinstance(each, str):
             if _HALF.search(each):
                 raise NotReadable("holds one half of a character (a surrogate without its pair)")
+        elif isinstance(each, int):
+            if not -(1 << 63) <= each < 1 << 63:
+                raise NotReadable(f"holds {each}, which is too large: numbers have 64 bits")
         elif isinstance(each, dict):
             left += each
             left += each.values()

@@ -35,14 +35,15 @@ _PLAIN: Mapping[Any, tuple[str, str]] = {
 class Told:
     """What a field's annotation can't say.
 
-    least: the smallest number. fewest: how many a list has at least. choices: the words that it, its items or its
-    values may be; keys: those that an object may have. absent: what is meant where the document lacks the field, if
-    that is not the model's default. reads, schema: of a field that is read by a function of its own, which is given the
-    value and its place.
+    least, most: the smallest number, and the largest. fewest: how many a list has at least. choices: the words that it,
+    its items or its values may be; keys: those that an object may have. absent: what is meant where the document lacks
+    the field, if that is not the model's default. reads, schema: of a field that is read by a function of its own,
+    which is given the value and its place.
     """
 
     doc: str = ""
     least: int | None = None
+    most: int | None = None
     fewest: int = 0
     choices: tuple[str, ...] = ()
     keys: tuple[str, ...] = ()
@@ -207,7 +208,9 @@ def _of(hint: Any, value: Any, place: _Place) -> Any:
 def _plain(hint: Any, value: Any, place: _Place, or_null: bool) -> Any:
     if not isinstance(value, hint) or (hint is int and isinstance(value, bool)):
         raise place.refuse(f"be {_PLAIN[hint][0]}{' or null' if or_null else ''}")
-    least = place.field.told.least
+    least, most = place.field.told.least, place.field.told.most
+    if hint is int and most is not None and value > most:
+        raise place.refuse(f"be at most {most}")
     if hint is int and least is not None and value < least:
         raise place.refuse("not be negative" if least == 0 else f"be at least {least}")
     if hint is int and not SMALLEST <= value <= LARGEST:
@@ -354,7 +357,7 @@ def _hint_schema(hint: Any, said: Told) -> dict[str, Any]:
         found: dict[str, Any] = {"type": [name, "null"] if or_null else name}
         if hint is int:
             found["minimum"] = SMALLEST if said.least is None else said.least
-            found["maximum"] = LARGEST
+            found["maximum"] = LARGEST if said.most is None else said.most
         if hint is str and said.choices:
             found = {"enum": list(said.choices)}
         return found

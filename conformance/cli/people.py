@@ -42,9 +42,16 @@ def width() -> int:
     return max(NARROWEST, shutil.get_terminal_size((DEFAULT_WIDTH, 24)).columns)
 
 
+class _Console(Console):
+    """One that tells of a reader who is gone: rich's own ends the program with 1, which means refuted here."""
+
+    def on_broken_pipe(self) -> None:
+        raise
+
+
 def console(*, stderr: bool = False) -> Console:
     """A console of that width. Colours only on a terminal, and never with NO_COLOR set."""
-    return Console(stderr=stderr, width=width(), highlight=False, emoji=False, markup=True)
+    return _Console(stderr=stderr, width=width(), highlight=False, emoji=False, markup=True)
 
 
 def carries_everything(stream: TextIO) -> bool:

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+from jsonschema import Draft202012Validator
 from pyarrow import parquet
 
 from conformance.reports.occasion import Occasion, read_occasion
@@ -22,6 +24,7 @@ from specs.documents import json_in
 from specs.errors import HistoryError
 from specs.history.row import Row, make_row
 from specs.history.store import History, open_history
+from specs.verdicts.schema import verdict_schema
 from specs.verdicts.tally import FaultTold
 from specs.verdicts.verdict import (
     VERDICT_SCHEMA,
@@ -40,6 +43,7 @@ from specs.verdicts.verdict import (
 VERDICT_FILE = "verdict.json"
 _SHOWN_AS = "shown as "
 _WIRE = "the wire"
+_LONGEST_WORDS = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,7 +277,7 @@ def parse(
     if schema != VERDICT_SCHEMA:
         raise HistoryError(f"{where} has schema {schema!r}; this version reads {VERDICT_SCHEMA}")
     try:
-        return VerdictView(
+        found = VerdictView(
             verdict=RunVerdict(data["verdict"]),
             target=data["target"],
             profile=data["profile"],
@@ -295,10 +299,12 @@ def parse(
             coverage=_coverage(data["coverage"]) if data.get("coverage") else None,
             search=_search(data["search"]) if data.get("search") else None,
         )
+        _ = found.known, found.exposures  # read where they are shown
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise HistoryError(
             f"{where} can't be read as a verdict: {type(error).__name__} {error}"
         ) from error
+    return found
 
 
 def _fault(data: Mapping[str, Any]) -> FaultView:
@@ -355,8 +361,47 @@ def open_run(path: Path | str) -> VerdictView:
     if not isinstance(data, dict):
         raise HistoryError(f"{file} is no verdict: it holds no JSON object")
     folder = file.parent
+    _refuse_other_types(data, str(file))
     found = parse(data, where=str(file), folder=folder, events=count_events(folder))
     return replace(found, occasion=read_occasion(folder))
+
+
+def _refuse_other_types(data: Mapping[str, Any], where: str) -> None:
+    """Raises HistoryError for a value of another type than verdicts have there.
+
+    What is missing is for whoever reads it: an older verdict may lack it.
+    """
+    if data.get("schema") != VERDICT_SCHEMA:
+        return  # and is refused for that
+    wrong = next(_types().iter_errors(data), None)
+    if wrong is not None:
+        place = "/".join(str(part) for part in wrong.absolute_path)
+        raise HistoryError(
+            f"{where} can't be read as a verdict: {place}: {_shortened(wrong.message)}"
+        )
+
+
+@cache
+def _types() -> Draft202012Validator:
+    """The schema of verdicts without what must be there and what may be there besides."""
+
+    def types_of(schema: Any) -> Any:
+        if isinstance(schema, list):
+            return [types_of(each) for each in schema]
+        if not isinstance(schema, dict):
+            return schema
+        return {
+            name: types_of(each)
+            for name, each in schema.items()
+            if name != "required" and not (name == "additionalProperties" and each is False)
+        }
+
+    return Draft202012Validator(types_of(verdict_schema()))
+
+
+def _shortened(message: str) -> str:
+    """What a validator says quotes the value, which may be long."""
+    return message if len(message) <= _LONGEST_WORDS else f"{message[:_LONGEST_WORDS]}..."
 
 
 def opened_in(folder: Path) -> History | None:

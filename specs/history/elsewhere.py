@@ -15,12 +15,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 
 from specs.errors import HistoryError
 from specs.history.runinfo import read_runinfo
-from specs.history.store import History, open_history
+from specs.history.store import UNREADABLE, History, open_history
 from specs.scratch import Scratch
 from specs.secrets import refuse_in_uri
 
@@ -48,7 +47,7 @@ def opened(uri: str, *, rows: bool = True) -> Iterator[History]:
                 _copy(system, path, Path(folder) / name)
             history = open_history(Path(folder)) if rows else _described(Path(folder), uri, files)
             counted = 0 if rows else _count(system, files)
-        except (pa.ArrowException, OSError) as error:
+        except UNREADABLE as error:
             reason = str(error).splitlines()[0] if str(error) else type(error).__name__
             raise HistoryError(f"{uri} can't be read: {reason}") from error
         yield replace(history, uri=uri, events=counted)

@@ -87,7 +87,7 @@ def _read_parquet(path: Path) -> Iterator[Row]:
             order = _by_seq(table)
             for start in range(0, table.num_rows, BATCH_ROWS):
                 yield from rows_of_table(table.take(order.slice(start, BATCH_ROWS)))
-    except (pa.ArrowInvalid, pa.ArrowException, OSError, KeyError) as error:
+    except UNREADABLE as error:
         raise HistoryError(f"{path} can't be read as Parquet: {_first_line(error)}") from error
 
 
@@ -134,7 +134,7 @@ def check_parquet(path: Path) -> int:
     """The file's rows, read from its footer. Raises HistoryError for a torn file or one that is no history's."""
     try:
         reader = pq.ParquetFile(path)
-    except (pa.ArrowInvalid, pa.ArrowException, OSError) as error:
+    except UNREADABLE as error:
         raise HistoryError(
             f"{path} is torn or no Parquet file ({_first_line(error)}); remove it or record the run again"
         ) from error
@@ -158,7 +158,7 @@ def _nulls(path: Path, reader: pq.ParquetFile, name: str) -> int:
         else:
             try:
                 count += reader.read_row_group(number, columns=[name]).column(0).null_count
-            except (pa.ArrowException, OSError) as error:
+            except UNREADABLE as error:
                 raise HistoryError(
                     f"{path} can't be read as Parquet: {_first_line(error)}"
                 ) from error
@@ -196,6 +196,8 @@ def _whole(name: str, value: Any) -> Any:
 _WHOLE = frozenset(column.name for column in COLUMNS if column.type == "int64")
 
 
+UNREADABLE = (pa.ArrowException, OSError, ValueError, KeyError)
+"""What Arrow raises for a file that it can't make anything of, its names among them, which need not be text."""
 LONGEST_LINE = 4 << 20
 """Bytes of a line: a longer one is no line of a history or a log, but a file that is none."""
 
@@ -314,7 +316,7 @@ def first_run(paths: Sequence[Path]) -> str:
     for path in paths:
         try:
             batch = next(pq.ParquetFile(path).iter_batches(batch_size=1, columns=["run"]), None)
-        except (pa.ArrowException, OSError) as error:
+        except UNREADABLE as error:
             raise HistoryError(f"{path} can't be read as Parquet: {_first_line(error)}") from error
         if batch is not None and batch.num_rows:
             return str(batch.column(0)[0].as_py())

@@ -134,6 +134,10 @@ VERBS: Mapping[str, Arguments] = {
 """Every action and its arguments; the one list from which the schema is made. Faults have theirs in their files."""
 
 
+LONGEST_MS = 24 * 3_600_000
+"""Of a plan: a simulation goes through its whole time, timer by timer."""
+
+
 @dataclass(frozen=True, slots=True)
 class TopicPlan:
     """A topic with that many queues on each broker."""
@@ -321,7 +325,7 @@ class Plan:
     clients: tuple[ClientPlan, ...] = ()
     actions: tuple[Action, ...] = ()
     listener: tuple[ListenerRule, ...] = ()
-    until_ms: int = field(default=0, metadata=told(least=0))
+    until_ms: int = field(default=0, metadata=told(least=0, most=LONGEST_MS))
     settle_ms: int = field(default=120_000, metadata=told(least=0))
     drain: bool = True
     steps: tuple[Step, ...] = field(default=(), metadata=told(reads=_steps, schema=_steps_schema))

@@ -321,9 +321,28 @@ class Examiner:
         self._naming: set[tuple[str | None, str | None]] = set()
         self._nameless: dict[tuple[str | None, str | None], Row] = {}
         self._subscriptions: dict[str, str] = {}
+        self._judging = True
 
     def feed(self, rows: Iterable[Row]) -> None:
         """Observe rows in the order of run and seq_begin."""
+        left = iter(rows)
+        try:
+            self._feed(left)
+        except Exception:
+            self._only_if_broken()
+            for row in left:
+                self._check(row)
+
+    def _only_if_broken(self) -> None:
+        """A judge rests on what a history must hold to be trusted, and may fail on one that does not.
+
+        Nothing counts that it would say then: the checks go on, without the judges. Raises again for any other history.
+        """
+        if not self._reasons:
+            raise
+        self._judging = False
+
+    def _feed(self, rows: Iterable[Row]) -> None:
         waiting = self._open
         for row in rows:
             if row.run != self._run:
@@ -367,7 +386,10 @@ class Examiner:
 
     def result(self, why_cut: Sequence[str] = ()) -> Examination:
         """End the history and sum up. May be called once."""
-        self._finish()
+        try:
+            self._finish()
+        except Exception:
+            self._only_if_broken()
         self._check_names()
         self.facts.broken.extend(why for *_, why in sorted(self._reasons)[:MOST_REASONS])
         tallies = dict(self._not_judged)
@@ -390,6 +412,8 @@ class Examiner:
         )  # else the run does not meet a premise of it
 
     def _finish(self) -> None:
+        if not self._judging:
+            return
         self._end_until(None)
         self._of_the_run.sort(key=_when)
         for bench in self.benches:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from inorder.evidence.machines.programs import Program, ProgramMachine, repeat
 from inorder.evidence.machines.side_by_side_consumer import SideBySideConsumerMachine
 from inorder.evidence.machines.start_matrix import StartMatrixMachine
 from reference_impl.mutants import load
+from specs.documents import json_in
 from specs.errors import UsageError
 
 MACHINES: Mapping[str, type[ProgramMachine]] = {
@@ -40,8 +40,8 @@ MACHINES: Mapping[str, type[ProgramMachine]] = {
 def is_program(path: Path) -> bool:
     """Whether the file says that it is a program. Whatever can't be read is none."""
     try:
-        data: Any = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        data: Any = json_in(path)
+    except UsageError:
         return False
     return isinstance(data, dict) and str(data.get("schema", "")).startswith(
         PROGRAM_SCHEMA.rsplit("/", 1)[0]
@@ -50,7 +50,7 @@ def is_program(path: Path) -> bool:
 
 def read_program(path: Path) -> Program:
     """A program from a file. Raises UsageError for another version, an unknown machine or verb, or a broken shape."""
-    data = json.loads(path.read_text(encoding="utf-8"))
+    data = json_in(path)
     if data.get("schema") != PROGRAM_SCHEMA:
         raise UsageError(
             f"{path} has schema {data.get('schema')!r}; this version reads {PROGRAM_SCHEMA!r}"
