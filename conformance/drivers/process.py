@@ -11,10 +11,12 @@ overtake each other.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 import os
 import queue
+import select
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -40,6 +42,7 @@ ANSWER_S = 60.0
 STOP_S = 30.0
 ANSWER_VARIABLE = "INORDER_DRIVER_ANSWER_S"
 """Of the environment: how many seconds a request has, if not ANSWER_S."""
+LOOK_MS = 200
 END_S = 5.0
 """So long after its last line a driver has its exit code, or it only closed its stdout."""
 EARLY_US = 50_000
@@ -105,8 +108,10 @@ class DriverProcess:
         self._turns = Turns()
         self._asked: _Asked | None = None
         self._last_verb = ""
+        self._has_said = False
         self._answers: queue.SimpleQueue[Mapping[str, Any] | None] = queue.SimpleQueue()
         self._numbers = itertools.count(1)
+        self._one_writes = threading.Lock()
         self._now_us = host_clock().monotonic_us
         self._began_us = self._latest_us = self._now_us()
         self._pauses = 0
@@ -166,7 +171,12 @@ class DriverProcess:
         try:
             answer = self._answers.get(timeout=self._answer_s)
         except queue.Empty:
-            self._fail(self._misbehaved(f"did not answer {verb} in {self._answer_s:g} s"))
+            hint = (
+                ""
+                if self._has_said
+                else " and has written no line so far (is each flushed as it is written?)"
+            )
+            self._fail(self._misbehaved(f"did not answer {verb} in {self._answer_s:g} s{hint}"))
             answer = None
         if answer is None:
             self.check()
@@ -214,15 +224,33 @@ class DriverProcess:
     def _write(self, request: Mapping[str, Any]) -> None:
         self._last_verb = str(request.get("verb"))[:_ASKED]
         self._turns.asks(request, self._now_us())
+        data = json.dumps(request).encode() + b"\n"
         try:
-            self._process.stdin.write(json.dumps(request).encode() + b"\n")
-            self._process.stdin.flush()
+            with self._one_writes:
+                self._write_all(data)
         except (OSError, ValueError) as error:  # ValueError: it was killed, and the pipe is closed
             self._reader.join(
                 END_S
             )  # it is dead, and the reader says how, unless stdin alone is closed
             self.check()
             raise self._misbehaved(f"takes no request any more ({error})") from error
+
+    def _write_all(self, data: bytes) -> None:
+        """Who reads nothing any more fills the pipe: nobody waits for him for ever."""
+        stdin = self._process.stdin.fileno()
+        os.set_blocking(stdin, False)
+        waiting = select.poll()
+        waiting.register(stdin, select.POLLOUT)
+        until_us = self._now_us() + self._answer_s * 1_000_000
+        while data:
+            self.check()
+            if waiting.poll(LOOK_MS):
+                with contextlib.suppress(BlockingIOError):
+                    data = data[os.write(stdin, data) :]
+                    until_us = self._now_us() + self._answer_s * 1_000_000
+            elif self._now_us() >= until_us:
+                what = f"took no request for {self._answer_s:g} s: it does not read its stdin"
+                self._fail(self._misbehaved(what))
 
     # ---------------------------------------------------------------- what goes wrong
 
@@ -275,6 +303,7 @@ class DriverProcess:
         self._end()
 
     def _takes(self, raw: bytes, arrived_us: int) -> None:
+        self._has_said = True
         if len(raw) > ANSWER_BYTES_MAX:
             raise WrongLine(f"it is longer than {ANSWER_BYTES_MAX} bytes")
         if raw.endswith(b"\n"):
@@ -349,7 +378,7 @@ class DriverProcess:
             off = f"{_spelt(first_us - at_us)} before {before}"
         raise WrongLine(
             f"its at_us lies {off}; at_us is this machine's CLOCK_MONOTONIC in µs, taken as the line is written "
-            f"(Python: time.monotonic_ns() // 1000){_mistaken(at_us, arrived_us)}"
+            f"(Python: time.monotonic_ns() // 1000){_mistaken(at_us, arrived_us, self._began_us)}"
         )
 
 
@@ -357,7 +386,7 @@ def _spelt(us: int) -> str:
     return f"{us / 1_000_000:.3f} s" if us < _DAY_US else f"{us // _DAY_US} days"
 
 
-def _mistaken(at_us: int, now_us: int) -> str:
+def _mistaken(at_us: int, now_us: int, began_us: int) -> str:
     """Which other clock, or unit, it seems to be; empty where none fits."""
     wall_us = host_clock().wall_us()
     known = {
@@ -367,6 +396,7 @@ def _mistaken(at_us: int, now_us: int) -> str:
         "the wall clock in s": (wall_us // 1_000_000, 1),
         "the right clock in ns": (now_us * 1000, 1_000_000_000),
         "the right clock in ms": (now_us // 1000, 1000),
+        "a clock that began with the process": (now_us - began_us, 1_000_000),
     }
     for name, (value, second) in known.items():
         if abs(at_us - value) <= 2 * second:

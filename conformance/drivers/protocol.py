@@ -669,10 +669,17 @@ def read_said(line: Any) -> Line:
     line = an_object(line, "the line", WrongLine)
     if "event" in line:
         return _read(EVENTS, line, "event")
-    is_answer = line.get("ok") is True
-    return read_as(
-        Answer if is_answer else Refusal, line, f"the {'answer' if is_answer else 'refusal'}"
-    )
+    if "ok" not in line:
+        raise WrongLine(
+            "it is neither an event (by the field 'event') nor an answer (by 'reply' and 'ok')"
+        )
+    match line["ok"]:
+        case True:
+            return read_as(Answer, line, "the answer")
+        case False:
+            return read_as(Refusal, line, "the refusal")
+        case other:
+            raise WrongLine(f"the answer: 'ok' must be true or false, not {brief(other)}")
 
 
 def read_request(line: Any) -> Line:

@@ -23,7 +23,7 @@ from specs.history.row import Row
 from specs.plan.ability import Ability
 from specs.plan.plan import Action, ClientPlan, ListenerRule, Plan, TopicPlan, Topology
 from specs.scratch import Scratch
-from specs.vocabulary import Kind, Outcome
+from specs.vocabulary import Kind, Level, Outcome
 
 SUSPEND_MS = 100
 MESSAGES = 6
@@ -49,6 +49,8 @@ class Check:
 EVERY_LINE = "every line is one of the protocol, and can be"
 HAPPENS = frozenset({"acked", "added", "committed", "dropped", "locked", "received", "unlocked"})
 """What can't but happen when a consumer works off a few messages and is stopped, where it happens at all."""
+ASKED = frozenset({Kind.ACK, Kind.COMMIT, Kind.FETCH_OFFSET, Kind.LOCK})
+"""What is told twice, and answered before who asked is stopped in good order."""
 Start = Callable[[str, Path], DriverProcess]
 """Starts a driver of that name, with its log in the folder."""
 
@@ -148,6 +150,14 @@ def _told(rows: Sequence[Row], plan: Plan, beyond: int = 0) -> Iterator[Check]:
     moved = [row.message_id for row in calls if row.queue_offset != lies.get(row.message_id)]
     yield _same("a delivery tells where its message lies", moved, [])
     yield _same("every call is finished", [row.ended_us is None for row in calls].count(True), 0)
+    own = [row for row in rows if row.level is Level.CLIENT]
+    open_ = sorted({row.kind.value for row in own if row.kind in ASKED and row.ended_us is None})
+    yield _same("every request that is told is answered", open_, [])
+    works = [row.incarnation for row in own if row.kind is Kind.ADD]
+    again = sorted({str(work) for work in works if works.count(work) > 1})
+    over = {str(row.incarnation) for row in own if row.kind is Kind.DROP and works}
+    strange = sorted(over - {str(work) for work in works})
+    yield _same("each work on a lane is added once, and then dropped", [*again, *strange], [])
     ended = [row.outcome.value for row in calls]
     yield _same("the listener ends as the plan says", ended, list(_ends(expected, plan)))
     keys = {(row.sharding_key, row.key_seq) for row in calls}

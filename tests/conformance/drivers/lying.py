@@ -141,7 +141,6 @@ class Loses(Lie):
         if line["verb"] != "send" or not self.places or not self.is_due():
             yield line
             return
-        self.tell({"reply": line["id"], "ok": True})
         self.tell({"event": "sent", "id": line["id"], "outcome": "ok", **self.places})
 
     def sent(self, line):

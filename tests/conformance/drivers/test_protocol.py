@@ -184,7 +184,8 @@ def test_a_line_is_read_as_its_model_says() -> None:
             "the event delivered, messages[0]: 'queue_id' must be a whole number",
         ),
         ({"ok": True, "at_us": 1}, "the answer: the field 'reply' is missing"),
-        ({"reply": 1, "ok": "no", "error": "", "at_us": 1}, "the refusal: 'ok' must be False"),
+        ({"reply": 1, "ok": "no", "error": "", "at_us": 1}, "'ok' must be true or false, not 'no'"),
+        ({"reply": 1, "at_us": 1}, "it is neither an event (by the field 'event') nor an answer"),
         (
             {"reply": 1, "ok": True, "at_us": 1, "version": 3},
             "the answer, version must be 1 or 2, not 3",
@@ -400,6 +401,23 @@ def test_a_driver_that_does_not_answer_is_said_to_with_its_end_and_its_log(
         with pytest.raises(DriverFailed, match=sentence) as told:
             running.ask("read", topic="t", group="g", client="c", namesrv="")
         assert told.value.exit_code == 69
+
+
+def test_a_driver_that_reads_nothing_any_more_is_not_written_to_for_ever(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it does not take in fills the pipe."""
+    monkeypatch.setenv("INORDER_DRIVER_ANSWER_S", "1")
+    program = "say(reply=line['id'], ok=True, events=['sent']); time.sleep(60)"
+    with driver(tmp_path, program, []) as running:
+        running.hello()
+
+        def send_on() -> None:
+            for number in range(2, 1_000):
+                running.send(number, topic="t", message="m", body="b" * 1000, key="k")
+
+        with pytest.raises(DriverFailed, match="took no request for 1 s: it does not read"):
+            send_on()
 
 
 def test_a_driver_that_dies_while_nobody_asks_has_failed(tmp_path: Path) -> None:
