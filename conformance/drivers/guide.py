@@ -1,10 +1,13 @@
-"""The table of clauses and events in `docs/drivers.md`, made from what clauses need and what events are recorded as.
+"""What `docs/drivers.md` is made of: its table of clauses and events, and the driver that it writes block by block.
+
+The table is made from what clauses need and what events are recorded as.
 
 `python -m conformance.drivers.guide` writes it between the two marks.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -18,6 +21,10 @@ from specs.vocabulary import Kind
 
 BEGIN, END = "<!-- events: begin -->\n", "<!-- events: end -->\n"
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "drivers.md"
+DRIVER = "driver.py"
+"""Into it go the blocks of Python that name no file."""
+_PYTHON = re.compile(r"```python\n(.*?)```", re.DOTALL)
+_NAMED = re.compile(r"# (\w+\.py)\n")
 EVENT_OF: Mapping[Kind, str] = {
     kind: event for event, kind in TOLD_BY.items() if event not in REQUIRED_EVENTS
 }
@@ -28,6 +35,17 @@ KNOWN = (
     | {Kind.READ, Kind.JOIN, Kind.LEAVE}
 )
 """What every driver tells, who makes the run writes down, or nobody is ever asked for."""
+
+
+def write_example(folder: Path) -> Path:
+    """The driver of the document, and the queue that it drives, as files in a folder; where the driver lies."""
+    parts: dict[str, list[str]] = {}
+    for block in _PYTHON.findall(DOCUMENT.read_text(encoding="utf-8")):
+        named = _NAMED.match(block)
+        parts.setdefault(named[1] if named else DRIVER, []).append(block)
+    for name, blocks in parts.items():
+        (folder / name).write_text("\n\n".join(blocks) + "\n", encoding="utf-8")
+    return folder / DRIVER
 
 
 def events_table() -> str:

@@ -29,8 +29,6 @@ from specs.vocabulary import Kind, Level
 
 GUIDE = CHECKOUT / "docs" / "drivers.md"
 BLOCK = re.compile(r"```(python|diff|console)\n(.*?)```", re.DOTALL)
-NAMED = re.compile(r"# (\w+\.py)\n")
-REST = "driver.py"
 COMMAND_S = 240
 
 
@@ -44,13 +42,6 @@ class Reader:
     """Somebody with an empty folder and the commands of this project on the path."""
 
     folder: Path
-
-    def write(self) -> None:
-        """Every block of Python into its file."""
-        for block in blocks("python"):
-            named = NAMED.match(block)
-            with (self.folder / (named[1] if named else REST)).open("a", encoding="utf-8") as file:
-                file.write(block + "\n\n")
 
     def change(self, diff: str) -> None:
         """Take out what a diff takes out, and put in what it puts in."""
@@ -94,7 +85,7 @@ class Reader:
 def reader(tmp_path: Path) -> Reader:
     someone = Reader(tmp_path / "new user")
     someone.folder.mkdir()
-    someone.write()
+    guide.write_example(someone.folder)
     return someone
 
 
