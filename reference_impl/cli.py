@@ -46,6 +46,13 @@ WILDCARDS = frozenset({"0.0.0.0", "::"})
 )
 @click.option("--broker-name", default="b0", show_default=True)
 @click.option(
+    "--cluster",
+    "cluster_name",
+    default=BrokerConfig().cluster,
+    show_default=True,
+    help="Name of the broker's cluster.",
+)
+@click.option(
     "--topic", "topics", multiple=True, metavar="NAME", help="Create this topic; may be repeated."
 )
 @click.option(
@@ -151,6 +158,7 @@ def serve(
     host: str,
     advertise: str | None,
     broker_name: str,
+    cluster_name: str,
     topics: tuple[str, ...],
     queues: int,
     dialect: str,
@@ -191,6 +199,7 @@ def serve(
         )
     limits = _limits(disk_limits)
     config = BrokerConfig(
+        cluster=cluster_name,
         dialect=dialect,
         lease_ms=broker_lease_ms,
         channel_expiry_ms=channel_expiry_ms,

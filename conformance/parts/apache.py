@@ -44,7 +44,8 @@ from conformance.parts.wall_clock import WallClock
 from specs.errors import TargetMisbehaved
 
 HOST = "127.0.0.1"
-CLUSTER_NAME = "c0"
+CLUSTER_NAME = "DefaultCluster"
+"""What its vendor calls a cluster that nobody has named."""
 BROKER_NAME = "b0"
 QUICK_LEVELS = " ".join(["1s"] * 18)
 READY_TOPIC = "INORDER_READY"

@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner
 
 from reference_impl.cli import serve
-from reference_impl.protocol.bodies import TopicRoute
+from reference_impl.protocol.bodies import ClusterInfo, TopicRoute
 from reference_impl.protocol.codes import RequestCode
 from reference_impl.protocol.command import Command
 from reference_impl.protocol.headers import GetRouteHeader
@@ -66,6 +66,20 @@ def test_it_says_its_addresses_in_words() -> None:
         assert lines[2] == "ready; stop with Ctrl-C\n"
         process.send_signal(signal.SIGINT)
         assert process.communicate(timeout=20)[0] == "stopped\n"
+
+
+@pytest.mark.parametrize(
+    ("asked", "name"), [((), "DefaultCluster"), (("--cluster", "ours"), "ours")]
+)
+def test_its_cluster_is_called_as_asked_and_else_as_its_vendor_calls_one(
+    asked: tuple[str, ...], name: str
+) -> None:
+    """RocketMQ's tools and its clients' tests name the cluster DefaultCluster where nobody says another."""
+    with running("--format", "json", *asked) as process, SyncClient() as client:
+        assert process.stdout is not None
+        where = json.loads(process.stdout.readline())
+        answer = client.call(where["namesrv"], Command(RequestCode.GET_BROKER_CLUSTER_INFO))
+        assert ClusterInfo.decode(answer.body).clusters == {name: ("b0",)}
 
 
 def test_it_ends_when_its_parent_is_gone() -> None:

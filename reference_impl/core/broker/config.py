@@ -35,7 +35,7 @@ class BrokerConfig:
     """
 
     name: str = "b0"
-    cluster: str = "c0"
+    cluster: str = "DefaultCluster"
     address: str = "127.0.0.1:10911"
     broker_id: int = 0
     name_servers: tuple[str, ...] = ()

@@ -19,12 +19,12 @@ from reference_impl.shell.cluster import ThreadedCluster
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "mqadmin.md"
 ROW = re.compile(r"^\| `([A-Za-z]+) ?([^`]*)` \|", re.MULTILINE)
 SHOWS = {
-    "clusterList": r"c0 +b0 +0 +127\.0\.0\.1:\d+ +inorder",
+    "clusterList": r"DefaultCluster +b0 +0 +127\.0\.0\.1:\d+ +inorder",
     "brokerStatus": r"brokerVersionDesc +: inorder",
     "topicList": r"^orders$",
     "topicRoute": r'"brokerName":"b0"',
     "topicStatus": r"^b0 +0 +0 +2 ",
-    "topicClusterList": r"^c0$",
+    "topicClusterList": r"^DefaultCluster$",
     "statsAll": r"^orders +billing +0 ",
     "updateTopic": r"create topic to .* success",
     "updateTopicPerm": r"update topic perm from 6 to 4 in .* success",
@@ -38,7 +38,7 @@ SHOWS = {
     "resetOffsetByTime": r"^b0 +3 +0 *$",
     "deleteExpiredCommitLog": r"^success",
     "cleanExpiredCQ": r"^success",
-    "deleteTopic": r"delete topic \[made\] from cluster \[c0\] success",
+    "deleteTopic": r"delete topic \[made\] from cluster \[DefaultCluster\] success",
     "deleteSubGroup": r"delete subscription group \[billing\] .* success",
 }
 VERSIONS = [
@@ -99,8 +99,9 @@ def words_of(version: str, name: str, rest: str, sent: SendResult, broker: str) 
     """The page's words, with names of this test's in place of capitals."""
     topic = "made" if name.startswith(("queryMsgBy", "update", "delete")) else "orders"
     known = {
-        "TOPIC": topic, "GROUP": "billing", "CLUSTER": "c0", "BROKER": "b0", "ADDRESS": broker, "KEY": "o-1",
-        "ID": (sent.offset_id if name == "queryMsgById" else sent.message_id) or "", "TIME": "0", "LIST": "b0:4",
+        "TOPIC": topic, "GROUP": "billing", "CLUSTER": "DefaultCluster", "BROKER": "b0", "ADDRESS": broker,
+        "KEY": "o-1", "ID": (sent.offset_id if name == "queryMsgById" else sent.message_id) or "",
+        "TIME": "0", "LIST": "b0:4",
     }  # fmt: skip
     words = [known.get(word, word) for word in rest.split()]
     if name == "queryMsgById" and version.startswith("5."):

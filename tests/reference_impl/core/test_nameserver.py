@@ -47,7 +47,9 @@ class Asker:
     def register(
         self, broker: str = "b0", *topics: TopicConfig, broker_id: int = 0, conn: str | None = None
     ) -> Command:
-        header = RegisterBrokerHeader(broker, f"{broker}-{broker_id}:10911", "c0", broker_id)
+        header = RegisterBrokerHeader(
+            broker, f"{broker}-{broker_id}:10911", "DefaultCluster", broker_id
+        )
         body = BrokerRegistration(topics or (TopicConfig("orders"),)).encode()
         return self.call(
             RequestCode.REGISTER_BROKER, header.to_ext(), body, conn=conn or f"{broker}-{broker_id}"
@@ -146,7 +148,7 @@ def test_a_silent_broker_is_forgotten(asker: Asker, silence_ms: int, lives: bool
 def test_a_broker_that_takes_its_leave_is_forgotten(asker: Asker) -> None:
     asker.register()
     asker.register("b1")
-    ext = UnregisterBrokerHeader("b0", "b0-0:10911", "c0", 0).to_ext()
+    ext = UnregisterBrokerHeader("b0", "b0-0:10911", "DefaultCluster", 0).to_ext()
     oneway = Received("b0-0", Command(RequestCode.UNREGISTER_BROKER, ext, flag=FLAG_ONEWAY))
     assert asker.server.handle(0, oneway) == []
     route = asker.route()
@@ -158,7 +160,7 @@ def test_the_cluster(asker: Asker) -> None:
     asker.register("b1")
     asker.register("b0")
     info = ClusterInfo.decode(asker.call(RequestCode.GET_BROKER_CLUSTER_INFO).body)
-    assert info.clusters == {"c0": ("b0", "b1")}
+    assert info.clusters == {"DefaultCluster": ("b0", "b1")}
     assert [broker.broker for broker in info.brokers] == ["b0", "b1"]
 
 
@@ -195,7 +197,7 @@ def test_what_it_does_not_know_or_can_not_read(asker: Asker) -> None:
     assert asker.call(9999).code == 3
     assert asker.call(RequestCode.GET_ROUTEINFO_BY_TOPIC).code == 1
     assert asker.call(RequestCode.REGISTER_BROKER, {"brokerName": "b0"}).code == 1
-    header = RegisterBrokerHeader("b0", "b0:1", "c0", 0)
+    header = RegisterBrokerHeader("b0", "b0:1", "DefaultCluster", 0)
     assert asker.call(RequestCode.REGISTER_BROKER, header.to_ext(), b"{").code == 1
     compressed = {**header.to_ext(), "compressed": "true"}
     answer = asker.call(RequestCode.REGISTER_BROKER, compressed, b"x")

@@ -94,7 +94,7 @@ def routes_are_read(client: SyncClient, cluster: ApacheCluster) -> None:
     info = ClusterInfo.decode(
         client.call(cluster.namesrv, Command(Ask.GET_BROKER_CLUSTER_INFO)).body
     )
-    assert info.clusters == {"c0": ("b0",)}
+    assert info.clusters == {"DefaultCluster": ("b0",)}
 
 
 def stored_messages_are_the_same_bytes(client: SyncClient, broker: str, version: str) -> None:
@@ -194,7 +194,7 @@ def offsets(client: SyncClient, broker: str) -> None:
 
 def topics_of_cluster_and_broker(client: SyncClient, broker: str) -> None:
     """They are there, take messages, and can be named as templates; nobody may create or delete them."""
-    for topic, queues in (("c0", 16), ("b0", 1)):
+    for topic, queues in (("DefaultCluster", 16), ("b0", 1)):
         sent = [
             client.call(
                 broker,
@@ -211,7 +211,9 @@ def topics_of_cluster_and_broker(client: SyncClient, broker: str) -> None:
                 client.call(broker, command).remark
                 == f"The topic[{topic}] is conflict with system topic."
             )
-    fresh = h.SendHeader("P", "fresh", 15, 1, default_topic="c0", default_topic_queue_nums=40)
+    fresh = h.SendHeader(
+        "P", "fresh", 15, 1, default_topic="DefaultCluster", default_topic_queue_nums=40
+    )
     assert (
         client.call(broker, Command(Ask.SEND_MESSAGE_V2, fresh.to_ext_v2(), b"x")).code
         == Code.SUCCESS

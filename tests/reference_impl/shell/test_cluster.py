@@ -92,7 +92,7 @@ def test_routes_name_the_broker(cluster: ThreadedCluster, client: SyncClient) ->
     info = ClusterInfo.decode(
         client.call(cluster.namesrv, Command(Ask.GET_BROKER_CLUSTER_INFO)).body
     )
-    assert info.clusters == {"c0": ("b0",)}
+    assert info.clusters == {"DefaultCluster": ("b0",)}
     old = client.call(cluster.namesrv, replace(ask, version=317))
     assert TopicRoute.decode(old.body) == route
     assert b"{0:" in old.body

@@ -76,7 +76,7 @@ def test_a_topic_shrinks_and_goes_and_so_does_a_group(
     version: str, cluster: ThreadedCluster, tmp_path: Path
 ) -> None:
     def ask(*words: str) -> None:
-        mqadmin(version, tmp_path, cluster.namesrv, *words, "-c", "c0")
+        mqadmin(version, tmp_path, cluster.namesrv, *words, "-c", "DefaultCluster")
 
     store = cluster.stores["b0"]
     ask("updateTopic", "-t", "orders", "-r", "2", "-w", "1")

@@ -166,7 +166,7 @@ def test_it_registers_with_every_name_server_at_its_start(registered: Broker) ->
     assert {
         topic.topic: (topic.read_queues, topic.write_queues, topic.perm) for topic in topics
     } == {
-        "c0": (16, 16, 7),
+        "DefaultCluster": (16, 16, 7),
         "b0": (1, 1, 7),
         "TBW102": (8, 8, 7),
         "SCHEDULE_TOPIC_XXXX": (18, 18, 6),

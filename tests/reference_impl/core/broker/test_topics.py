@@ -140,7 +140,7 @@ def test_offsets_of_a_deleted_topic(
 
 
 @pytest.mark.parametrize(("line", "code"), [("4.9", 1), ("5.x", 29)])
-@pytest.mark.parametrize("topic", ["SCHEDULE_TOPIC_XXXX", "TBW102", "b0", "c0"])
+@pytest.mark.parametrize("topic", ["SCHEDULE_TOPIC_XXXX", "TBW102", "b0", "DefaultCluster"])
 def test_a_topic_of_the_system_is_neither_created_nor_deleted(
     make_wire: MakeWire, line: str, code: int, topic: str
 ) -> None:
@@ -154,7 +154,7 @@ def test_a_topic_of_the_system_is_neither_created_nor_deleted(
 
 
 @BOTH
-@pytest.mark.parametrize(("topic", "queues"), [("c0", 16), ("b0", 1)])
+@pytest.mark.parametrize(("topic", "queues"), [("DefaultCluster", 16), ("b0", 1)])
 def test_the_topics_of_the_clusters_and_the_brokers_name_take_messages_and_give_them(
     make_wire: MakeWire, line: str, topic: str, queues: int
 ) -> None:
@@ -172,7 +172,7 @@ def test_a_topic_is_made_after_the_clusters_one(
     make_wire: MakeWire, line: str, asked: int, made: int
 ) -> None:
     wire = make_wire(line, auto_create_topics=False)
-    sent = wire.send(topic="fresh", default_topic="c0", default_topic_queue_nums=asked)
+    sent = wire.send(topic="fresh", default_topic="DefaultCluster", default_topic_queue_nums=asked)
     assert sent.code == 0
     topic = wire.broker.parts.topics.find("fresh")
     assert (topic.write_queues, topic.perm) == (made, 6)
