@@ -18,7 +18,7 @@ from typing import Any
 from conformance import again
 from conformance.drivers.plans import CHANGES, ENDS, MESSAGES, drawn_plan
 from conformance.keeping import keep_first
-from conformance.run import EndedEarly, fresh_names, run
+from conformance.run import EndedEarly, Interrupted, fresh_names, run
 from conformance.stopping import Stop
 from conformance.targets.base import Target
 from conformance.wire.runner import replace_run_folder
@@ -71,8 +71,9 @@ def conform_rounds(
     In `out` lies the history of the first round that refutes a claimed clause, else of the last; every round's own is
     in `rounds/`. A refutation ends it; where it is to go on all the same, `refuted/CLAUSE` has a judged run for each
     clause. changes: how many times a consumer comes or goes in a round. ours_too: judge our own client on a foreign
-    broker as well. stop: when it ends. Raises as `run` does, and KeyboardInterrupt where a Ctrl-C came before the
-    first round was done; a driver that fails ends the rounds, and what it did until then is judged.
+    broker as well. stop: when it ends. Raises as `run` does, and KeyboardInterrupt where a Ctrl-C came before anybody
+    worked in the first round; a later one ends the rounds, as does a driver that fails, and what was done until then
+    is judged.
     """
     stop = Stop() if stop is None else stop
     config = target.config_for(profile)
@@ -95,18 +96,22 @@ def conform_rounds(
                 history = run(plan, target, folder, info=info, prefix=names, say=say)
             except EndedEarly as error:
                 ended, history = error, error.history
+            except Interrupted as cut:
+                if not stop.interrupted or stop.again:
+                    raise
+                history = cut.history
             done.append(Round(plan, history, examined(history)))
             if ended is not None:
                 say(f"{ended}; what was recorded until then is judged")
                 break
-    except KeyboardInterrupt:
-        # What was begun is left out: it was not read to its end.
+    except KeyboardInterrupt:  # between two rounds, or before anything was recorded
         if not stop.interrupted or stop.again or not done:
             raise
     finally:
         stop.breaks_in = False
         target.release()
-    more = worked(done, profile) if ended is None else (ended.check,)
+    more = () if stop.interrupted else worked(done, profile)
+    more = more if ended is None else (ended.check,)
     return _concluded(done, profile, rounds, out, floor, stop, more=more, ours_too=ours_too), done
 
 

@@ -29,7 +29,7 @@ from conformance.parts.processes import kill_all
 from conformance.records import BEFALLS
 from conformance.steps import Steps, attested, lacking
 from conformance.targets.base import ClockKind, CutShort, Run, Target, known_names
-from specs.errors import DriverFailed, Unavailable, UsageError
+from specs.errors import DriverFailed, HistoryError, Unavailable, UsageError
 from specs.faults import broker_crash, clock_step, crash, pause, slow_cpu
 from specs.history.clock import host_clock
 from specs.history.journal import Journal
@@ -72,6 +72,14 @@ class EndedEarly(DriverFailed):
         return Check(LIVED, "every driver lived to the end of the run", False, str(self))
 
 
+class Interrupted(KeyboardInterrupt):
+    """A Ctrl-C once the plan's time has begun. history: what was recorded until then, kept like any other."""
+
+    def __init__(self, history: History) -> None:
+        super().__init__()
+        self.history = history
+
+
 class PartUnavailable(Unavailable):
     """Something is registered, but the part that brings it can't be imported."""
 
@@ -92,7 +100,8 @@ def run(
 
     info: what `run.json` says besides (a profile, a replay line, a floor). prefix: what the ids of messages begin with.
     Raises UsageError for an action that the target has no ability for, TargetMisbehaved where a party breaks down.
-    What was recorded until then stays in the folder; where a driver failed, the error brings it (EndedEarly).
+    What was recorded until then stays in the folder; where a driver failed, or a Ctrl-C came, the error brings it
+    (EndedEarly, Interrupted).
     A step whose moment or end does not come ends the run like any other: `environment` says what was waited for, and
     its fault counts for one without effect.
     """
@@ -118,13 +127,33 @@ def run(
     write_runinfo(folder, told)
     this = Run(plan, folder, prefix)
     made = _Made(this, target, say)
-    settled, ended = False, ""
+    settled, ended, interrupted = False, "", False
     try:
         settled = asyncio.run(made.make())
     except DriverFailed as error:
         ended = str(error)
+    except KeyboardInterrupt:
+        if not made.is_begun:  # nobody has worked
+            raise
+        interrupted = True
     finally:
         this.close()
+    try:
+        history = _kept(made, this, target, told, settled=settled)
+    except HistoryError:
+        if interrupted:  # once more, in the midst of the clean-up
+            raise KeyboardInterrupt from None
+        raise
+    if ended:
+        raise EndedEarly(ended, history)
+    if interrupted:
+        raise Interrupted(history)
+    return history
+
+
+def _kept(made: _Made, this: Run, target: Target, told: RunInfo, *, settled: bool) -> History:
+    """What was recorded of a run that is over, as one history in its folder."""
+    plan, folder = this.plan, this.folder
     if made.steps.short:
         short = {SHORT: "; ".join(made.steps.short)}
         told = replace(told, environment={**told.environment, **short})
@@ -139,10 +168,7 @@ def run(
     cut = {row.client_id for row in rows if row.kind is Kind.CRASH}
     cut |= {client.id for client in plan.clients} if target.reads_at_work else set()
     why_cut = [why for why in recorded.why_cut if why.partition(".")[0] not in cut]
-    history = write_history(folder, told, rows, why_cut=why_cut)
-    if ended:
-        raise EndedEarly(ended, history)
-    return history
+    return write_history(folder, told, rows, why_cut=why_cut)
 
 
 def fresh_names(seed: int, number: int) -> str:
@@ -237,6 +263,7 @@ class _Made:
         self._reads_itself = Kind.READ in own
         self._marks = 0
         self.untold: list[str] = []
+        self.is_begun = False
         self._harness: Journal = run.journal(HARNESS)
         live = Live(run.folder)
         self.steps = Steps(run.plan, live, self._do_of_step, target.check, self._harness)
@@ -278,6 +305,7 @@ class _Made:
             for line in list(self._lines.values()):
                 await line.empty()
             self._run.began()
+            self.is_begun = True
             self.steps.begin()
             for action in plan.actions:
                 if not _starts_at_once(action):

@@ -17,7 +17,7 @@ from typing import Any
 from conformance import again
 from conformance.keeping import keep_first
 from conformance.records import OF_OUR_CLIENTS
-from conformance.run import fresh_names, run
+from conformance.run import Interrupted, fresh_names, run
 from conformance.stopping import TO_THE_END, Stop
 from conformance.targets.systems import System
 from conformance.wire.machine import run_machine
@@ -305,8 +305,12 @@ def work(
                 examples=examples,
                 folder=out / "asked",
                 say=say,
+                stop=stop,
             )
-            if target.sought in {*asked.examination.refuted(), *online.broken()}:
+            if stop.interrupted or target.sought in {
+                *asked.examination.refuted(),
+                *online.broken(),
+            }:
                 return Worked(target, way, online, asked, (), stop)
             say(f"our {way} consumers at work")
             prefix = fresh_names(seed, 0)
@@ -337,10 +341,11 @@ def work(
             )
             done.append(_done(target, profile, plan, prefix, out / "rounds" / f"{number}", say))
             number += of
-    except KeyboardInterrupt:
-        # What was begun is left out: it was not read to its end.
+    except KeyboardInterrupt as cut:
         if told is None or not stop.interrupted or stop.again:
             raise
+        if isinstance(cut, Interrupted):
+            done.append(_part(cut.history))
     finally:
         stop.breaks_in = False
     return Worked(target, way, *told, tuple(done), stop)
@@ -368,10 +373,12 @@ def ask(
     examples: int,
     folder: Path,
     say: SAY = lambda _: None,
+    stop: Stop | None = None,
 ) -> tuple[OnlineFindings, Part]:
     """Let raw clients ask the target's first broker: what was found in its answers, and the part with the history.
 
-    Both are kept in `folder`, a run's like any other.
+    Both are kept in `folder`, a run's like any other. stop: where it says so, a Ctrl-C ends the questions, and what
+    was asked until then is the part.
     """
     info = _asked_info(target, config, profile, seed, examples)
     write_runinfo(folder, info)
@@ -386,13 +393,17 @@ def ask(
             fresh_names(seed, 0),
             target.lease_known or "broker_lease_ms" in target.told_us,
         )
-        run_machine(
-            session,
-            seed,
-            examples,
-            progress=lambda number: say(f"example {number} of {examples}"),
-        )
-        session.drain_when_settled()
+        try:
+            run_machine(
+                session,
+                seed,
+                examples,
+                progress=lambda number: say(f"example {number} of {examples}"),
+            )
+            session.drain_when_settled()
+        except KeyboardInterrupt:
+            if stop is None or not stop.interrupted or stop.again or not session.worlds:
+                raise
     if session.untold:
         write_runinfo(folder, replace(info, untold=tuple(session.untold)))
     found = session.found()
