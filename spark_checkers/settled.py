@@ -164,8 +164,10 @@ class Settled(Progress):
 
     @property
     def rests_for_certain(self) -> bool:
-        """Is it known how long a client that died keeps its lanes?"""
-        return LEASE not in self.config.untold or not self.context.has_a_client_died(self.now)
+        """Is it known how long a client that died keeps its lanes, or that none has died?"""
+        context = self.context
+        none_died = context.info.closed_world and not context.has_a_client_died(self.now)
+        return none_died or LEASE not in self.config.untold
 
     def is_at_stake(self, last: Incarnation) -> bool:
         return False

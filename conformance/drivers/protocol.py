@@ -66,6 +66,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, ClassVar, TypeVar
 
+from specs.documents import NotReadable, from_json
 from specs.errors import InorderError
 from specs.faults import crash
 from specs.plan.config import MODES, Config
@@ -653,14 +654,10 @@ def parse(raw: bytes) -> Any:
     if b"\0" in raw[:2] or raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         raise WrongLine("it is UTF-16, it seems: write UTF-8, without a byte order mark")
     try:
-        return json.loads(raw.decode())
-    except UnicodeDecodeError as error:
-        raise WrongLine(f"it is not UTF-8 (byte {error.start})") from error
-    except RecursionError as error:
-        raise WrongLine("it nests too deep") from error
-    except ValueError as error:
+        return from_json(raw)
+    except NotReadable as error:
         raise WrongLine(
-            f"it is not JSON ({error}): each line is one JSON object, and what is for people goes to stderr"
+            f"it {error}; each line is one JSON object, and what is for people goes to stderr"
         ) from error
 
 

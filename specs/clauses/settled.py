@@ -75,8 +75,9 @@ class SettledJudge(Judge):
 
     @property
     def rests_for_certain(self) -> bool:
-        """Is it known how long a client that died keeps its lanes?"""
-        return LEASE not in self.config.untold or not self.context.last_death
+        """Is it known how long a client that died keeps its lanes, or that none has died?"""
+        none_died = self.context.info.closed_world and not self.context.last_death
+        return none_died or LEASE not in self.config.untold
 
     def begins(self, row: Row) -> Iterable[Finding]:
         if row.kind is Kind.READ:

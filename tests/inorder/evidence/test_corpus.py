@@ -179,7 +179,7 @@ def test_totals_of_another_corpus_are_refused(desk: Desk) -> None:
         ("[[CMT-4]]\nloses = 'possible'\nwhy = 'x'\n", "needs a why"),
         ("[[CMT-4]]\nloses = 'certain'\nwhy = ' '\n", "needs a why"),
         ("CMT-4 = 3\n", "gives no reasons"),
-        ("[[CMT-4\n", "gives no reasons"),
+        ("[[CMT-4\n", "is no TOML"),
     ],
 )
 def test_a_reasons_file_that_is_none_is_refused(tmp_path: Path, text: str, complaint: str) -> None:
