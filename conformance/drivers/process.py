@@ -34,7 +34,7 @@ from conformance.drivers.protocol import (
     read_said,
 )
 from conformance.drivers.turns import ANSWERS_WITH, Turns
-from conformance.parts.processes import Process, how_it_ended
+from conformance.parts.processes import Process, how_it_ended, printable
 from specs.errors import DriverBug, DriverFailed, TargetMisbehaved, UsageError
 from specs.history.clock import host_clock
 
@@ -103,7 +103,8 @@ class DriverProcess:
         self.version = VERSIONS[0]
         """Of the protocol that it speaks."""
         self._on_event = on_event
-        self._answer_s = answer_s()
+        self.answer_s = answer_s()
+        """How long a request may take, and whoever writes one may wait, in seconds."""
         self._is_ended = False  # by us, or at our request
         self._turns = Turns()
         self._asked: _Asked | None = None
@@ -148,7 +149,7 @@ class DriverProcess:
         else:
             spoken = " and ".join(map(str, VERSIONS))
             raise DriverBug(
-                f"{self.name} refused the versions {spoken} of the protocol: {said['error'][:QUOTED]}"
+                f"{self.name} refused the versions {spoken} of the protocol: {printable(said['error'][:QUOTED])}"
             )
         self.version = said.get("version", VERSIONS[0])
         self._turns.hosts = bool(said.get("hosts"))
@@ -169,14 +170,14 @@ class DriverProcess:
         self._asked = _Asked(request.get("id"), verb, self._now_us(), ends)
         self._write(request)
         try:
-            answer = self._answers.get(timeout=self._answer_s)
+            answer = self._answers.get(timeout=self.answer_s)
         except queue.Empty:
             hint = (
                 ""
                 if self._has_said
                 else " and has written no line so far (is each flushed as it is written?)"
             )
-            self._fail(self._misbehaved(f"did not answer {verb} in {self._answer_s:g} s{hint}"))
+            self._fail(self._misbehaved(f"did not answer {verb} in {self.answer_s:g} s{hint}"))
             answer = None
         if answer is None:
             self.check()
@@ -241,15 +242,15 @@ class DriverProcess:
         os.set_blocking(stdin, False)
         waiting = select.poll()
         waiting.register(stdin, select.POLLOUT)
-        until_us = self._now_us() + self._answer_s * 1_000_000
+        until_us = self._now_us() + self.answer_s * 1_000_000
         while data:
             self.check()
             if waiting.poll(LOOK_MS):
                 with contextlib.suppress(BlockingIOError):
                     data = data[os.write(stdin, data) :]
-                    until_us = self._now_us() + self._answer_s * 1_000_000
+                    until_us = self._now_us() + self.answer_s * 1_000_000
             elif self._now_us() >= until_us:
-                what = f"took no request for {self._answer_s:g} s: it does not read its stdin"
+                what = f"took no request for {self.answer_s:g} s: it does not read its stdin"
                 self._fail(self._misbehaved(what))
 
     # ---------------------------------------------------------------- what goes wrong
@@ -258,7 +259,7 @@ class DriverProcess:
         return DriverFailed(str(self._process.misbehaved(what, TAIL_LINES)))
 
     def _refusal(self, verb: str, error: str) -> DriverFailed:
-        return self._misbehaved(f"refused {verb}: {error[:QUOTED]}")
+        return self._misbehaved(f"refused {verb}: {printable(error[:QUOTED])}")
 
     def _fail(self, error: TargetMisbehaved) -> None:
         """The first one counts, and whoever waits for an answer hears of it."""

@@ -357,9 +357,11 @@ class ServedTarget(AdminTarget):
 
     async def close(self) -> None:
         witness, self._witness = self._witness, None
-        if witness is not None:
-            await asyncio.to_thread(witness.close)
-        await super().close()
+        try:
+            if witness is not None:
+                await asyncio.to_thread(witness.close)
+        finally:
+            await super().close()
 
     def release(self) -> None:
         if self._link is not None:

@@ -18,7 +18,7 @@ from typing import Any
 
 from conformance.drivers.process import DriverProcess
 from conformance.targets.base import Run
-from specs.errors import TargetMisbehaved
+from specs.errors import DriverFailed, TargetMisbehaved
 from specs.history.clock import RecorderClock, host_clock
 from specs.vocabulary import Kind, Lane, Level, Outcome
 
@@ -132,11 +132,13 @@ class Witness:
             self._journal.note(Kind.COMMIT, Outcome.OK, columns)
 
     def close(self) -> None:
-        """Raises TargetMisbehaved where it went blind in the run."""
+        """Raises DriverFailed where it went blind in the run, or never saw anything."""
         self._over.set()
         self._thread.join(ANSWER_S)
         self._driver.kill()
         if self.failed is not None:
             raise self.failed
         if not self._is_heard:
-            raise self._driver.process.misbehaved("was never told what is stored")
+            raise DriverFailed(
+                str(self._driver.process.misbehaved("was never told what is stored"))
+            )

@@ -390,7 +390,13 @@ class _Turns:
 
 
 def _clipped(line: str) -> str:
+    line = printable(line)
     return line if len(line) <= LINE_LETTERS else f"{line[:LINE_LETTERS]}..."
+
+
+def printable(text: str) -> str:
+    """What a process wrote, as a terminal can be shown it: no control character of its own gets through."""
+    return "".join(letter if letter.isprintable() else " " for letter in text)
 
 
 def how_it_ended(code: int) -> str:
