@@ -5,8 +5,8 @@ end of a driver that nobody has ended, are its `failure`: whoever waits for an a
 else who asks (`check`). What comes after a wrong line is read and left out.
 
 Times: a driver runs on this machine, so the time of a line is at most that of its arrival, and at least that of the
-request that it answers, or of the process' start. What one process says ascends, but for lines of several threads that
-overtake each other.
+request that it answers, or of the process' start. What is told of one client ascends, but for lines of several threads
+that overtake each other.
 """
 
 from __future__ import annotations
@@ -50,7 +50,8 @@ EARLY_US = 50_000
 LATE_US = 1_000
 """So much after its arrival."""
 BEHIND_US = 1_000_000
-"""So much before a line that came earlier, as of a thread that took the time and then waited for its turn."""
+"""So much before an earlier event of its client, as of a thread that took the time and then waited for its turn: what
+is recorded of a client is in the order of its lines, and would seem to have happened later."""
 TAIL_LINES = 5
 _ASKED = 40
 """So much of a verb is named."""
@@ -114,7 +115,8 @@ class DriverProcess:
         self._numbers = itertools.count(1)
         self._one_writes = threading.Lock()
         self._now_us = host_clock().monotonic_us
-        self._began_us = self._latest_us = self._now_us()
+        self._began_us = self._now_us()
+        self._latest_us: dict[str, int] = {}  # by client: of its latest event
         self._pauses = 0
         self._process = Process(name, argv, log=log, pipes=True, env=env)
         self._reader = threading.Thread(target=self._read, name=f"{name}-reader", daemon=True)
@@ -331,7 +333,7 @@ class DriverProcess:
             if len(raw) > LINE_BYTES_MAX + 1:
                 raise WrongLine(f"an event is at most {LINE_BYTES_MAX} bytes long")
             asked_us = self._turns.takes(line)
-            self._check_time(line["at_us"], asked_us, arrived_us)
+            self._check_time(line, asked_us, arrived_us)
             self._on_event(line)
         else:
             self._answer(line, arrived_us)
@@ -343,7 +345,7 @@ class DriverProcess:
                 lacking = [each for each in ANSWERS_WITH.get(asked.verb, ()) if each not in line]
                 if lacking:
                     raise WrongLine(f"the answer to {asked.verb} must hold {' and '.join(lacking)}")
-            self._check_time(line["at_us"], asked.at_us, arrived_us)
+            self._check_time(line, asked.at_us, arrived_us)
             self._is_ended = self._is_ended or (asked.ends and line["ok"])
             self._asked = None
             self._answers.put(line)
@@ -358,15 +360,19 @@ class DriverProcess:
                 f"it answers request {number}, which nobody asked or which was answered already"
             )
 
-    def _check_time(self, at_us: int, asked_us: int | None, arrived_us: int) -> None:
+    def _check_time(self, line: Event, asked_us: int | None, arrived_us: int) -> None:
         """Raises WrongLine for a time at which the line can't have been written."""
         if self._pauses != self._process.pauses:  # who stood still may have taken the time before
-            self._pauses, self._latest_us = self._process.pauses, self._began_us
-        first_us = max(
-            self._began_us if asked_us is None else asked_us, self._latest_us - BEHIND_US
-        )
+            self._pauses = self._process.pauses
+            self._latest_us.clear()
+        client = line.get("client", "") if self._turns.hosts else ""
+        at_us, is_event = line["at_us"], "event" in line
+        first_us = self._began_us if asked_us is None else asked_us
+        if is_event:
+            first_us = max(first_us, self._latest_us.get(client, 0) - BEHIND_US)
         if first_us - EARLY_US <= at_us <= arrived_us + LATE_US:
-            self._latest_us = max(self._latest_us, at_us)
+            if is_event:
+                self._latest_us[client] = max(self._latest_us.get(client, 0), at_us)
             return
         if at_us > arrived_us:
             off = f"{_spelt(at_us - arrived_us)} after the line arrived"
