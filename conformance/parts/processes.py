@@ -18,6 +18,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import gc
+import logging
 import os
 import queue
 import shutil
@@ -429,11 +430,17 @@ def kill_all() -> None:
         child.kill()
 
 
+def _is_no_end(record: logging.LogRecord) -> bool:
+    return not (record.exc_info and isinstance(record.exc_info[1], SystemExit | KeyboardInterrupt))
+
+
 def exit_on_sigterm() -> None:
     """Makes SIGTERM and SIGHUP end this program as `sys.exit` does, so that context managers clean up.
 
-    For programs (the command line), from their main thread; a handler that somebody else set stays.
+    For programs (the command line), from their main thread; a handler that somebody else set stays. What a signal ended
+    is no task's mistake: asyncio would tell of each one that nobody asks any more, with a traceback.
     """
+    logging.getLogger("asyncio").addFilter(_is_no_end)
 
     def leave(number: int, frame: FrameType | None) -> None:
         if is_heard(number, frame):

@@ -25,6 +25,7 @@ from conformance.reports.incident import incident_of
 from conformance.reports.text import WORDS, counted, events, failure, keepers, sources, times
 from conformance.reports.timeline import drawing
 from conformance.reports.view import CheckView, ClauseView, FaultView, VerdictView
+from conformance.reports.visible import visible
 from specs import links
 from specs.clauses.clause import Clause
 from specs.history.clock import host_clock
@@ -196,8 +197,8 @@ def digest(text: str) -> str:
 
 
 def clean(text: str) -> str:
-    """Text without the characters that XML 1.0 can't hold."""
-    return _NOT_XML.sub("�", text)
+    """Text without the characters that XML 1.0 can't hold, and with those spelt out that command a terminal."""
+    return visible(_NOT_XML.sub("�", text))
 
 
 def shown(text: str) -> str:

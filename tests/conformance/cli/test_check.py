@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import io
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 from click.testing import CliRunner, Result
 
 from conformance.cli.main import root
+from conformance.cli.seam import open_source
 from specs.clauses.catalogue import get
+from specs.errors import HistoryError
 from specs.history.files import open_any
 from specs.history.runinfo import RunInfo, write_runinfo
 from specs.history.store import write_history
@@ -81,7 +86,7 @@ def test_text_says_itself_what_was_promised_and_set(run: Run, tmp_path: Path) ->
     """`config` takes what a run.json would say."""
     words = "config profile=reference closed_world=no clock_bound_us=7 broker_lease_ms=1000\n"
     path = put(tmp_path, "text", words + TWO_OWNERS)
-    info = open_any(path, bytes).info
+    info = open_any(path, io.BytesIO()).info
     assert (info.profile, info.closed_world, info.clock_bound_us) == ("reference", False, 7)
     assert info.config.broker_lease_ms == 1000
     printed = json.loads(run("check", str(path), "--format", "json").stdout)
@@ -94,12 +99,12 @@ def test_rows_alone_are_an_open_world(
 ) -> None:
     """Nobody says who else was at work; a run.json beside the file does."""
     path = put(tmp_path, form)
-    assert open_any(path, bytes).info == RunInfo(run="example", closed_world=False)
+    assert open_any(path, io.BytesIO()).info == RunInfo(run="example", closed_world=False)
     beside = RunInfo(run="example", profile="reference", seed=4)
     write_runinfo(tmp_path, beside)
-    assert open_any(path, bytes).info == beside
+    assert open_any(path, io.BytesIO()).info == beside
     monkeypatch.chdir(tmp_path)
-    assert open_any(Path(path.name), bytes).info == beside
+    assert open_any(Path(path.name), io.BytesIO()).info == beside
 
 
 def test_rows_of_a_pipe_take_no_run_json_from_here(
@@ -289,3 +294,49 @@ def test_a_history_on_another_file_system_has_the_same_verdict(
 def test_a_place_that_nobody_can_read_is_one_sentence(run: Run) -> None:
     result = run("check", "nowhere://bucket/history", "--clause", "LSE-1")
     assert "nowhere://bucket/history can't be read" in sentence(result)
+
+
+@pytest.mark.parametrize("begin", [b'{"run": "', b"0ms  alice  locks  "])
+def test_a_line_without_an_end_is_refused_before_it_fills_the_memory(begin: bytes) -> None:
+    """Of a pipe no more is read than the longest line that there may be."""
+    source = Endless(begin)
+    with (
+        mock.patch.object(sys, "stdin", mock.Mock(buffer=io.BufferedReader(source))),
+        pytest.raises(
+            HistoryError, match="standard input is no history: its line 1 is longer than 4 MiB"
+        ),
+    ):
+        open_source(Path("-"))
+    assert source.given < 16 << 20
+
+
+@pytest.mark.parametrize("name", ["history.jsonl", "history.txt"])
+def test_a_long_line_of_a_file_is_refused(run: Run, tmp_path: Path, name: str) -> None:
+    with (tmp_path / name).open("wb") as file:
+        file.write(b"{")
+        file.truncate(600 << 20)
+    told = sentence(run("check", str(tmp_path / name), "--clause", "LSE-1"))
+    assert "its line 1 is longer than 4 MiB" in told
+
+
+def test_a_device_without_an_end_is_no_history(run: Run) -> None:
+    assert "its line 1 is longer than 4 MiB" in sentence(
+        run("check", "/dev/zero", "--clause", "LSE-1")
+    )
+
+
+class Endless(io.RawIOBase):
+    """A pipe whose first line never ends. given: how many bytes were read."""
+
+    def __init__(self, begin: bytes) -> None:
+        self._begin, self.given = begin, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, into: memoryview) -> int:  # type: ignore[override]
+        data = (self._begin + b"x" * len(into))[: len(into)]
+        self._begin = b""
+        into[:] = data
+        self.given += len(data)
+        return len(data)

@@ -97,6 +97,20 @@ def test_the_action_tells_the_verdict(target: str, code: int, tmp_path: Path) ->
     assert ("::error title=RTY-1 no redelivery before" in done.stdout) == (code == 1)
 
 
+def test_a_step_of_somebody_elses_reads_nothing_outside_the_workspace() -> None:
+    """setup-python, say, looks for what a cache depends on in the user's repository, where our files are not."""
+    used = [step for step in read(ACTION)[0]["runs"]["steps"] if "uses" in step]
+    given = [
+        f"{step['uses']} {name}: {value}"
+        for step in used
+        for name, value in step.get("with", {}).items()
+    ]
+    assert len(used) == 2
+    assert [
+        each for each in given if "github.action_path" in each or "/" in each.partition(": ")[2]
+    ] == []
+
+
 def test_an_input_ends_no_script(tmp_path: Path) -> None:
     """What a pull request can write into an input is an argument, whatever it holds."""
     done, outputs, _ = judged('x"; touch stolen; "$(touch stolen)', tmp_path, BESIDE)

@@ -108,6 +108,31 @@ finally:
 """
 
 
+TASKS = """
+import asyncio, os, signal
+from conformance.parts.processes import exit_on_sigterm
+exit_on_sigterm()
+
+async def hit():
+    os.kill(os.getpid(), signal.SIGTERM)
+    await asyncio.sleep(60)
+
+async def main():
+    tasks = [asyncio.ensure_future(hit())]
+    await asyncio.sleep(60)
+
+asyncio.run(main())
+"""
+
+
+def test_a_signal_that_comes_while_a_task_works_is_no_tasks_mistake() -> None:
+    """The task that was at work carries the end, and nobody asks for it: no traceback."""
+    ended = subprocess.run(
+        [sys.executable, "-c", TASKS], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (ended.returncode, ended.stderr) == (143, "")
+
+
 @pytest.mark.parametrize(
     ("number", "out", "code"),
     [(signal.SIGTERM, "cleaned up\n", 143), (signal.SIGINT, "interrupted\ncleaned up\n", 0)],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Callable
 from decimal import Decimal
@@ -82,7 +83,7 @@ def test_a_file_of_others_is_read_as_ours(write: Callable[[Path], None], tmp_pat
     """Alone, and as a part of a folder; without a run.json somebody is told what was assumed."""
     path = tmp_path / "mine.parquet"
     write(path)
-    alone, folder = open_any(path, bytes), open_any(tmp_path, bytes)
+    alone, folder = open_any(path, io.BytesIO()), open_any(tmp_path, io.BytesIO())
     assert list(alone.rows()) == list(folder.rows()) == ROWS
     assert alone.info == folder.info == RunInfo(run="example", closed_world=False)
     for history in (alone, folder):
@@ -183,7 +184,7 @@ def test_what_is_no_history_is_one_sentence(name: str, tmp_path: Path) -> None:
     pq.write_table(table, tmp_path / "rows.parquet")
     for source in (tmp_path, tmp_path / "rows.parquet"):
         with pytest.raises(HistoryError, match=words) as raised:
-            list(open_any(source, bytes).rows())
+            list(open_any(source, io.BytesIO()).rows())
         assert raised.value.exit_code == 64
         assert "\n" not in str(raised.value)
 
