@@ -2,26 +2,54 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Sequence
 from pathlib import Path
 
 from docker import DockerClient
 
 from chaos.parties import MODULE, STOP_GRACE_S, Party
-from conformance.parts.docker_engine import Container, connect, ensure_image
-from specs.errors import TargetMisbehaved
+from conformance.parts.docker_engine import (
+    Container,
+    connect,
+    ensure_image,
+    remove_abandoned,
+    where,
+)
+from specs.errors import PartFailed, TargetMisbehaved, Unavailable
+
+REACHED_S = 60.0
+REACHES = "import socket, sys; socket.create_connection(('127.0.0.1', int(sys.argv[1])), 5).close()"
 
 
 class Engine:
-    """Makes parties by the Docker engine that answers here. Raises Unavailable where none does."""
+    """Makes parties by the Docker engine that answers here; their image is built now if it is not there.
+
+    Raises Unavailable where no engine answers, or its containers don't reach this machine's brokers.
+    """
 
     def __init__(self) -> None:
         self._client = connect()
+        remove_abandoned(self._client)
+        self._image = ensure_image(self._client)
+        _check_reach(self._client, self._image)
 
     def __call__(self, name: str, arguments: Sequence[str], folder: Path) -> Party:
-        """A consumer, not started; its image is built now if it is not there."""
-        image = ensure_image(self._client)
-        return ContainerParty(name, self._client, image, arguments, folder)
+        """A consumer, not started."""
+        return ContainerParty(name, self._client, self._image, arguments, folder)
+
+
+def _check_reach(client: DockerClient, image: str) -> None:
+    """Brokers and proxies listen on 127.0.0.1: an engine whose containers have another one is of no use."""
+    with socket.create_server(("127.0.0.1", 0)) as listens:
+        port = str(listens.getsockname()[1])
+        with Container(client, image, ["python3", "-c", REACHES, port]) as container:
+            if container.wait(REACHED_S) != 0:
+                raise Unavailable(
+                    f"a container of the Docker engine at {where()} does not reach 127.0.0.1 of this machine, where "
+                    "the brokers listen: containers of consumers take an engine in this machine's own network, and "
+                    "that of Docker Desktop, a rootless and a remote one is another"
+                )
 
 
 class ContainerParty(Party):
@@ -63,7 +91,10 @@ class ContainerParty(Party):
             logs = self._container.logs()
             self._close()
             if code != 0:
-                raise TargetMisbehaved(f"consumer {self.name} ended with {code}: {logs[-500:]}")
+                raise PartFailed(f"consumer {self.name} ended with {code}: {logs[-500:]}")
+
+    def discard(self) -> None:
+        self._close()
 
     def check(self) -> None:
         """The engine is not asked while a run goes on: that takes longer than a look may."""

@@ -353,7 +353,7 @@ class HostedClients(Target):
         for node in self._nodes.values():
             await node.kill()
         for party in self._parties.values():
-            await asyncio.to_thread(party.kill)
+            await asyncio.to_thread(party.discard)
         if self._stalls is not None:
             self._stalls.cancel()
             await asyncio.wait([self._stalls])

@@ -58,6 +58,10 @@ class Party(ABC):
     def stop(self) -> None:
         """SIGTERM: it shuts down in good order. Nothing, where it is not running."""
 
+    def discard(self) -> None:
+        """At the end: it is gone, whatever state it is in."""
+        self.kill()
+
     @abstractmethod
     def check(self) -> None:
         """Raise TargetMisbehaved when it has died and nobody killed it."""

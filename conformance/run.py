@@ -29,7 +29,7 @@ from conformance.parts.processes import kill_all
 from conformance.records import BEFALLS
 from conformance.steps import Steps, attested, lacking
 from conformance.targets.base import ClockKind, CutShort, Run, Target, known_names
-from specs.errors import DriverFailed, HistoryError, Unavailable, UsageError
+from specs.errors import HistoryError, PartFailed, Unavailable, UsageError
 from specs.faults import broker_crash, clock_step, crash, pause, slow_cpu
 from specs.history.clock import host_clock
 from specs.history.journal import Journal
@@ -59,8 +59,8 @@ ENGINES_GROUP = "inorder.engines"
 Engine = Callable[[History, Profile, Mapping[str, Any]], Verdict]
 
 
-class EndedEarly(DriverFailed):
-    """A driver failed in the midst of a run. history: what was recorded until then, kept like any other."""
+class EndedEarly(PartFailed):
+    """A part of a run, as a driver, failed in its midst. history: what was recorded until then, kept like any other."""
 
     def __init__(self, why: str, history: History) -> None:
         super().__init__(why)
@@ -69,7 +69,7 @@ class EndedEarly(DriverFailed):
     @property
     def check(self) -> Check:
         """For the verdict on that history."""
-        return Check(LIVED, "every driver lived to the end of the run", False, str(self))
+        return Check(LIVED, "every part lived to the end of the run", False, str(self))
 
 
 class Interrupted(KeyboardInterrupt):
@@ -100,7 +100,7 @@ def run(
 
     info: what `run.json` says besides (a profile, a replay line, a floor). prefix: what the ids of messages begin with.
     Raises UsageError for an action that the target has no ability for, TargetMisbehaved where a party breaks down.
-    What was recorded until then stays in the folder; where a driver failed, or a Ctrl-C came, the error brings it
+    What was recorded until then stays in the folder; where a part failed, or a Ctrl-C came, the error brings it
     (EndedEarly, Interrupted).
     A step whose moment or end does not come ends the run like any other: `environment` says what was waited for, and
     its fault counts for one without effect.
@@ -130,7 +130,7 @@ def run(
     settled, ended, interrupted = False, "", False
     try:
         settled = asyncio.run(made.make())
-    except DriverFailed as error:
+    except PartFailed as error:
         ended = str(error)
     except KeyboardInterrupt:
         if not made.is_begun:  # nobody has worked

@@ -52,7 +52,11 @@ class DriverBug(TargetMisbehaved):
     exit_code = EXIT_USAGE
 
 
-class DriverFailed(TargetMisbehaved):
-    """A driver died, was silent beyond a deadline, or refused what it was asked: exit 69."""
+class PartFailed(TargetMisbehaved):
+    """A part that a run needs died or went away in its midst; what was recorded until then is judged: exit 69."""
 
     exit_code = EXIT_UNAVAILABLE
+
+
+class DriverFailed(PartFailed):
+    """A driver died, was silent beyond a deadline, or refused what it was asked: exit 69."""

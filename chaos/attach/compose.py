@@ -9,7 +9,6 @@ import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
@@ -18,21 +17,25 @@ from specs.errors import UsageError
 
 PROJECT = "com.docker.compose.project"
 SERVICE = "com.docker.compose.service"
+FOLDER = "com.docker.compose.project.working_dir"
+FILES = "com.docker.compose.project.config_files"
 NAMED_BY = "COMPOSE_PROJECT_NAME"
+_IN_ENV_FILE = re.compile(rf"(?m)^\s*(?:export\s+)?{NAMED_BY}\s*=\s*(['\"]?)([^'\"#\n]*)\1")
 
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """path: of its file. name: as compose calls it. services: theirs."""
+    """path: of its file. name: as compose calls it. services: theirs. named: somebody named it by the environment."""
 
     path: Path
     name: str
     services: tuple[str, ...]
+    named: bool = False
 
     @property
     def up(self) -> str:
         """How it is started."""
-        return f"docker compose -f {self.path} up -d"
+        return f"docker compose -f {self.path} -p {self.name} up -d"
 
 
 def read(path: Path) -> Project:
@@ -46,10 +49,17 @@ def read(path: Path) -> Project:
     services = found.get("services") if isinstance(found, dict) else None
     if not isinstance(services, dict) or not services:
         raise UsageError(f"{path} is no compose file: it has no services")
-    return Project(path, _name(path, found), tuple(str(name) for name in services))
+    named = os.environ.get(NAMED_BY)
+    told = named or _in_env_file(path) or found.get("name") or path.resolve().parent.name
+    name = re.sub(r"^[-_]+|[^a-z0-9_-]", "", str(told).lower())
+    return Project(path, name, tuple(str(each) for each in services), bool(named))
 
 
-def _name(path: Path, found: dict[Any, Any]) -> str:
-    """As compose finds it: what the environment says, what the file says, or the folder's name."""
-    told = os.environ.get(NAMED_BY) or found.get("name") or path.resolve().parent.name
-    return re.sub(r"^[-_]+|[^a-z0-9_-]", "", str(told).lower())
+def _in_env_file(path: Path) -> str | None:
+    """As `.env` beside the file names it."""
+    try:
+        text = (path.parent / ".env").read_text(encoding="utf-8")
+    except (OSError, ValueError):
+        return None
+    told = [name.strip() for _, name in _IN_ENV_FILE.findall(text)]
+    return told[-1] if told else None

@@ -1,30 +1,35 @@
 """Her containers, and what may be done to each: the one place that decides it. It looks, and touches nothing.
 
 A label says it, `inorder.chaos`: a `consumer` is put behind the tap and broken, a `producer` is put behind the tap
-alone, a `broker` is broken where it is. A container without it is never touched.
+alone, a `broker` is broken where it is. A container without it is never touched. What an earlier run has left is never
+taken for hers: `put_back` cleans it up, where she asks for that.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
+from pathlib import Path
 from typing import Any
 
-import requests
 from docker import DockerClient
-from docker.errors import DockerException
 from docker.models.containers import Container
 
-from chaos.attach.compose import NAMED_BY, PROJECT, SERVICE, Project
-from conformance.parts.docker_engine import where
+from chaos.attach.compose import FILES, FOLDER, NAMED_BY, PROJECT, SERVICE, Project
+from conformance.parts import docker_engine
+from conformance.parts.docker_engine import LABEL as OURS
+from conformance.parts.docker_engine import LABEL_OF_PROJECT, asking, where
+from conformance.parts.restoring import REMOVE, RUN, Debt, command, settle
 from reference_impl.shell.errors import split_address
-from specs.errors import TargetMisbehaved, UsageError
+from specs.errors import UsageError
 
 LABEL = "inorder.chaos"
+STANDS_FOR = "inorder.stands-for"
+"""On a copy: the name of the container that it stands in for."""
 USUAL_PORT = 9876
+NOT_DONE = "not done"
 _ADDRESS = re.compile(r"(?<![\w.:/-])([A-Za-z0-9][\w.-]*):(\d{2,5})(?![\w.])")
 _NAMED = re.compile(r"name_?(?:srv|server)", re.IGNORECASE)
 
@@ -65,7 +70,8 @@ class Hers:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What was found. clients: consumers first. others: services' containers that carry no label.
+    """What was found. clients: consumers first. others: services' containers that carry no label. idle: those that
+    don't run, each with its state.
 
     namesrv: as her clients call it. network: where they, the tap and the name server find each other.
     """
@@ -77,6 +83,7 @@ class Look:
     others: tuple[str, ...]
     namesrv: str
     network: str
+    idle: tuple[str, ...] = ()
 
     @property
     def consumers(self) -> tuple[Hers, ...]:
@@ -92,21 +99,13 @@ class Look:
         return split_address(self.namesrv)[1]
 
 
-@contextmanager
-def asking(what: str) -> Iterator[None]:
-    """An error of the engine's is one sentence: what was asked of it, and what it said."""
-    try:
-        yield
-    except (DockerException, requests.RequestException) as error:
-        said = str(error).split("\n", 1)[0]
-        raise TargetMisbehaved(f"the Docker engine could not {what}: {said[:300]}") from error
-
-
 def look(client: DockerClient, project: Project, namesrv: str | None) -> Look:
     """Raises UsageError for all that she can mend."""
-    with asking("list the containers"):
-        found = client.containers.list(filters={"label": f"{PROJECT}={project.name}"})
-    running = [each for each in found if each.labels.get(SERVICE) in project.services]
+    there = _containers(client, project)
+    if not _running(there):
+        project, there = _by_file(client, project, there)
+    _refuse_leavings(client, project)
+    running = _running(there)
     if not running:
         raise UsageError(
             f"no container of the project {project.name} runs at {where()}: {project.up} "
@@ -126,6 +125,12 @@ def look(client: DockerClient, project: Project, namesrv: str | None) -> Look:
         _can_be_copied(each)
     address = namesrv or _address(clients, running)
     host = split_address(address)[0]
+    idle = [each for each in there if each not in running]
+    for down in idle:
+        if host in _names(down) and not any(host in _names(other) for other in running):
+            raise UsageError(
+                f"the name server {host} does not run: {down.name} is {down.status}; {project.up}"
+            )
     if re.fullmatch(r"[\d.]+|\[.*\]", host):
         raise UsageError(
             f"the clients call the name server by its number ({address}); only a name can lead to the tap instead"
@@ -138,7 +143,108 @@ def look(client: DockerClient, project: Project, namesrv: str | None) -> Look:
         tuple(sorted(str(each.name) for each in running if LABEL not in each.labels)),
         address,
         _network(host, clients, running),
+        tuple(sorted(f"{each.name} ({each.status})" for each in idle)),
     )
+
+
+def _containers(client: DockerClient, project: Project) -> list[Container]:
+    """Of its services, running or not."""
+    with asking("list the containers"):
+        found = client.containers.list(
+            all=True, filters={"label": f"{PROJECT}={project.name}"}, ignore_removed=True
+        )
+    return [each for each in found if each.labels.get(SERVICE) in project.services]
+
+
+def _running(containers: Iterable[Container]) -> list[Container]:
+    return [each for each in containers if each.status in ("running", "paused", "restarting")]
+
+
+def _by_file(
+    client: DockerClient, project: Project, there: list[Container]
+) -> tuple[Project, list[Container]]:
+    """The project that was started from the file by another name (`-p`), where it is a single one."""
+    with asking("list the containers"):
+        found = client.containers.list(filters={"label": PROJECT}, ignore_removed=True)
+    names = {each.labels[PROJECT] for each in found if project.path.resolve() in _files(each)}
+    if project.named or len(names) != 1:
+        return project, there
+    other = replace(project, name=names.pop())
+    return other, _containers(client, other)
+
+
+def _files(container: Container) -> set[Path]:
+    """From which compose made it; 1.x has their names beside the folder, 2.x whole paths."""
+    folder = Path(container.labels.get(FOLDER, "/"))
+    return {folder / each for each in container.labels.get(FILES, "").split(",") if each}
+
+
+def _left(client: DockerClient, project: Project) -> list[Container]:
+    """What a run has made for the project, and has not removed."""
+    with asking("list the containers"):
+        return list(
+            client.containers.list(
+                all=True,
+                filters={"label": f"{LABEL_OF_PROJECT}={project.name}"},
+                ignore_removed=True,
+            )
+        )
+
+
+def _refuse_leavings(client: DockerClient, project: Project) -> None:
+    left = _left(client, project)
+    _refuse_one_at_work(left, project)
+    if left:
+        raise UsageError(
+            f"an earlier run on the project {project.name} has left {_named(left)}: "
+            f"`inorder chaos --attach {project.path} --put-back` removes that, and starts what was stopped for it"
+        )
+
+
+def _refuse_one_at_work(left: Iterable[Container], project: Project) -> None:
+    for each in left:
+        if docker_engine.owner_lives(each.labels):
+            host, pid, _born = each.labels[OURS].split("/")
+            raise UsageError(
+                f"another run is at work on the project {project.name} (process {pid} of {host}, container "
+                f"{each.name}): wait for its end, or end it"
+            )
+
+
+def _named(containers: Iterable[Container]) -> str:
+    return ", ".join(sorted(str(each.name) for each in containers))
+
+
+def owed_of_earlier_runs(client: DockerClient, project: Project) -> list[Debt]:
+    """What earlier runs have left: theirs to be removed, and labelled ones of hers that don't run.
+
+    Raises UsageError where one is still at work.
+    """
+    there = _containers(client, project)
+    if not there:
+        project, there = _by_file(client, project, there)
+    left = _left(client, project)
+    _refuse_one_at_work(left, project)
+    stopped = {each.labels[STANDS_FOR] for each in left if STANDS_FOR in each.labels}
+    stopped |= {
+        str(each.name)
+        for each in there
+        if LABEL in each.labels and OURS not in each.labels and each.status != "running"
+    }
+    return [
+        *((REMOVE, str(each.name)) for each in left),
+        *((RUN, name) for name in sorted(stopped)),
+    ]
+
+
+def put_back(debts: Sequence[Debt]) -> Iterator[str]:
+    """Clean up, and tell of each what came of it; the last line of what is left is a command."""
+    left = settle(debts, docker_engine.quick_client, docker_engine.PATIENCE_S, lambda _line: None)
+    for debt in debts:
+        if debt in left:
+            yield f"{NOT_DONE}, {left[debt]}: {command(debt)}"
+        else:
+            yield f"{debt[1]} {'is removed' if debt[0] == REMOVE else 'runs'}"
 
 
 def _hers(container: Container) -> Hers:

@@ -2,15 +2,16 @@
 to rest, and whatever happens hers are back at the end.
 
 The history is what the tap saw. A client that went around it is told of, and the run is inconclusive: a lease or a
-commit that nobody saw could be the cause of anything.
+commit that nobody saw could be the cause of anything. What was recorded is judged, also where a container or the
+engine went away in the midst, and whatever can't be put back.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -20,20 +21,22 @@ from typing import Any
 from docker import DockerClient
 
 from chaos.attach.breaking import BREAKINGS, Breaking, Fault
+from chaos.attach.compose import PROJECT
 from chaos.attach.hers import Look, Role
 from chaos.attach.sight import Sight
 from chaos.attach.standing import Broken, InPlace, StandIn
 from chaos.rounds import Bounds
 from chaos.runner import fault_told
 from conformance import again
-from conformance.parts.docker_engine import Container
+from conformance.parts import docker_engine
+from conformance.parts.docker_engine import LABEL_OF_PROJECT, Container, EngineFailed, asking
 from conformance.run import SHORT
 from conformance.tap.alone import READY
 from conformance.tap.rows import RECORDS
 from conformance.waiting import now_s, wait_until
 from conformance.wire.session import forgotten_ms, patience_ms
 from specs.clauses.words import MS
-from specs.errors import TargetMisbehaved, UsageError
+from specs.errors import PartFailed, UsageError
 from specs.faults import cut
 from specs.history.clock import host_clock
 from specs.history.journal import Journal
@@ -45,7 +48,7 @@ from specs.profiles import Profile
 from specs.verdicts.engine import of_one_run
 from specs.verdicts.examine import examine
 from specs.verdicts.tally import Check
-from specs.verdicts.verdict import ClauseVerdict, Verdict, by_python
+from specs.verdicts.verdict import LIVED, ClauseVerdict, Verdict, by_python
 from specs.vocabulary import Kind, Level, Outcome
 
 INSIDE = "/run/inorder"
@@ -53,6 +56,8 @@ HARNESS = "harness"
 READY_S = 60.0
 AT_WORK_S = 90.0
 LOOK_S = 0.05
+CHECK_S = 1.0
+"""So often the engine is asked whether all that is ours is there."""
 LASTS_S = 5.0
 """How long a fault lasts where nobody is there to take over."""
 BEFORE = 2
@@ -75,6 +80,9 @@ class Asked:
     seed: int
     bounds: Bounds
     words: Sequence[object] = ()
+    """That ask for the same again."""
+    variables: Mapping[str, str] = field(default_factory=dict)
+    """Of the environment, that go with them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,14 +120,19 @@ def lines(asked: Asked) -> Iterator[str]:
     for number, turn in enumerate(next(turns(look, asked.verbs, asked.seed)), start=1):
         yield f"fault {number}: {turn}"
     yield "everything is healed and comes to rest; then copies and tap are removed, and each container runs as before"
+    if look.idle:
+        yield f"does not run: {', '.join(look.idle)}"
     if look.others:
         yield f"never touched: {', '.join(look.others)}"
 
 
 def attach(
-    asked: Asked, client: DockerClient, image: str, out: Path, say: Say
+    asked: Asked, client: DockerClient, image: str, out: Path, say: Say, *, warn: Say
 ) -> tuple[Verdict, History]:
-    """Make the run in `out`, which is empty, and judge it. Raises UsageError where her clients don't pass the tap."""
+    """Make the run in `out`, which is empty, and judge it.
+
+    Raises UsageError where her clients don't pass the tap, PartFailed where nothing was recorded that could be judged.
+    """
     look = asked.look
     info = RunInfo(
         run=f"{look.project.name}-{asked.seed}",
@@ -137,11 +150,11 @@ def attach(
         closed_world=False,
         records=RECORDS,
         config=asked.config,
-        replay=again.command(*asked.words),
+        replay=again.command(*asked.words, variables=asked.variables),
     )
     write_runinfo(out, info)
     with Journal(out, HARNESS, common={"level": Level.TAP}) as harness:
-        this = _Run(asked, client, image, out, harness, say)
+        this = _Run(asked, client, image, out, harness, say=say, warn=warn)
         this.make()
     if this.short:
         info = replace(info, environment={SHORT: "; ".join(this.short)})
@@ -171,6 +184,8 @@ def _judged(this: _Run, rows: Sequence[Row], history: History, profile: Profile)
         Check("MET-7", "the run reached what it must", not this.short, "; ".join(this.short)),
         Check("MET-7", "every member passed the tap", not this.around, "; ".join(this.around)),
     ]
+    if this.ended:
+        checks.append(Check(LIVED, "every part lived to the end of the run", False, this.ended))
     tool = by_python(evidence="; ".join(fault.evidence for fault in told if fault.evidence))
     verdict = of_one_run(found, info, profile, more=checks, ours_too=True, tool=tool)
     if not verdict.of(ClauseVerdict.UPHELD) and not verdict.of(ClauseVerdict.REFUTED):
@@ -180,7 +195,8 @@ def _judged(this: _Run, rows: Sequence[Row], history: History, profile: Profile)
 
 
 class _Run:
-    """A run while it is made. short: what was waited for in vain. around: who did not pass the tap."""
+    """A run while it is made. short: what was waited for in vain. around: who did not pass the tap. ended: why it came
+    to its end before it was through."""
 
     def __init__(
         self,
@@ -189,8 +205,11 @@ class _Run:
         image: str,
         out: Path,
         harness: Journal,
+        *,
         say: Say,
+        warn: Say,
     ) -> None:
+        self._warn = warn
         self._asked = asked
         self._client = client
         self._image = image
@@ -206,17 +225,48 @@ class _Run:
         self.faults: list[Fault] = []
         self.short: list[str] = []
         self.around: list[str] = []
+        self.ended = ""
+        self._checked_s = 0.0
 
     def make(self) -> None:
-        with ExitStack() as stack:
-            self._tap = stack.enter_context(self._tapped())
-            self._begin(stack)
+        docker_engine.owed_in(self._out)
+        try:
+            with self._tapped() as self._tap:
+                self._go()
+        finally:
+            self._put_back()
+
+    def _go(self) -> None:
+        """From here on there is a history, and what fails is told in its verdict."""
+        try:
+            self._begin()
             self._break()
             self._rest()
             self._tap.terminate()
             if self._tap.wait(READY_S) is None:
-                raise TargetMisbehaved("the tap did not end")
-            self._say("putting everything back")
+                raise EngineFailed(f"the tap did not end within {READY_S:g} s")
+        except PartFailed as error:
+            self.ended = str(error)
+            self._say(f"{self.ended}; what was recorded until then is judged")
+
+    def _put_back(self) -> None:
+        self._say("putting everything back")
+        for debt, why in docker_engine.put_back().items():
+            self._warn(f"{debt[1]} could not be put back: {why}")
+        look = self._asked.look
+        try:
+            with asking("list the containers"):
+                found = self._client.api.containers(
+                    filters={"label": f"{PROJECT}={look.project.name}"}
+                )
+        except EngineFailed as error:
+            self._warn(str(error))
+            return
+        running = {str(each["Names"][0]).removeprefix("/") for each in found}
+        if ended := sorted(set(look.others) - running):
+            self._warn(
+                f"{', '.join(ended)} ran before, and nobody here touched it: {look.project.up}"
+            )
 
     # ------------------------------------------------------------ the begin
 
@@ -232,31 +282,34 @@ class _Run:
             command,
             volumes={self._out: INSIDE},
             network=look.network,
+            labels={LABEL_OF_PROJECT: look.project.name},
         )
         try:
             ready = self._out / READY
-            wait_until(lambda: ready.exists() or tap.status == "exited", READY_S, LOOK_S)
+            wait_until(lambda: ready.exists() or tap.status != "running", READY_S, LOOK_S)
             told = json.loads(ready.read_text(encoding="utf-8")) if ready.exists() else {}
             if "error" in told:
                 raise UsageError(told["error"])
             if "namesrv" not in told:
-                raise TargetMisbehaved(f"the tap did not start: {tap.logs()[-500:]}")
+                why = (
+                    f"what it writes into {self._out} does not come here: the engine has another machine's folders"
+                    if tap.status == "running"
+                    else f"it {tap.why_ended()}"
+                )
+                raise EngineFailed(f"the tap did not start: {why}")
             self._address = str(told["namesrv"]).rpartition(":")[0]
             yield tap
         finally:
             tap.close()
 
-    def _begin(self, stack: ExitStack) -> None:
+    def _begin(self) -> None:
         """The copies are up, and have been heard of."""
         look = self._asked.look
         for broker in look.brokers:
-            party = InPlace(broker, self._client, look.network)
-            stack.callback(party.put_back)
-            self._parties[broker.name] = party
+            self._parties[broker.name] = InPlace(broker, self._client, look.network)
         for hers in look.clients:
             self._say(f"a copy stands in for {hers.name}")
-            stand_in = StandIn(hers, self._client, look.network)
-            stack.callback(stand_in.put_back)
+            stand_in = StandIn(hers, self._client, look.network, look.project.name)
             began_us = self._clock.monotonic_us()
             stand_in.begin(look.host, self._tap.name, self._address)
             stand_in.locate(began_us)
@@ -269,6 +322,7 @@ class _Run:
                 raise UsageError(f"{name} was not heard of at the tap: {why}")
         self._until(lambda: self._sight.is_whole, self._patience_s / 4)
         self._whole_us = self._clock.monotonic_us()
+        self._say("all copies are at work behind the tap")
 
     # ------------------------------------------------------------ the faults
 
@@ -400,9 +454,26 @@ class _Run:
 
     def _until(self, condition: Callable[[], bool], deadline_s: float) -> bool:
         def looked() -> bool:
+            if now_s() - self._checked_s >= CHECK_S:
+                self._check_ours()
             self._sight.look()
             return condition()
 
-        if self._tap.status != "running":
-            raise TargetMisbehaved(f"the tap died: {self._tap.logs()[-500:]}")
         return wait_until(looked, deadline_s, LOOK_S)
+
+    def _check_ours(self) -> None:
+        """The tap runs, and nobody has removed a copy."""
+        with asking("list the containers"):
+            found = self._client.api.containers(
+                all=True,
+                filters={"label": f"{LABEL_OF_PROJECT}={self._asked.look.project.name}"},
+            )
+        states = {str(each["Names"][0]).removeprefix("/"): each["State"] for each in found}
+        if states.get(self._tap.name) != "running":
+            raise EngineFailed(f"the tap ({self._tap.name}) {self._tap.why_ended()}")
+        for name, stand_in in self._stand_ins.items():
+            if stand_in.copy not in states:
+                raise EngineFailed(
+                    f"{stand_in.copy}, which stood in for {name}, was removed by somebody"
+                )
+        self._checked_s = now_s()

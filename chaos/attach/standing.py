@@ -1,22 +1,21 @@
 """Copies of her clients' containers that stand in for them while a run goes on, and her own ones back at its end.
 
 A copy has the same image, command, environment, volumes, labels and names in its networks; only the name server's
-name leads to the tap. Her own container is stopped meanwhile, and otherwise left as it is. The reaper knows of both,
-so that all is as it was also when we are killed.
+name leads to the tap. Her own container is stopped meanwhile, and otherwise left as it is. What is then owed to her is
+known to `docker_engine` before anything is touched: it is paid at the run's end, however that comes.
 """
 
 from __future__ import annotations
 
-import contextlib
 from typing import Any
 
 from docker import DockerClient
-from docker.errors import DockerException
 from docker.models.containers import Container
 
-from chaos.attach.hers import Hers, asking
+from chaos.attach.hers import STANDS_FOR, Hers
 from conformance.parts import docker_engine
-from conformance.parts.reaper import let_run
+from conformance.parts.docker_engine import asking
+from conformance.parts.restoring import let_run
 
 STOP_S = 10
 
@@ -82,9 +81,9 @@ class Broken:
         """Why it does not run; None where it does."""
         with asking(f"look at {self.name}"):
             container = self._container
-        if container.status == "running":
-            return None
-        said = container.logs(tail=3).decode(errors="replace").strip()
+            if container.status == "running":
+                return None
+            said = container.logs(tail=3).decode(errors="replace").strip()
         return f"{self.name} is {container.status} and nobody ended it; it said: {said[-300:]}"
 
 
@@ -93,33 +92,35 @@ class InPlace(Broken):
 
     def __init__(self, hers: Hers, client: DockerClient, network: str) -> None:
         super().__init__(hers.name, client, hers.id, network)
-        docker_engine.runs_if_we_die(hers.id)
-
-    def put_back(self) -> None:
-        self.heal()
-        docker_engine.is_as_before(self._id)
+        docker_engine.runs_if_we_die(hers.name)
 
 
 class StandIn(Broken):
-    """A copy of hers that finds the tap as `host`, from `begin` to `put_back`."""
+    """A copy of hers that finds the tap as `host`, from `begin` on. project: the compose project's name."""
 
-    def __init__(self, hers: Hers, client: DockerClient, network: str) -> None:
+    def __init__(self, hers: Hers, client: DockerClient, network: str, project: str) -> None:
         self.hers = hers
-        self._copy = f"{hers.name}-{docker_engine.own_name()}"
-        super().__init__(hers.name, client, self._copy, network)
+        self._labels = {
+            **docker_engine.own_labels(),
+            docker_engine.LABEL_OF_PROJECT: project,
+            STANDS_FOR: hers.name,
+        }
+        self.copy = f"{hers.name}-{docker_engine.own_name()}"
+        super().__init__(hers.name, client, self.copy, network)
 
     def begin(self, host: str, tap: str, address: str) -> None:
         """From here on hers is stopped. tap: the container that she calls by the host's name, at that address."""
         self._links = {tap: host}
-        docker_engine.runs_if_we_die(self.hers.id)
-        docker_engine.removed_if_we_die(self._copy)
+        docker_engine.removed_if_we_die(self.copy)
+        docker_engine.runs_if_we_die(self.hers.name)
         with asking(f"let a copy stand in for {self.name}"):
             config = _config(self.hers, host, address)
-            self._client.api.create_container_from_config(config, name=self._copy)  # type: ignore[no-untyped-call]
+            config["Labels"] = {**(config.get("Labels") or {}), **self._labels}
+            self._client.api.create_container_from_config(config, name=self.copy)  # type: ignore[no-untyped-call]
             for name, ends in self.hers.networks.items():
                 if name != _first_network(self.hers):
                     network = self._client.networks.get(name)
-                    network.connect(self._copy, **_as_connected(ends, self.hers.id))
+                    network.connect(self.copy, **_as_connected(ends, self.hers.id))
             self._client.containers.get(self.hers.id).stop(timeout=STOP_S)
             self._container.start()
 
@@ -127,15 +128,6 @@ class StandIn(Broken):
         """In good order: it stores what it has done."""
         self.heal()
         self.stop()
-
-    def put_back(self) -> None:
-        """The copy is gone, also one that was never whole, and hers runs."""
-        with contextlib.suppress(DockerException):
-            self._client.containers.get(self._copy).remove(force=True)
-        docker_engine.is_removed(self._copy)
-        with asking(f"start {self.name} again"):
-            let_run(self._client, self.hers.id)
-        docker_engine.is_as_before(self.hers.id)
 
 
 def _first_network(hers: Hers) -> str:

@@ -13,7 +13,7 @@ Rules:
 - images are named by the hash of what they are made from, so that an unchanged one is not built again;
 - containers use the host's network, because brokers and proxies under test listen on 127.0.0.1, and the
   host's monotonic clock, so their times compare with ours;
-- a container is removed when its `with` ends, and by the reaper when this process dies.
+- a container is removed when its `with` ends, and by the reaper when this process dies, or can't.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ import hashlib
 import io
 import itertools
 import os
+import shlex
 import shutil
 import socket
 import subprocess
@@ -32,17 +33,33 @@ import tarfile
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self
 
 import docker
+import psutil
 import requests
 from docker import DockerClient
 from docker.errors import BuildError, DockerException, ImageNotFound, NotFound
+from requests.adapters import HTTPAdapter
+from urllib3.util import Retry
 
 from conformance.parts.places import checkout, tools_dir
-from specs.errors import TargetMisbehaved, Unavailable, UsageError
+from conformance.parts.restoring import (
+    ENGINE_ERRORS,
+    PUT_BACK,
+    REMOVE,
+    RUN,
+    SCRIPT,
+    Debt,
+    Owed,
+    command,
+    first_line,
+    settle,
+)
+from specs.errors import PartFailed, TargetMisbehaved, Unavailable, UsageError
 
 SUITE = "bookworm"
 PULLED_BASE = "python:3.11-slim-bookworm"
@@ -50,8 +67,15 @@ PACKAGES = ("specs", "reference_impl", "conformance", "chaos")
 BASE_NAME = "inorder-base"
 CONSUMER_NAME = "inorder-consumer"
 LABEL = "inorder"
+"""On each container of ours: who made it."""
+LABEL_OF_PROJECT = "inorder.project"
+"""On each that was made for a compose project: the project's name."""
 DEFAULT_SOCKET = "unix:///var/run/docker.sock"
 REQUEST_DEADLINE_S = 120
+QUICK_S = 20
+PATIENCE_S = 30.0
+CLOSE_PATIENCE_S = 5.0
+REAPER_GRACE_S = 5.0
 DEBOOTSTRAP_DEADLINE_S = 900.0
 MEND = "start one, or as root: apt-get install docker.io debootstrap && tools/dockerd.sh start .tools/docker"
 
@@ -70,6 +94,10 @@ def connect() -> DockerClient:
     else:
         try:
             client.ping()
+            # What only looks is asked again, where its connection was lost.
+            adapter = client.api.get_adapter(client.api.base_url)
+            if isinstance(adapter, HTTPAdapter):
+                adapter.max_retries = Retry(total=2, backoff_factor=0.2, allowed_methods=["GET"])
             return client
         except (DockerException, requests.RequestException) as error:
             client.close()
@@ -281,10 +309,11 @@ def _tar(files: Mapping[str, bytes]) -> IO[bytes]:
 
 
 class _Reaper:
-    """The process that removes our containers if we die; see `reaper`."""
+    """The process that puts everything back if we die; see `reaper`."""
 
     def __init__(self) -> None:
         self.pid = os.getpid()
+        self.owed = Owed(where())
         # Not leashed: its whole purpose is to outlive us for a moment.
         self._popen = subprocess.Popen(
             [sys.executable, "-m", "conformance.parts.reaper"],
@@ -298,17 +327,42 @@ class _Reaper:
         )
 
     def tell(self, line: str) -> None:
-        assert self._popen.stdin is not None
+        """What is owed, before it is; raises TargetMisbehaved where nobody would pay it if we die."""
+        self.owed.take(line)
         if self._popen.poll() is not None:
             raise TargetMisbehaved(
                 f"The container reaper died (exit code {self._popen.returncode})."
             )
+        self._write(line)
+
+    def paid(self, line: str) -> None:
+        """Nothing is owed for it any more."""
+        self.owed.take(line)
+        with contextlib.suppress(OSError, ValueError):
+            self._write(line)
+
+    def _write(self, line: str) -> None:
+        assert self._popen.stdin is not None
         self._popen.stdin.write(line + "\n")
         self._popen.stdin.flush()
 
     def close(self) -> None:
-        if self.pid == os.getpid():
-            self._popen.communicate()
+        """It pays the rest. What it has not paid soon is told, with the commands; it goes on trying without us."""
+        if self.pid != os.getpid():
+            return
+        try:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._popen.communicate(timeout=REAPER_GRACE_S)
+        finally:
+            if self._popen.returncode != 0 and self.owed.debts:
+                sys.stderr.write("\n".join([*_not_put_back(self), ""]))
+
+
+def _not_put_back(reaper: _Reaper) -> Iterator[str]:
+    yield f"inorder: not put back at the Docker engine {where()}; what mends it:"
+    yield from (f"  {command(debt)}" for debt in reaper.owed.debts)
+    if reaper.owed.script is not None:
+        yield f"  (as a script: sh {shlex.quote(str(reaper.owed.script))})"
 
 
 _lock = threading.Lock()
@@ -316,36 +370,62 @@ _reaper: _Reaper | None = None
 _numbers = itertools.count(1)
 
 
-def _tell_reaper(line: str) -> None:
+def _reaper_of_ours() -> _Reaper:
     global _reaper
     with _lock:
         if _reaper is None or _reaper.pid != os.getpid():
             _reaper = _Reaper()
             atexit.register(_reaper.close)
-        _reaper.tell(line)
+        return _reaper
 
 
 def removed_if_we_die(name: str) -> None:
     """That container is ours: it goes with us, however we end. Said before it is made."""
-    _tell_reaper(f"+{name}")
-
-
-def is_removed(name: str) -> None:
-    """It is gone, and nothing is owed any more."""
-    _tell_reaper(f"-{name}")
+    _reaper_of_ours().tell(f"{REMOVE}{name}")
 
 
 def runs_if_we_die(name: str) -> None:
     """That container is somebody's, and ran: it runs again after us, however we end. Said before it is touched."""
-    _tell_reaper(f">{name}")
+    _reaper_of_ours().tell(f"{RUN}{name}")
 
 
-def is_as_before(name: str) -> None:
-    """It runs as it did, and nothing is owed any more."""
-    _tell_reaper(f"<{name}")
+def owed_in(folder: Path) -> None:
+    """What is owed from now on stands in a script in that folder, until it is paid."""
+    _reaper_of_ours().tell(f"{SCRIPT}{folder.resolve() / PUT_BACK}")
+
+
+def put_back() -> Mapping[Debt, str]:
+    """Pay all that is owed, each by itself, for some time. What is left, each with the reason: the reaper goes on."""
+    reaper = _reaper_of_ours()
+    return settle(reaper.owed.debts, quick_client, PATIENCE_S, reaper.paid)
+
+
+def quick_client() -> DockerClient:
+    """One that does not wait for an engine that hangs."""
+    return docker.from_env(timeout=QUICK_S, environment=_environment())
 
 
 # ---------------------------------------------------------------------------------------------- containers
+
+
+class EngineFailed(PartFailed):
+    """A container or the engine itself went away, or the engine could not do what it was asked to."""
+
+
+@contextmanager
+def asking(what: str) -> Iterator[None]:
+    """An error of the engine's is one sentence, which says whose it is. what: it was asked to do, with a name."""
+    try:
+        yield
+    except ENGINE_ERRORS as error:
+        said = first_line(error)
+        if isinstance(error, NotFound) and "container" in said.lower():
+            raise EngineFailed(f"could not {what}: somebody removed the container") from error
+        if isinstance(error, DockerException):
+            raise EngineFailed(f"the Docker engine could not {what}: {said}") from error
+        raise EngineFailed(
+            f"the Docker engine at {where()} went away, or did not answer, when it was to {what}: {said}"
+        ) from error
 
 
 def own_name() -> str:
@@ -353,12 +433,32 @@ def own_name() -> str:
     return f"inorder-{os.getpid()}-{next(_numbers)}"
 
 
+def own_labels() -> dict[str, str]:
+    """By which a later run knows what is ours, and whether we still live."""
+    born = int(psutil.Process().create_time())
+    return {LABEL: f"{socket.gethostname()}/{os.getpid()}/{born}"}
+
+
+def owner_lives(labels: Mapping[str, str]) -> bool:
+    """Does the process still run that made a container with these labels? One of another machine may."""
+    host, _, rest = labels.get(LABEL, "").partition("/")
+    pid, _, born = rest.partition("/")
+    if not (pid.isdecimal() and born.isdecimal()):
+        return False
+    if host != socket.gethostname():
+        return True
+    try:
+        return abs(psutil.Process(int(pid)).create_time() - int(born)) < 2
+    except psutil.Error:
+        return False
+
+
 class Container:
     """A running container; a context manager.
 
     command: what runs in it. volumes: host folder → folder in the container, writable. env: its environment.
     It runs as our own user. name: default one that is ours alone. network: the host's own if not given.
-    Raises TargetMisbehaved if the engine does not start it.
+    labels: besides our own. Each method raises EngineFailed where the engine or the container is not there any more.
     """
 
     def __init__(
@@ -371,6 +471,7 @@ class Container:
         volumes: Mapping[Path, str] | None = None,
         env: Mapping[str, str] | None = None,
         network: str = "host",
+        labels: Mapping[str, str] | None = None,
     ) -> None:
         self.name = name or own_name()
         removed_if_we_die(self.name)
@@ -390,78 +491,95 @@ class Container:
                     for host, inside in (volumes or {}).items()
                 },
                 environment=dict(env or {}),
-                labels={LABEL: str(os.getpid())},
+                labels={**(labels or {}), **own_labels()},
             )
-        except (DockerException, requests.RequestException) as error:
-            self._remove(client)
-            raise TargetMisbehaved(
+        except ENGINE_ERRORS as error:
+            self.close()
+            raise EngineFailed(
                 f"Container {self.name} could not be started: {_short(error)}"
             ) from error
-        self._client = client
-
-    def _remove(self, client: DockerClient) -> None:
-        with contextlib.suppress(NotFound):
-            client.containers.get(self.name).remove(force=True)
-        is_removed(self.name)
 
     @property
     def status(self) -> str:
         """What the engine says now: "running", "paused", "exited", or "gone"."""
-        try:
-            self._container.reload()
-        except NotFound:
-            return "gone"
-        return str(self._container.status)
+        with asking(f"look at {self.name}"):
+            try:
+                self._container.reload()
+            except NotFound:
+                return "gone"
+            return str(self._container.status)
 
     def pause(self) -> None:
         """Freezes all of it: connections stay open, clocks go on, nothing runs. Verified."""
-        self._container.pause()
+        with asking(f"pause {self.name}"):
+            self._container.pause()
         self._expect("paused")
 
     def resume(self) -> None:
         """Thaws it. Verified."""
-        self._container.unpause()
+        with asking(f"let {self.name} go on"):
+            self._container.unpause()
         self._expect("running")
 
     def kill(self) -> None:
         """SIGKILL; the container stays for its logs until `close`."""
-        self._container.kill("SIGKILL")
-        self._container.wait(timeout=REQUEST_DEADLINE_S)
+        with asking(f"kill {self.name}"):
+            self._container.kill("SIGKILL")
+            self._container.wait(timeout=REQUEST_DEADLINE_S)
 
     def terminate(self) -> None:
         """SIGTERM; `wait` tells how it ended."""
-        self._container.kill("SIGTERM")
+        with asking(f"end {self.name}"):
+            self._container.kill("SIGTERM")
 
     def wait(self, deadline_s: float) -> int | None:
         """Waits for its end; the exit code, or None if it still runs after `deadline_s` seconds."""
-        try:
-            return int(self._container.wait(timeout=deadline_s)["StatusCode"])
-        except requests.RequestException:
-            return None
+        with asking(f"wait for {self.name}"):
+            try:
+                return int(self._container.wait(timeout=deadline_s)["StatusCode"])
+            except requests.RequestException:
+                # Either the time is over, or the connection was lost.
+                self._container.reload()
+                if self._container.status == "running":
+                    return None
+                return int(self._container.attrs["State"]["ExitCode"])
 
     def logs(self) -> str:
         """All that it wrote to stdout and stderr."""
-        return bytes(self._container.logs()).decode(errors="replace")
+        with asking(f"read what {self.name} said"):
+            return bytes(self._container.logs()).decode(errors="replace")
+
+    def why_ended(self) -> str:
+        """For a sentence that begins with its name: how it ended, and its last words."""
+        try:
+            if self.status == "gone":
+                return "was removed by somebody"
+            code, said = self._container.attrs["State"]["ExitCode"], self.logs().strip()[-500:]
+        except EngineFailed as error:
+            return f"ended, and {error}"
+        return (
+            f"ended with {code}, and said: {said}" if said else f"ended with {code}, without a word"
+        )
 
     def lines(self) -> Iterator[str]:
         """What it writes to stdout, line by line, until it ends."""
         buffer = b""
-        for chunk in self._container.logs(stream=True, follow=True, stderr=False):
-            buffer += chunk
-            *whole, buffer = buffer.split(b"\n")
-            for line in whole:
-                yield line.decode(errors="replace")
+        with asking(f"read what {self.name} says"):
+            for chunk in self._container.logs(stream=True, follow=True, stderr=False):
+                buffer += chunk
+                *whole, buffer = buffer.split(b"\n")
+                for line in whole:
+                    yield line.decode(errors="replace")
 
     def close(self) -> None:
-        """Removes it, running or not. A second call does nothing."""
-        if self.status != "gone":
-            self._remove(self._client)
+        """Removes it, running or not. Raises nothing: where the engine is away, the reaper goes on trying."""
+        settle([(REMOVE, self.name)], quick_client, CLOSE_PATIENCE_S, _reaper_of_ours().paid)
 
     def _expect(self, status: str) -> None:
         found = self.status
         if found != status:
-            raise TargetMisbehaved(
-                f"Container {self.name} should be {status} and is {found}: {self.logs()[-2000:]}"
+            raise EngineFailed(
+                f"Container {self.name} should be {status} and is {found}: it {self.why_ended()}"
             )
 
     def __enter__(self) -> Self:
@@ -474,6 +592,18 @@ class Container:
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+
+def remove_abandoned(client: DockerClient) -> None:
+    """Remove our containers whose makers have died, but those on somebody's project, which is hers to clean up."""
+    with asking("list the containers"):
+        found = client.api.containers(all=True, filters={"label": LABEL})
+    left = [
+        (REMOVE, str(each["Names"][0]).removeprefix("/"))
+        for each in found
+        if LABEL_OF_PROJECT not in each["Labels"] and not owner_lives(each["Labels"])
+    ]
+    settle(left, quick_client, CLOSE_PATIENCE_S, lambda _line: None)
 
 
 def engine_info(client: DockerClient) -> str:

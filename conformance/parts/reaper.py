@@ -1,57 +1,46 @@
-"""Removes the containers of a program that died: `python -m conformance.parts.reaper`, started by `docker_engine`.
+"""Puts back what a program that died has left at the Docker engine: `python -m conformance.parts.reaper`.
 
-A container is the engine's child, not ours, so no kernel signal ends it with us. This process reads container
-names from its standard input and waits for the end of that input, which comes when its parent ends, however it ends:
+A container is the engine's child, not ours, so no kernel signal ends it with us. This process, which `docker_engine`
+starts, reads names of containers from its standard input and waits for the end of that input, which comes when its
+parent ends, however it ends:
 
     +NAME   is ours, and goes with us         -NAME   was removed
     >NAME   is somebody's, and runs after us  <NAME   runs as it did
+    =FILE   in which it stands, as a script, what is owed
 
-Then it removes what is left of ours, also what is paused, lets run what is somebody's, and exits. Ours goes first: it
-may stand where somebody's is to be again. It has a session of its own, so that a Ctrl-C at the terminal does not
-reach it.
+Then it removes what is left of ours, also what is paused, lets run what is somebody's, and exits: an engine that is
+away is waited for some minutes. It has a session of its own, so that a Ctrl-C at the terminal does not reach it.
 """
 
 from __future__ import annotations
 
-import contextlib
+import os
 import sys
 
 import docker
 from docker import DockerClient
-from docker.errors import DockerException
 
-OWED = {"+": "-", ">": "<"}
-"""By sign of what is owed the one that says it is no more."""
+from conformance.parts.restoring import Owed, settle
+
+REQUEST_DEADLINE_S = 60
+PATIENCE_S = 300.0
 
 
 def main() -> int:
-    """Returns when the parent is gone, its containers with it, and the others as they were."""
-    client = docker.from_env(timeout=60)
-    owed: dict[str, dict[str, None]] = {sign: {} for sign in OWED}
+    """Returns when the parent is gone and all is put back (0), or could not be (1)."""
+    owed = Owed(os.environ["DOCKER_HOST"])
+
+    def take(line: str) -> None:
+        owed.take(line)
+        owed.write()
+
     for line in sys.stdin:
-        sign, name = line[0], line[1:].strip()
-        for owing, paid in OWED.items():
-            if sign == owing:
-                owed[owing][name] = None
-            elif sign == paid:
-                owed[owing].pop(name, None)
-    for name in owed["+"]:
-        # The engine may be gone too, and the container with it.
-        with contextlib.suppress(DockerException):
-            client.containers.get(name).remove(force=True)
-    for name in owed[">"]:
-        with contextlib.suppress(DockerException):
-            let_run(client, name)
-    return 0
+        take(line)
+    return 1 if settle(owed.debts, _connect, PATIENCE_S, take) else 0
 
 
-def let_run(client: DockerClient, name: str) -> None:
-    """That container goes on if it is paused, and is started if it does not run."""
-    container = client.containers.get(name)
-    if container.status == "paused":
-        container.unpause()
-    elif container.status != "running":
-        container.start()
+def _connect() -> DockerClient:
+    return docker.from_env(timeout=REQUEST_DEADLINE_S)
 
 
 if __name__ == "__main__":

@@ -16,9 +16,12 @@ def container(
     env: tuple[str, ...] = (),
     network: str = "net",
     status: str = "running",
+    more: Mapping[str, str] | None = None,
     **host: Any,
 ) -> Any:
+    """more: labels besides."""
     labels = {PROJECT: "shop", SERVICE: service, **({"inorder.chaos": label} if label else {})}
+    labels |= more or {}
     attrs = {
         "Config": {"Env": list(env), "Cmd": None, "Entrypoint": None},
         "HostConfig": {"NetworkMode": network, **host},
@@ -32,9 +35,16 @@ class Engine:
     """Its containers, and nothing that could change one: who tries to touch one fails."""
 
     def __init__(self, *containers: Any) -> None:
-        self.containers = SimpleNamespace(list=lambda filters: self._of(filters))
+        self.containers = SimpleNamespace(list=self._of)
         self._all = containers
 
-    def _of(self, filters: Mapping[str, str]) -> list[Any]:
-        name, _, value = filters["label"].partition("=")
-        return [each for each in self._all if each.labels.get(name) == value]
+    def _of(
+        self, filters: Mapping[str, str], *, all: bool = False, ignore_removed: bool = False
+    ) -> list[Any]:
+        name, has_value, value = filters["label"].partition("=")
+        return [
+            each
+            for each in self._all
+            if (all or each.status != "exited")
+            and (each.labels.get(name) == value if has_value else name in each.labels)
+        ]

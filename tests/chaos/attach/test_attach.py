@@ -160,17 +160,17 @@ def test_who_was_off_the_network_finds_the_tap_again(
     image = os.environ["INORDER_IMAGE"]
     with contextlib.closing(Container(client, image, command, network=look.network)) as tap:
         there = client.containers.get(tap.name).attrs["NetworkSettings"]["Networks"][look.network]
-        stand_in = StandIn(billing, client, look.network)
+        stand_in = StandIn(billing, client, look.network, look.project.name)
         try:
             stand_in.begin(look.host, tap.name, there["IPAddress"])
-            copy = client.containers.get(stand_in._copy)
+            copy = client.containers.get(stand_in.copy)
             for _ in range(2):
                 assert copy.exec_run(ask).output.decode().strip() == there["IPAddress"]
                 stand_in.leave()
                 stand_in.heal()
             assert copy.exec_run(ask).output.decode().strip() == there["IPAddress"]
         finally:
-            stand_in.put_back()
+            assert docker_engine.put_back() == {}
 
 
 def test_clients_that_ask_for_another_name_server_are_refused_and_put_back(

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import socket
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +13,11 @@ from click.testing import CliRunner
 
 from chaos.attach import compose, run
 from chaos.attach.breaking import VERBS
-from chaos.attach.hers import look
+from chaos.attach.hers import STANDS_FOR, look, owed_of_earlier_runs
 from chaos.rounds import Bounds
 from conformance.cli.main import root
 from conformance.parts import docker_engine
+from conformance.parts.docker_engine import LABEL, LABEL_OF_PROJECT, own_labels
 from specs.errors import EXIT_USAGE, UsageError
 from specs.plan.config import Config
 from specs.profiles import load
@@ -87,6 +91,73 @@ def test_what_can_t_be_attached_is_one_sentence(
         looked(*containers, namesrv=namesrv)
 
 
+def leaving(owner: str, **other: Any) -> Any:
+    """A copy of billing-1 that a run has made and not removed."""
+    marks = {LABEL: owner, LABEL_OF_PROJECT: "shop", STANDS_FOR: "shop-billing-1-1"}
+    return container("billing-1", "consumer", env=TOLD, more=marks, **other)
+
+
+def test_what_an_earlier_run_left_is_not_taken_for_hers() -> None:
+    """Neither where it runs nor where it has ended; one sentence says what cleans it up."""
+    dead = f"{socket.gethostname()}/1/1"
+    for status in ("running", "exited"):
+        with pytest.raises(UsageError, match=r"has left shop-billing-1-1: .*--put-back"):
+            looked(MQ, FIRST, leaving(dead, status=status))
+
+
+def test_a_second_run_is_refused_while_the_first_is_at_work() -> None:
+    """Also to clean up: what it has made is in use."""
+    mine = leaving(own_labels()[LABEL])
+    with pytest.raises(UsageError, match=f"another run is at work .*process {os.getpid()} of"):
+        looked(MQ, FIRST, mine)
+    with pytest.raises(UsageError, match="wait for its end"):
+        owed_of_earlier_runs(Engine(MQ, FIRST, mine), SHOP)  # type: ignore[arg-type]
+
+
+def test_what_is_cleaned_up_is_what_was_left_and_what_it_stopped() -> None:
+    """A paused broker of hers too; what has no label, and what runs, is left alone."""
+    left = leaving("elsewhere", status="exited")
+    left.name = "shop-billing-1-1-inorder-7-2"
+    hers = container("billing-1", "consumer", env=TOLD, status="exited")
+    broker = container("mq", "broker", status="paused")
+    second = container("billing-2", status="exited")
+    found = owed_of_earlier_runs(
+        Engine(hers, broker, second, left),  # type: ignore[arg-type]
+        SHOP,
+    )
+    assert found == [
+        ("+", "shop-billing-1-1-inorder-7-2"),
+        (">", "shop-billing-1-1"),
+        (">", "shop-mq-1"),
+    ]
+
+
+def test_a_project_of_another_name_is_found_by_its_file(tmp_path: Path) -> None:
+    """As after `docker compose -p`: 2.x notes whole paths on a container, 1.x names beside the folder."""
+    file = tmp_path / "compose.yaml"
+    project = compose.Project(file, "folder", SHOP.services)
+    for files in (str(file), "compose.yaml"):
+        marks = {compose.FOLDER: str(tmp_path), compose.FILES: files}
+        here = [
+            container("mq", more=marks),
+            container("billing-1", "consumer", env=TOLD, more=marks),
+        ]
+        assert look(Engine(*here), project, None).project.name == "shop"  # type: ignore[arg-type]
+        with pytest.raises(UsageError, match="no container of the project folder"):
+            look(Engine(*here), replace(project, named=True), None)  # type: ignore[arg-type]
+
+
+def test_a_name_server_that_does_not_run_is_told_before_anything() -> None:
+    down = container("mq", status="exited")
+    with pytest.raises(UsageError, match="the name server mq does not run: shop-mq-1 is exited"):
+        looked(down, FIRST)
+
+
+def test_what_does_not_run_is_told() -> None:
+    found = looked(MQ, FIRST, container("checkout", status="exited"))
+    assert "does not run: shop-checkout-1 (exited)" in lines(found)
+
+
 @pytest.mark.parametrize(
     ("text", "why"),
     [
@@ -107,7 +178,7 @@ def test_a_file_that_is_no_compose_file(text: str | None, why: str, tmp_path: Pa
 def test_a_project_is_named_as_compose_names_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By the folder, by the file, or by the environment, which comes first."""
+    """By the folder, by the file, by `.env` beside it, or by the environment, which comes first."""
     folder = tmp_path / "_My Shop.v2"
     folder.mkdir()
     file = folder / "compose.yaml"
@@ -116,15 +187,18 @@ def test_a_project_is_named_as_compose_names_it(
     names = [compose.read(file).name]
     file.write_text("name: Store\nservices: {one: {}}")
     names.append(compose.read(file).name)
+    (folder / ".env").write_text("A=1\nexport COMPOSE_PROJECT_NAME='Mine' # hers\n")
+    names.append(compose.read(file).name)
     monkeypatch.setenv(compose.NAMED_BY, "other")
     names.append(compose.read(file).name)
-    assert names == ["myshopv2", "store", "other"]
+    assert names == ["myshopv2", "store", "mine", "other"]
 
 
 @pytest.mark.parametrize(
     ("words", "why"),
     [
         (["--dry-run"], "go with --attach"),
+        (["--put-back"], "go with --attach"),
         (["--attach", "compose.yaml", "consumer-killed"], "leave scenarios out"),
         (["--attach", "compose.yaml", "--target", "reference"], "leave target out"),
         (["--attach", "compose.yaml", "--fault", "melt"], "can't have the fault 'melt', but crash"),
