@@ -18,6 +18,7 @@ from typing import Any
 from conformance import again
 from conformance.drivers.plans import CHANGES, ENDS, MESSAGES, drawn_plan
 from conformance.keeping import keep_first
+from conformance.reports.visible import visible
 from conformance.run import EndedEarly, Interrupted, fresh_names, run
 from conformance.stopping import Stop
 from conformance.targets.base import Target
@@ -36,6 +37,9 @@ from specs.verdicts.verdict import ClauseVerdict, Verdict
 
 ROUNDS = 2
 FLOOR = 5
+LOG_TAIL_BYTES = 16 * 1024
+WORDS_MAX = 300
+"""So much of a client's last line is quoted."""
 SAY = Callable[[str], Any]
 
 
@@ -201,13 +205,36 @@ def worked(done: Sequence[Round], profile: Profile) -> tuple[Check, ...]:
         facts = one.examination.facts
         consumes = any(client.kind == "consumer" for client in one.plan.clients)
         if consumes and facts.sends and not facts.deliveries:
-            told.append(f"in round {number} nothing was delivered of {facts.sends} sends")
+            said = last_error(one.plan, one.history.folder)
+            told.append(
+                f"in round {number} nothing was delivered of {facts.sends} sends"
+                + (f" ({said})" if said else "")
+            )
         elif lost := _for_want_of_rest(one.history.info, profile):
             told.append(f"round {number} did not come to rest, so {', '.join(lost)} was not judged")
     why = "; ".join(told)
     return (
         (Check("MET-10", "each round was worked on and came to rest", False, why),) if told else ()
     )
+
+
+def last_error(plan: Plan, folder: Path) -> str:
+    """What a client of a run that failed said last, in its log: of consumers first. Empty where nobody said a word.
+
+    A line that is indented belongs to one before it, as those of a stack do.
+    """
+    for client in sorted(plan.clients, key=lambda client: client.kind != "consumer"):
+        log = folder / f"{client.id}.log"
+        if not log.is_file():
+            continue
+        with log.open("rb") as lines:
+            lines.seek(max(0, log.stat().st_size - LOG_TAIL_BYTES))
+            text = lines.read().decode(errors="replace")
+        whole = [line for line in text.splitlines() if line.strip() and not line[0].isspace()]
+        if whole:
+            name = client.id.rpartition("-")[2]
+            return f"{name}'s last word: {visible(whole[-1].strip())[:WORDS_MAX]}"
+    return ""
 
 
 def _for_want_of_rest(info: RunInfo, profile: Profile) -> list[str]:

@@ -32,11 +32,16 @@ PLAN = Plan(
 Change = Callable[[RunInfo, list[Row]], tuple[RunInfo, list[Row]]]
 
 
-def judged(monkeypatch: pytest.MonkeyPatch, folder: Path, change: Change) -> Verdict:
-    """Of one round on the correct reference, of which another story is told."""
+def judged(monkeypatch: pytest.MonkeyPatch, folder: Path, change: Change, log: str = "") -> Verdict:
+    """Of one round on the correct reference, of which another story is told. log: the consumer's."""
 
-    def run(_: Plan, __: object, at: Path, *, info: Mapping[str, object], **___: object) -> History:
+    def run(
+        plan: Plan, __: object, at: Path, *, info: Mapping[str, object], **___: object
+    ) -> History:
         told, rows = change(*simulate(PLAN))
+        if log:
+            consumer = next(client for client in plan.clients if client.kind == "consumer")
+            (at / f"{consumer.id}.log").write_text(log)
         return write_history(
             at, replace(told, **info), [row._replace(run=info["run"]) for row in rows]
         )  # type: ignore[arg-type]
@@ -68,6 +73,22 @@ def test_a_round_in_which_nothing_was_delivered_is_inconclusive(
     verdict = judged(monkeypatch, tmp_path, idle)
     assert verdict.verdict is RunVerdict.INCONCLUSIVE
     assert why(verdict) == ["in round 1 nothing was delivered of 9 sends"]
+
+
+def test_where_nothing_was_delivered_the_last_error_of_a_client_is_quoted(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Control characters are spelt out, and what is indented is no line of its own."""
+
+    def idle(told: RunInfo, rows: list[Row]) -> tuple[RunInfo, list[Row]]:
+        return told, [row for row in rows if row.kind is Kind.SEND]
+
+    log = "begun\npoll: Invalid session \x1b[2Jtime-out\n    at Driver.poll\n\n"
+    verdict = judged(monkeypatch, tmp_path, idle, log)
+    assert why(verdict) == [
+        "in round 1 nothing was delivered of 9 sends "
+        "(c1's last word: poll: Invalid session \\x1b[2Jtime-out)"
+    ]
 
 
 def test_a_round_that_never_came_to_rest_is_inconclusive(
