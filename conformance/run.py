@@ -29,7 +29,7 @@ from conformance.parts.processes import kill_all
 from conformance.records import BEFALLS
 from conformance.steps import Steps, attested, lacking
 from conformance.targets.base import ClockKind, CutShort, Run, Target, known_names
-from specs.errors import HistoryError, PartFailed, Unavailable, UsageError
+from specs.errors import DriverFailed, HistoryError, PartFailed, Unavailable, UsageError
 from specs.faults import broker_crash, clock_step, crash, pause, slow_cpu
 from specs.history.clock import host_clock
 from specs.history.journal import Journal
@@ -131,6 +131,8 @@ def run(
     try:
         settled = asyncio.run(made.make())
     except PartFailed as error:
+        if not made.is_begun and not isinstance(error, DriverFailed):
+            raise  # nobody has worked
         ended = str(error)
     except KeyboardInterrupt:
         if not made.is_begun:  # nobody has worked

@@ -43,7 +43,7 @@ class Unavailable(UsageError):
 
 
 class TargetMisbehaved(InorderError):
-    """A real part died or never became ready, so nothing can be said: exit 70."""
+    """A real part did what it must not, so nothing can be said: exit 70."""
 
 
 class DriverBug(TargetMisbehaved):
@@ -53,7 +53,7 @@ class DriverBug(TargetMisbehaved):
 
 
 class PartFailed(TargetMisbehaved):
-    """A part that a run needs died or went away in its midst; what was recorded until then is judged: exit 69."""
+    """A part that a run needs did not become ready, died or went away; what was recorded until then is judged: 69."""
 
     exit_code = EXIT_UNAVAILABLE
 

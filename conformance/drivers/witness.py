@@ -87,6 +87,7 @@ class Witness:
         self._floors = Floors()
         self._over = threading.Event()
         self._is_heard = False
+        self._why = "there was no time to ask"
         self.failed: TargetMisbehaved | None = None
         driver.hello()
         self._thread = threading.Thread(target=self._look, name=WITNESS, daemon=True)
@@ -102,6 +103,7 @@ class Witness:
                     answer = self._driver.ask_anything(asked)
                     # It is refused while the system starts, or has died.
                     self._is_heard = self._is_heard or answer["ok"]
+                    self._why = answer.get("error", self._why)
                     self._saw(group, answer.get("progress", ()), asked_us)
         except TargetMisbehaved as error:
             if not self._over.is_set():
@@ -139,6 +141,5 @@ class Witness:
         if self.failed is not None:
             raise self.failed
         if not self._is_heard:
-            raise DriverFailed(
-                str(self._driver.process.misbehaved("was never told what is stored"))
-            )
+            why = f"was never told what is stored: {self._why}"
+            raise DriverFailed(str(self._driver.process.misbehaved(why)))

@@ -130,8 +130,8 @@ class LocalServer(ABC):
 
     def end(self) -> None:
         """SIGTERM, and a clean end; its data stay."""
-        self.process.stop(CLEAN_END_S)
-        self._process = None
+        process, self._process = self.process, None  # from now on its death is no surprise
+        process.stop(CLEAN_END_S)
 
     def start_again(self) -> None:
         """After `kill` or `end`, on the same data and ports."""
@@ -140,8 +140,9 @@ class LocalServer(ABC):
 
     def launch(self) -> None:
         """Start it and wait for nothing."""
-        if self._process is not None:
-            self._process.kill()
+        process, self._process = self._process, None
+        if process is not None:
+            process.kill()
         self._process = Process(
             f"The server of {self.product} {self.version}",
             self.command(),
@@ -157,10 +158,16 @@ class LocalServer(ABC):
             every_s=0.1,
         )
 
+    def check_alive(self) -> None:
+        """Raises PartFailed where it has died and nobody here has ended it. From any thread."""
+        process = self._process
+        if process is not None and not process.alive and self._process is process:
+            process.check_alive()
+
     def kill(self) -> None:
         """SIGKILL; its data stay."""
-        self.process.kill()
-        self._process = None
+        process, self._process = self.process, None
+        process.kill()
 
     def close(self) -> None:
         """Kill it, give the ports back and delete its data (the log stays). A second call does nothing."""

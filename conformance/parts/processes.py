@@ -35,7 +35,7 @@ from typing import IO, Self, TypeAlias, TypeVar
 
 from tenacity import RetryCallState, Retrying, retry_if_result, stop_after_delay, wait_fixed
 
-from specs.errors import TargetMisbehaved, Unavailable
+from specs.errors import PartFailed, TargetMisbehaved, Unavailable
 from specs.plan.rig import TURN_MS
 
 T = TypeVar("T")
@@ -44,6 +44,8 @@ Job: TypeAlias = Callable[[], Child]
 
 LEASH = Path(__file__).with_name("leash.py")
 TAIL_LINES = 20
+ITS_LOG = "Its log"
+"""So the sentence begins that follows what a process did wrong."""
 LINE_LETTERS = 400
 """So much of a log's line stands in an error."""
 SIGNAL_AGAIN_S = 0.05
@@ -227,28 +229,29 @@ class Process:
             return ""
         return "\n".join(text.splitlines()[-lines:])
 
-    def misbehaved(self, what: str, lines: int = TAIL_LINES) -> TargetMisbehaved:
+    def misbehaved(self, what: str, lines: int = TAIL_LINES) -> PartFailed:
         """The error that says what this process did wrong, with the last lines of its log."""
         tail = "\n".join(_clipped(line) for line in self.tail(lines).splitlines())
+        between = " " if lines == 1 else "\n"
         said = (
-            f"Its log ({self.log}) ends with:\n{tail}"
+            f"{ITS_LOG} ({self.log}) ends with:{between}{tail}"
             if tail
-            else f"Its log ({self.log}) is empty."
+            else f"{ITS_LOG} ({self.log}) is empty."
         )
-        return TargetMisbehaved(f"{self.name} {what}. {said}")
+        return PartFailed(f"{self.name} {what}. {said}")
 
     def check_alive(self) -> None:
-        """Raises TargetMisbehaved if the process is dead."""
+        """Raises PartFailed if the process is dead, with its last word."""
         code = self.returncode
         if code is not None:
-            raise self.misbehaved(f"died ({how_it_ended(code)})")
+            raise self.misbehaved(f"died ({how_it_ended(code)})", lines=1)
 
     def wait_until(
         self, probe: Callable[[], T | None], *, what: str, deadline_s: float, every_s: float = 0.05
     ) -> T:
         """Like the function of that name, for a condition that this process must bring about.
 
-        Raises TargetMisbehaved if the process dies or the deadline passes. what: the condition, after
+        Raises PartFailed if the process dies or the deadline passes, with its last word. what: the condition, after
         "until".
         """
 
@@ -258,7 +261,7 @@ class Process:
 
         answer = wait_until(alive_and, deadline_s=deadline_s, every_s=every_s)
         if answer is None or answer is False:
-            raise self.misbehaved(f"was given {deadline_s:g} s and did not {what}")
+            raise self.misbehaved(f"was given {deadline_s:g} s and did not {what}", lines=1)
         return answer
 
     def signal(self, number: signal.Signals) -> None:

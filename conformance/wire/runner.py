@@ -17,7 +17,7 @@ from typing import Any
 from conformance import again
 from conformance.keeping import keep_first
 from conformance.records import OF_OUR_CLIENTS
-from conformance.run import Interrupted, fresh_names, run
+from conformance.run import EndedEarly, Interrupted, fresh_names, run
 from conformance.stopping import TO_THE_END, Stop
 from conformance.targets.systems import System
 from conformance.wire.machine import run_machine
@@ -37,7 +37,7 @@ from specs.profiles import Profile
 from specs.verdicts.engine import of_a_search
 from specs.verdicts.examine import examine
 from specs.verdicts.online import OnlineFindings, write_online
-from specs.verdicts.tally import Examination
+from specs.verdicts.tally import Check, Examination
 from specs.verdicts.verdict import Search, Verdict, including
 from specs.vocabulary import Level, Outcome
 
@@ -164,7 +164,7 @@ class Worked:
     """What a search found, before any profile says what counts.
 
     asked: what the raw clients asked, online: what was found in the answers while they asked. rounds: what our clients
-    did, plan by plan.
+    did, plan by plan. ended: that a part failed, if one did.
     """
 
     target: WireTarget
@@ -173,6 +173,7 @@ class Worked:
     asked: Part
     rounds: tuple[Part, ...]
     stop: Stop
+    ended: tuple[Check, ...] = ()
 
     def verdict(self, profile: Profile, floor: int) -> Verdict:
         """What it comes to under a profile; one of the same way, for others were other clients at work."""
@@ -193,7 +194,7 @@ class Worked:
             floor=floor,
             plans=[Plan.from_json(part.history.info.plan) for part in self.rounds],
             beside=ASKED_BESIDE,
-            more=self.stop.checks(1 + len(self.rounds)),
+            more=(*self.stop.checks(1 + len(self.rounds)), *self.ended),
         )
         return including(verdict, self.online.judged(info, profile, floor))
 
@@ -292,6 +293,7 @@ def work(
     say(f"starting {target.name}")
     done: list[Part] = []
     told: tuple[OnlineFindings, Part] | None = None
+    ended: tuple[Check, ...] = ()
     stop.breaks_in = True
     try:
         with target.open_system(config) as system:
@@ -341,6 +343,12 @@ def work(
             )
             done.append(_done(target, profile, plan, prefix, out / "rounds" / f"{number}", say))
             number += of
+    except EndedEarly as error:
+        if told is None:
+            raise
+        say(f"{error}; what was recorded until then is judged")
+        done.append(_part(error.history))
+        ended = (error.check,)
     except KeyboardInterrupt as cut:
         if told is None or not stop.interrupted or stop.again:
             raise
@@ -348,7 +356,7 @@ def work(
             done.append(_part(cut.history))
     finally:
         stop.breaks_in = False
-    return Worked(target, way, *told, tuple(done), stop)
+    return Worked(target, way, *told, tuple(done), stop, ended)
 
 
 def _goes_on(target: WireTarget, last: Part, more: bool, profile: Profile, stop: Stop) -> bool:
