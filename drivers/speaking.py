@@ -217,11 +217,17 @@ class Driver:
                 number = asked["id"]
                 said = {"ok": True, **(await self.answer(asked))}
             except Exception as error:
-                said = {"ok": False, "error": f"{type(error).__name__}: {error}"[:500]}
+                said = {"ok": False, "error": in_words(error)}
             if asked.get("verb") not in SENDS or not said["ok"]:
                 self.say(reply=number, **said)
             if asked.get("verb") == "stop" and said["ok"]:
                 return
+
+
+def in_words(error):
+    """On one line: a library's error may hold a whole page, and a time-out of Python's says nothing."""
+    silent = "no answer in time" if isinstance(error, TimeoutError) else "no word of why"
+    return f"{type(error).__name__}: {' '.join(str(error).split()) or silent}"[:500]
 
 
 async def done(what):

@@ -9,6 +9,7 @@ import asyncio
 import socket
 from abc import abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -19,11 +20,12 @@ from conformance.drivers.witness import Witness
 from conformance.parts.link import Link
 from conformance.parts.local_cluster import LocalCluster
 from conformance.parts.local_server import LocalServer
+from conformance.parts.processes import ITS_LOG
 from conformance.targets import upgrades
 from conformance.targets.base import Run
 from conformance.targets.options import Argument, near, parse
 from reference_impl.shell.errors import split_address
-from specs.errors import TargetMisbehaved, Unavailable, UsageError
+from specs.errors import DriverFailed, TargetMisbehaved, Unavailable, UsageError
 from specs.faults import broker_crash, cut, delay, hold, pause, perform, upgrade
 from specs.history.evidence import change_of
 from specs.history.journal import Journal
@@ -37,6 +39,7 @@ from specs.vocabulary import Kind, Outcome
 NODES = "app.nodes"
 """How many nodes the system that is started here has, of which each has all: 1 or 3."""
 REACH_S = 5.0
+WHY_MAX = 300
 
 
 class ServedTarget(AdminTarget):
@@ -52,6 +55,9 @@ class ServedTarget(AdminTarget):
     behind_link: the clients of a server that is started here may reach it through a forwarder that can be broken: what
     they are told of where it is, is that one address. Of several nodes they know all, and there is no link.
 
+    lists: one system that runs already may be named by the addresses of several of its servers, commas between them.
+    scheme: what its vendor's own addresses begin with, `SCHEME://`; it may be left out.
+
     Several nodes are one broker of the plan. When that is killed it is the node that leads the first queue.
     """
 
@@ -63,6 +69,8 @@ class ServedTarget(AdminTarget):
     choices: ClassVar[Mapping[str, Sequence[str]]] = {}
     of_servers: ClassVar[Collection[str]] = ()
     behind_link: ClassVar[bool] = False
+    lists: ClassVar[bool] = False
+    scheme: ClassVar[str] = ""
 
     def __init__(
         self, argument: Argument, version: str | None, library: Library, keeper: Library
@@ -133,13 +141,38 @@ class ServedTarget(AdminTarget):
             upgrades.OPTION,
             *cls.of_servers,
         }  # how somebody else's nodes are is not ours to say
-        argument = parse(cls.system, text, clients=cls.clients, options=set(cls.knows) - ours)
-        host, _, port = (argument.head or "").rpartition(":")
-        if not host or not port.isdecimal():
+        argument = parse(
+            cls.system,
+            text,
+            clients=cls.clients,
+            options=set(cls.knows) - ours,
+            listed=True,
+        )
+        head = ",".join(cls._address_in(each) for each in (argument.head or "").split(","))
+        if "," in head and not cls.lists:
             raise UsageError(
-                f"the target {cls.system} needs a server's address, as in {cls.system}:127.0.0.1:{cls.port}"
+                f"the target {cls.system} takes the address of one server, not {argument.head}"
             )
+        argument = replace(argument, head=head)
         return cls.made(argument, None)
+
+    @classmethod
+    def _address_in(cls, text: str) -> str:
+        """HOST:PORT, without the scheme of the vendor's. Raises UsageError for what is no address."""
+        scheme, found, address = text.rpartition("://")
+        if found and scheme != cls.scheme:
+            own = f" or {cls.scheme}://HOST:PORT" if cls.scheme else ""
+            raise UsageError(
+                f"the target {cls.system} takes a server's address as HOST:PORT{own}, without {scheme}://"
+            )
+        try:
+            split_address(address)
+        except UsageError:
+            example = f"{cls.system}:127.0.0.1:{cls.port}"
+            raise UsageError(
+                f"the target {cls.system} needs a server's address, as in {example}, not {address!r}"
+            ) from None
+        return address
 
     @abstractmethod
     def own_settings(self, run: Run, address: str) -> dict[str, str]:
@@ -152,6 +185,11 @@ class ServedTarget(AdminTarget):
     def made_server(self, version: str, folder: Path) -> LocalServer:
         """A node, not yet started. folder: its own."""
         return self.server(version, workdir=folder)
+
+    @property
+    def product(self) -> str:
+        """Whose the server is."""
+        return self.server.product
 
     @property
     def address(self) -> str:
@@ -167,8 +205,13 @@ class ServedTarget(AdminTarget):
         way = self.address if self._link is None else self._link.address
         self._settings = {**self.own_settings(run, way), **user}
         self.keepers_settings = {**self.own_settings(run, self.address), **user}
-        await super().prepare(run)
-        self._witness = self.witness(run)
+        try:
+            await super().prepare(run)
+            self._witness = self.witness(run)
+        except DriverFailed as error:
+            if self._version is not None:
+                raise
+            raise self.unanswered(str(error).partition(f". {ITS_LOG}")[0]) from error
 
     def _open(self) -> None:
         if self._version is None:
@@ -221,15 +264,26 @@ class ServedTarget(AdminTarget):
         return server
 
     def _reach(self) -> None:
-        """Does anybody listen at the address? Whether it is such a server, and lets us in, the library finds out."""
-        host, port = split_address(self.address)
-        try:
-            socket.create_connection((host, port), REACH_S).close()
-        except OSError as error:
-            raise Unavailable(
-                f"no {self.server.product} server answers at {self.address} ({error.strerror or error}); "
-                "is it running there?"
-            ) from error
+        """Does anybody listen at one of the addresses? Whether it is such a server, and lets us in, the library says.
+
+        Raises Unavailable.
+        """
+        why = ""
+        for address in self.address.split(","):
+            try:
+                socket.create_connection(split_address(address), REACH_S).close()
+            except OSError as error:
+                why = error.strerror or str(error)
+            else:
+                return
+        raise self.unanswered(why)
+
+    def unanswered(self, why: str) -> Unavailable:
+        """The error that says that a server which somebody has named is none for us. why: in its client's words."""
+        said = " ".join(why.split())[:WHY_MAX]
+        return Unavailable(
+            f"no {self.product} server answers at {self.address} ({said}); is it running there?"
+        )
 
     def _heal(self, server: LocalServer | LocalCluster) -> None:
         """Link and server are as they were before any fault."""
@@ -344,6 +398,13 @@ class ServedTarget(AdminTarget):
                 node.start_again()
                 told = change_of(str(before), str(node.said_version()))
                 journal.end(node.number, Outcome.OK, {"view": told})
+
+    def check(self) -> None:
+        """Raises also where a server has died that nobody killed."""
+        super().check()
+        if self._server is not None:
+            for node in _nodes(self._server):
+                node.check_alive()
 
     async def settle(self, run: Run) -> bool:
         """A server that was killed lives again before anything can come to rest.

@@ -13,7 +13,9 @@ all the time what they have stored of the group, and its COMMIT is that of whoev
 
 from __future__ import annotations
 
+import json
 import os
+import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -21,7 +23,7 @@ from typing import Self
 
 from conformance.drivers.admin import ignore
 from conformance.drivers.java import JVM, compiled
-from conformance.drivers.library import InPython, Library
+from conformance.drivers.library import OPTIONS_VARIABLE, InPython, Library
 from conformance.drivers.plans import STEADY
 from conformance.drivers.served import NODES, ServedTarget
 from conformance.drivers.witness import WITNESS, Witness
@@ -37,6 +39,7 @@ from specs.history.runinfo import declared
 from specs.plan.ability import Ability
 from specs.plan.config import Config, config_of
 from specs.plan.plan import ListenerRule, Plan
+from specs.profiles import Profile
 from specs.vocabulary import Kind, Lane, Level
 
 LIBRDKAFKA = "librdkafka"
@@ -147,8 +150,16 @@ ENDS_BY_ITSELF = {
 IN_ONE, ABORTED = 3, 4
 """Messages in a transaction, and which of the transactions are aborted."""
 NEW_PROTOCOL = "consumer"
+SESSION, HEARTBEAT = "session.timeout.ms", "heartbeat.interval.ms"
+MIN_SESSION_MS, MAX_SESSION_MS = 6_000, 1_800_000
+"""What a broker allows by default (group.min.session.timeout.ms, group.max.session.timeout.ms)."""
+BROKERS_SESSION_MS, BROKERS_HEARTBEAT_MS = 45_000, 5_000
+"""What a broker tells the members of a group whose protocol is its own, by default."""
 LOOK_EVERY_S = 0.02
 RECONNECT_MS = 500
+DIGITS_MAX = 9
+LIMITS_S = 60.0
+"""So long the brokers have to say which sessions they allow, before any run."""
 WORK_MS = 20
 """So long a call takes where the library commits by itself: long enough for the witness to look meanwhile."""
 SESSION_SLACK = 2
@@ -163,6 +174,25 @@ class Librdkafka(InPython):
     name = LIBRDKAFKA
     wheel = kafka.librdkafka
     program = beside("drivers") / "librdkafka" / "driver.py"
+
+    def limits(self, settings: Mapping[str, str]) -> Mapping[str, str]:
+        """What brokers say of the sessions that they allow; `error` where none answers."""
+        argv, env = self.command()
+        asks = self.program.with_name("limits.py")
+        done = subprocess.run(
+            [*argv[:-1], asks],
+            env={**os.environ, **env, OPTIONS_VARIABLE: json.dumps(dict(settings))},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=LIMITS_S,
+            check=False,
+        )
+        if done.returncode != 0:
+            lines = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
+            return {"error": lines[-1]}
+        found: dict[str, str] = json.loads(done.stdout)
+        return found
 
 
 class JavaClient(Library):
@@ -218,6 +248,7 @@ class KafkaTarget(ServedTarget):
     handed_out = True
     reads_at_work = True
     behind_link = True
+    lists = True
 
     def __init__(self, argument: Argument, version: str | None, library: Library) -> None:
         shared = argument.options.get(CONSUMER) == SHARED
@@ -228,6 +259,57 @@ class KafkaTarget(ServedTarget):
         self.profile = profile_of(library, argument.options)
         self.handed_out = self.sleeps = not shared
         self._automatic = is_automatic(argument.options)
+        self._limits: Mapping[str, str] | None = None if version is None else {}
+        self.config = self._with_session({})
+
+    def config_for(self, profile: Profile) -> Config:
+        """With a session that the brokers allow: they are asked, once. Raises as `prepare` does."""
+        if self._limits is None:
+            self._limits = limits = self._asked_limits()
+            self.config = self._with_session(limits)
+        return super().config_for(profile)
+
+    def _with_session(self, limits: Mapping[str, str]) -> Config:
+        """The configuration with the sessions that its members will have. limits: what the brokers say of themselves.
+
+        Raises UsageError for a session that they do not allow, or that is too short for its heartbeats.
+        """
+        protocol = self._brokers_protocol
+        if protocol:
+            if self._version is not None:
+                return CONFIG
+            session = limits.get(f"group.{protocol}.{SESSION}", BROKERS_SESSION_MS)
+            heartbeat = limits.get(f"group.{protocol}.{HEARTBEAT}", BROKERS_HEARTBEAT_MS)
+            return _lasting(int(session), int(heartbeat))
+        least = int(limits.get(f"group.min.{SESSION}", MIN_SESSION_MS))
+        most = int(limits.get(f"group.max.{SESSION}", MAX_SESSION_MS))
+        ours = CONFIG.broker_lease_ms + SESSION_SLACK * CONFIG.heartbeat_ms
+        chosen = ours if self._version is not None else min(max(ours, least), most)
+        session = number_of(self._argument.options, SESSION, chosen)
+        if limits and not least <= session <= most:
+            raise UsageError(
+                f"the brokers at {self.address} allow a {SESSION} from {least} to {most}, not {session}"
+            )
+        return _lasting(session, number_of(self._argument.options, HEARTBEAT, CONFIG.heartbeat_ms))
+
+    @property
+    def _brokers_protocol(self) -> str:
+        """How a broker calls the groups whose sessions are its own to say; empty where they are the client's."""
+        if self._argument.options.get(CONSUMER) == SHARED:
+            return SHARED
+        protocol = self._argument.options.get("group.protocol")
+        return NEW_PROTOCOL if protocol == NEW_PROTOCOL else ""
+
+    def _asked_limits(self) -> Mapping[str, str]:
+        """Raises Unavailable where nobody listens there, or no broker of Kafka's answers."""
+        self._reach()
+        keeper = Librdkafka(self.keeper.version)
+        keeper.ensure()
+        settings = {**self._argument.options, **self._argument.credentials}
+        found = keeper.limits({**settings, "bootstrap.servers": self.address})
+        if "error" in found:
+            raise self.unanswered(found["error"])
+        return found
 
     @classmethod
     def made(cls, argument: Argument, version: str | None) -> Self:
@@ -241,11 +323,11 @@ class KafkaTarget(ServedTarget):
     def own_settings(self, run: Run, address: str) -> dict[str, str]:
         config = run.plan.config
         own = {"bootstrap.servers": address, "client.id": "inorder"}
-        if self._argument.options.get("group.protocol") != NEW_PROTOCOL:
+        if not self._brokers_protocol:
             # With the new protocol these are the broker's own, and the library refuses to be given them.
             session_ms = config.broker_lease_ms + SESSION_SLACK * config.heartbeat_ms
-            own["session.timeout.ms"] = str(session_ms)
-            own["heartbeat.interval.ms"] = str(config.heartbeat_ms)
+            own[SESSION] = str(session_ms)
+            own[HEARTBEAT] = str(config.heartbeat_ms)
         own["auto.commit.interval.ms"] = str(config.persist_ms)
         # Else a client may look for a server that lives again only ten seconds later.
         own["reconnect.backoff.max.ms"] = str(RECONNECT_MS)
@@ -298,6 +380,31 @@ class KafkaTarget(ServedTarget):
                 owners.setdefault(row.lane, []).append(row)
         seen = {row.seq_begin for row in rows if row.process == WITNESS and row.kind is Kind.COMMIT}
         return [_owned(row, owners) if row.seq_begin in seen else row for row in rows]
+
+
+def _lasting(session_ms: int, heartbeat_ms: int) -> Config:
+    """The configuration of members with that session. Raises UsageError where it is too short for its heartbeats."""
+    lease_ms = session_ms - SESSION_SLACK * heartbeat_ms
+    if lease_ms <= heartbeat_ms:
+        raise UsageError(
+            f"a {SESSION} of {session_ms} is too short for a {HEARTBEAT} of {heartbeat_ms}: let it be more than "
+            f"{SESSION_SLACK + 1} of them"
+        )
+    return replace(
+        CONFIG,
+        broker_lease_ms=lease_ms,
+        client_lease_ms=lease_ms // 2,
+        heartbeat_ms=heartbeat_ms,
+        channel_expiry_ms=lease_ms,
+    )
+
+
+def number_of(options: Mapping[str, str], name: str, otherwise: int) -> int:
+    """A number of ms among the options. Raises UsageError for what is none."""
+    text = options.get(name, str(otherwise))
+    if not text.isdecimal() or len(text) > DIGITS_MAX:
+        raise UsageError(f"{name} is a number of ms, not {text!r}")
+    return int(text)
 
 
 def _owned(row: Row, owners: Mapping[Lane, list[Row]]) -> Row:

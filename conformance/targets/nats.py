@@ -110,6 +110,8 @@ class NatsTarget(ServedTarget):
     config: Config = CONFIG
     reads_at_work = True
     behind_link = True
+    lists = True
+    scheme = "nats"
     call_ms_max = CONFIG.broker_lease_ms - POLL_MS - SPARE_MS
 
     def __init__(self, argument: Argument, version: str | None, library: Library) -> None:

@@ -58,14 +58,22 @@ class Argument:
 
 
 def parse(
-    target: str, argument: str | None, *, clients: Sequence[str], options: Collection[str]
+    target: str,
+    argument: str | None,
+    *,
+    clients: Sequence[str],
+    options: Collection[str],
+    listed: bool = False,
 ) -> Argument:
     """Read the argument of a target. clients, options: the names that it knows; credentials go by the same ones.
 
+    listed: the head may be several with commas between them: what stands before the first KEY=VALUE.
     Raises UsageError, with the near matches, for any other name, and for a file that can't be read.
     """
     text = argument or ""
     first, *pairs = text.split(",") if text else [""]
+    while listed and pairs and "=" not in pairs[0]:
+        first += f",{pairs.pop(0)}"
     head, plus, client = first.partition("+")
     client, colon, version = client.partition(":")
     if plus and client not in clients:

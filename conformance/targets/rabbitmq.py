@@ -88,6 +88,7 @@ class RabbitTarget(ServedTarget):
     handed_out = True
     reads_at_work = True
     behind_link = True
+    scheme = "amqp"
 
     def __init__(
         self, argument: Argument, version: str | None, library: Pika, keeper: Pika

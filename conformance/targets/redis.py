@@ -92,6 +92,7 @@ class RedisTarget(ServedTarget):
     handed_out = True
     reads_at_work = True
     behind_link = True
+    scheme = "redis"
 
     @classmethod
     def made(cls, argument: Argument, version: str | None) -> Self:

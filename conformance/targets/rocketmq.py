@@ -21,10 +21,9 @@ from conformance.targets.driven import (
     unsettable,
 )
 from conformance.targets.options import parse
-from conformance.targets.systems import ApacheOnThisMachine, Remote
+from conformance.targets.systems import ApacheOnThisMachine, Remote, name_servers
 from conformance.wire.runner import SHORT_LEASES, ours
 from conformance.wire.target import WireTarget
-from reference_impl.shell.errors import split_address
 from specs.errors import UsageError
 from specs.plan.config import OF_BROKERS, Config
 
@@ -84,18 +83,22 @@ def _with_others(text: str) -> tuple[str, Mapping[str, str]]:
 
 
 def remote(address: str | None) -> WireTarget | Paired:
-    """A cluster that runs already, by its name server. Its lease is taken to be the product's 60 s.
+    """A cluster that runs already, by its name server, or several with `;` or commas between them.
+
+    Its lease is taken to be the product's 60 s.
 
     `HOST:PORT+java:VERSION` puts Apache's Java client to work on it, `+go:` its Go client.
     `HOST:PORT,broker_lease_ms=30000` says what its brokers were told: then what rests on it is judged.
     """
-    asked = parse("rocketmq", address, clients=("java", "go"), options=sorted(OF_BROKERS))
+    asked = parse(
+        "rocketmq", address, clients=("java", "go"), options=sorted(OF_BROKERS), listed=True
+    )
     address = asked.head
     if not address or ":" not in address:
         raise UsageError(
             "the target rocketmq needs a name server's address, as in rocketmq:127.0.0.1:9876"
         )
-    split_address(address)
+    name_servers(address)
     if asked.client is not None:
         if asked.options:
             client = asked.client.capitalize()

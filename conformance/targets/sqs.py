@@ -113,6 +113,10 @@ class SqsTarget(ServedTarget):
         return cls.made(argument, None)
 
     @property
+    def product(self) -> str:
+        return super().product if self._version is not None else "SQS"
+
+    @property
     def address(self) -> str:
         if self._version is not None:
             return super().address

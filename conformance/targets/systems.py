@@ -540,14 +540,24 @@ def _flushes(config: Config) -> dict[str, str]:
 
 
 class Remote(System):
-    """Somebody else's cluster, found by its name server."""
+    """Somebody else's cluster, found by the first of its name servers that answers."""
 
-    def __init__(self, namesrv: str) -> None:
-        split_address(namesrv)
-        self.namesrv = namesrv
+    def __init__(self, addresses: str) -> None:
+        self._name_servers = name_servers(addresses)
+        self.namesrv = self._name_servers[0]
 
     def __enter__(self) -> Self:
-        self.brokers = self.upstreams = broker_addresses(self.namesrv)
+        *others, last = self._name_servers
+        for namesrv in others:
+            try:
+                self.brokers = broker_addresses(namesrv)
+            except Unavailable:
+                continue
+            self.namesrv = namesrv
+            break
+        else:
+            self.brokers, self.namesrv = broker_addresses(last), last
+        self.upstreams = self.brokers
         if not self.brokers:
             raise Unavailable(f"the name server {self.namesrv} knows no broker")
         return self
@@ -559,6 +569,14 @@ class Remote(System):
         trace: TracebackType | None,
     ) -> None:
         pass
+
+
+def name_servers(text: str) -> tuple[str, ...]:
+    """The addresses in a list, with `;` as RocketMQ has it, or commas. Raises UsageError for what is no address."""
+    found = tuple(text.replace(";", ",").split(","))
+    for address in found:
+        split_address(address)
+    return found
 
 
 def broker_addresses(namesrv: str) -> dict[str, str]:

@@ -20,6 +20,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
+import os
 import threading
 import time
 import zlib
@@ -69,7 +70,9 @@ class Client:
         return boto3.session.Session().client(
             "sqs",
             endpoint_url=self.options["endpoint"],
-            region_name=self.options.get("region_name", "elasticmq"),
+            region_name=self.options.get("region_name")
+            or os.environ.get("AWS_DEFAULT_REGION")
+            or "us-east-1",
             config=Config(
                 connect_timeout=ANSWER_S,
                 read_timeout=ANSWER_S,

@@ -473,7 +473,7 @@ class Keeper(Client):
         self.askers, self.numbers_of = {}, {}
 
     def prepare(self, asked):
-        copies = int(self.options.get("app.nodes", 1))
+        copies = int(self.options.get("app.nodes", -1))  # as many as the brokers' own default says
         new = [NewTopic(each["name"], each["queues"], copies) for each in asked["topics"]]
         for future in self.admin.create_topics(new).values():
             future.result(ANSWER_S)

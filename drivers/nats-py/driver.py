@@ -37,7 +37,7 @@ from nats.errors import Error as NatsError
 from nats.errors import OutboundBufferLimitError
 from nats.js.api import AckPolicy, ConsumerConfig, StreamConfig
 from nats.js.errors import NotFoundError, ServiceUnavailableError
-from speaking import BROKER, DONE, Listener, Wrong, meta_of, note, place, run
+from speaking import BROKER, DONE, Listener, Wrong, in_words, meta_of, note, place, run
 
 POLL_S = 0.4
 ANSWER_S = 5.0
@@ -93,7 +93,7 @@ class Client:
         self.stream = self.connection.jetstream(timeout=ANSWER_S)
 
     async def on_error(self, error):
-        before, self.trouble = self.trouble, f"{type(error).__name__}: {error}"
+        before, self.trouble = self.trouble, in_words(error)
         if self.trouble != before:
             note(f"connection: {self.trouble}")
 

@@ -32,6 +32,7 @@ def split_address(address: str) -> tuple[str, int]:
     if (
         not found
         or not host
+        or "/" in host
         or not port.isascii()
         or not port.isdigit()
         or not 0 < int(port) < 65536
