@@ -31,7 +31,7 @@ class AdminTarget(DriverTarget):
     def __init__(self) -> None:
         super().__init__()
         self._admin: DriverProcess | None = None
-        self._read: dict[str, list[Mapping[str, Any]]] = {}
+        self._read: dict[str, list[Mapping[str, Any]] | str] = {}
         self._queues: set[Queue] = set()
 
     @abstractmethod
@@ -101,17 +101,21 @@ class AdminTarget(DriverTarget):
     async def read(self, queue: Queue) -> Sequence[Mapping[str, Any]]:
         if queue.topic not in self._read:
             self._read[queue.topic] = await asyncio.to_thread(self._read_topic, queue.topic)
+        read = self._read[queue.topic]
+        if isinstance(read, str):
+            raise CutShort(read)
         return [
             columns_of(found)
-            for found in sorted(self._read[queue.topic], key=lambda each: each["queue_offset"])
+            for found in sorted(read, key=lambda each: each["queue_offset"])
             if (found["broker"], found["queue_id"]) == (queue.broker, queue.queue_id)
         ]
 
-    def _read_topic(self, topic: str) -> list[Mapping[str, Any]]:
+    def _read_topic(self, topic: str) -> list[Mapping[str, Any]] | str:
+        """What lies in it, or why nobody knows: who reads may take away, so it is not read once more."""
         more = {"group": "inorder-drain", "client": ADMIN, "namesrv": ""}
         answer = self.ask_anything(self.admin, "read", topic=topic, **more)
         if not answer["ok"]:
-            raise CutShort(f"{topic} could not be read: {answer['error']}")
+            return f"{topic} could not be read: {answer['error']}"
         found = list(answer.get("messages", ()))
         for message in found:
             self._look_at(message, "the answer to read")
