@@ -401,7 +401,8 @@ def put_back() -> Mapping[Debt, str]:
 
 
 def quick_client() -> DockerClient:
-    """One that does not wait for an engine that hangs."""
+    """One that does not wait for an engine that hangs. Raises what `restoring` knows as the engine's errors."""
+    _check_socket()
     return docker.from_env(timeout=QUICK_S, environment=_environment())
 
 

@@ -6,6 +6,7 @@ starts is what the file says (https://github.com/compose-spec/compose-spec/blob/
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import time
@@ -16,6 +17,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from docker import DockerClient
+from docker.errors import NotFound
 from docker.models.containers import Container
 from docker.types import Mount
 from ruamel.yaml import YAML
@@ -217,7 +219,8 @@ class Project:
 
     def _remove(self) -> None:
         for container in reversed(self._containers.values()):
-            container.remove(force=True, v=True)
+            with contextlib.suppress(NotFound):  # a test may have removed it
+                container.remove(force=True, v=True)
         for name in self._whole["volumes"]:
             for volume in self._client.volumes.list(filters={"name": f"{self.name}-{name}"}):
                 volume.remove(force=True)
