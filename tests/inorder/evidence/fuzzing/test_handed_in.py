@@ -1,0 +1,89 @@
+"""What users hand in: whatever it is, the answer is one of the exit codes, and never the suite's own failure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from inorder.evidence.fuzzing.handed_in import (
+    HISTORIES,
+    KINDS,
+    LEAST_TAKEN,
+    LINES,
+    MAPS,
+    PROCESSES,
+    REPORTS,
+    TAKEN,
+    WHOLE,
+    Sample,
+    at_the_door,
+    cells,
+    make,
+    tried,
+)
+from inorder.evidence.grid import Cell
+
+SAMPLES = 80
+IN_PROCESS = (LINES, MAPS, HISTORIES, REPORTS)
+
+
+def cell(kind: str, samples: int, number: int = 0) -> Cell:
+    return Cell("test", kind, {"kind": kind, "samples": samples, "seed": 7, "number": number})
+
+
+@pytest.mark.parametrize("kind", IN_PROCESS)
+def test_some_samples_of_each_kind_find_nothing(kind: str) -> None:
+    made = make(cell(kind, SAMPLES))
+    assert made["found"] == []
+    codes = Counter[str](made["codes"])
+    assert codes.total() == SAMPLES
+    assert sum(codes[str(code)] for code in TAKEN) / SAMPLES > LEAST_TAKEN / 2, (
+        "few are taken, even for so few"
+    )
+
+
+@pytest.mark.long
+@pytest.mark.timeout(4 * 3_600)
+def test_all_of_them_find_nothing() -> None:
+    codes: dict[str, Counter[str]] = {kind: Counter() for kind in WHOLE}
+    found: list[str] = []
+    for each in cells(WHOLE, seed=2):
+        made: dict[str, Any] = make(each)
+        codes[each.key["kind"]].update(made["codes"])
+        found += made["found"]
+    assert found == []
+    assert {kind: counted.total() for kind, counted in codes.items()} == dict(WHOLE)
+    for kind in IN_PROCESS:
+        taken = sum(codes[kind][str(code)] for code in TAKEN)
+        assert taken / WHOLE[kind] > LEAST_TAKEN, kind
+
+
+@pytest.mark.long
+def test_some_processes_find_nothing() -> None:
+    assert make(cell(PROCESSES, 10))["found"] == []
+
+
+def test_the_same_seed_makes_the_same_samples() -> None:
+    for kind, draw in KINDS.items():
+        assert draw(Random(kind)) == draw(Random(kind))
+
+
+@pytest.mark.parametrize(
+    "wrong", [RuntimeError("ours"), RecursionError("too deep"), TypeError("a mistake")]
+)
+def test_a_mistake_of_the_suite_would_be_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wrong: Exception
+) -> None:
+    """An answer of 70, with the traceback in what was told."""
+
+    def fails(*_: object) -> None:
+        raise wrong
+
+    monkeypatch.setattr("conformance.cli.diff.open_run", fails)
+    with at_the_door():
+        answer = tried(Sample(("diff", "run", "other"), {}), tmp_path)
+    assert (answer.wrong, answer.code, str(wrong) in answer.told) == (True, 70, True)
