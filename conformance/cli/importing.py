@@ -92,7 +92,10 @@ def command(
     if hash_secret_file is not None and not hash_keys:
         raise UsageError("--hash-secret-file is for --hash-keys")
     mapping = read_map(map_file, log_form)
-    kept = out.with_name(out.name + ".secret")
+    kept = out if out.name else out.resolve()
+    if not kept.name:
+        raise UsageError(f"{out} is no folder for a history; give one below it")
+    kept = kept.with_name(kept.name + ".secret")
     secret = None
     if hash_keys:
         secret = draw_secret(kept) if hash_secret_file is None else secret_in(hash_secret_file)

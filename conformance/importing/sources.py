@@ -25,6 +25,8 @@ from specs.history.store import LONGEST_LINE
 from specs.reading import near
 
 STDIN = "-"
+_PASSED_OVER = 32
+"""So many times the longest line is passed over in search of a line's end, 128 MiB; a device has none."""
 _GZIP = b"\x1f\x8b"
 
 Fields = Mapping[str, Any]
@@ -112,8 +114,12 @@ def _lines(file: BinaryIO, mapping: Map, name: str) -> Iterator[tuple[int, str |
             return
         number += 1
         if len(data) > LONGEST_LINE:
-            while data and not data.endswith(b"\n"):
+            for _ in range(_PASSED_OVER):
+                if not data or data.endswith(b"\n"):
+                    break
                 data = file.readline(LONGEST_LINE)
+            else:
+                raise UsageError(f"{name} is no log: its line {number} does not end")
             yield number, None, f"is longer than {LONGEST_LINE >> 20} MiB"
             continue
         if number == 1:

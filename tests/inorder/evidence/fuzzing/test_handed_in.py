@@ -67,6 +67,25 @@ def test_some_processes_find_nothing() -> None:
     assert make(cell(PROCESSES, 10))["found"] == []
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (
+            ("import", "csv", "--map", "map.toml", "/dev/full", "--out", "x"),
+            "its line 1 does not end",
+        ),
+        (
+            ("import", "csv", "--map", "map.toml", "log.csv", "--out", "/", "--hash-keys"),
+            "no folder",
+        ),
+    ],
+)
+def test_what_was_found_once_is_told(tmp_path: Path, words: tuple[str, ...], said: str) -> None:
+    with at_the_door():
+        answer = tried(Sample(words, {}), tmp_path)
+    assert (answer.code, said in answer.told) == (64, True), answer.told
+
+
 def test_the_same_seed_makes_the_same_samples() -> None:
     for kind, draw in KINDS.items():
         assert draw(Random(kind)) == draw(Random(kind))
