@@ -1,4 +1,4 @@
-"""Options of the tests, and which of them lie on one worker."""
+"""Options of the tests, which of them lie on one worker, and which are made at all (`turns`)."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import signal
 import threading
 
 import pytest
+
+from tests import turns
 
 LONG_S = 4 * 3_600
 """How long a test marked `long` may take, unless it says so itself; the others have the limit of pyproject.toml."""
@@ -19,6 +21,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="write what happened into the text cases, so that the difference can be read and reviewed",
     )
+    turns.add_options(parser)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -32,6 +35,7 @@ def pytest_configure(config: pytest.Config) -> None:
         raise pytest.UsageError(
             "--rewrite changes the expected answers, so nobody may use it where CI is set"
         )
+    turns.plug_in(config)
 
 
 @pytest.hookimpl(tryfirst=True)
