@@ -1,6 +1,6 @@
 # Every target does its own set-up first; the second time that takes no time.
 # INORDER_NO_APT=1 keeps it from installing Debian packages (Java, Maven, a C compiler).
-# The long grids (track-record, matrix, everywhere, systems, the load of bench) go on where they were ended; ARGS=--fresh begins anew, and
+# The long grids (promises, track-record, matrix, everywhere, systems, the load of bench) and test-all go on where they were ended; ARGS=--fresh begins anew, and
 # ARGS='--budget 20m' begins nothing after that time.
 
 PYTHON ?= python3
@@ -12,7 +12,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all track-record matrix everywhere systems bench release lint format types contracts clean
+.PHONY: help setup demo test test-all test-turn promises track-record matrix everywhere systems bench release lint format types contracts clean
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -29,10 +29,15 @@ test: setup lint contracts ## lint, types, import contracts and all tests that d
 	$(BIN)/pytest -n $(WORKERS) --dist loadgroup -m "not long"; tests=$$?; \
 	wait $$types; typed=$$?; cat .tools/types.log; exit $$((tests ? tests : typed))
 
-test-all: setup lint types contracts ## the same with the long tests, and how much of specs and reference_impl all of them reach
-	@rm -f .coverage .coverage.*
-	$(BIN)/coverage run -m pytest -n $(WORKERS) --dist loadgroup
-	$(BIN)/coverage combine -q
+promises: setup ## README's targets, and by turns the pages, each as a process that has to end as promised (20 minutes)
+	@$(BIN)/python -m tests.docs.promises --out runs/promises $(ARGS)
+
+test-turn: setup ## of the long tests the eighth whose turn it is by the commit, begun within six minutes
+	$(BIN)/pytest -n $(WORKERS) --dist loadgroup -m long --turn commit --begin-before $$(($$(date +%s) + 360)) --durations 15
+
+test-all: setup lint types contracts ## the same with the long tests, going on where it was ended, and how much of specs and reference_impl all of them reach
+	$(BIN)/coverage run -m pytest -n $(WORKERS) --dist loadgroup --durations 25 --go-on $$($(BIN)/python -m tests.turns $(ARGS))
+	$(BIN)/coverage combine -q --append
 	$(BIN)/coverage report
 
 track-record: setup ## known bugs of released brokers, refuted in one release and upheld in another

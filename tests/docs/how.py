@@ -140,7 +140,7 @@ HELD_ELSEWHERE: Mapping[str, str] = {
     r"docs/mqadmin\.md: mqadmin .*": "tests/conformance/parts/test_mqadmin.py",
     r".*: pip install (?:\./inorder-|\"|CHECKOUT).*": "tests/tools/test_release.py",
     r".*: make release": "tests/tools/test_release.py",
-    r".*: make (?:test|test-all|setup|contracts)": "Makefile",
+    r".*: make (?:test|test-all|test-turn|promises.*|setup|contracts)": "Makefile",
     r".*: pytest(?: tests/conformance/cases)? --rewrite": "tests/conformance/cases/test_rewrite.py",
     r"docs/machines\.md: inorder replay FILE": "tests/inorder/evidence/machines/test_every.py",
     r"docs/systems\.md: inorder conform --target kafka:HOST:PORT .*": (

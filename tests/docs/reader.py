@@ -10,11 +10,12 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
+import psutil
 from click.testing import CliRunner
 
 from conformance.cli.main import root
@@ -26,6 +27,9 @@ from tests.docs.reading import ROOT
 CUT = "..."
 WIDTH = "100"
 PATIENCE_S = 1_800
+GRACE_S = 30
+ENDED = 124
+"""The code of a command that was ended at its limit, as `timeout` has it."""
 READY_S = 60
 JUDGES = {"conform", "chaos", "check", "replay", "mutants", "diff", "pytest"}
 NOT_THERE = 69
@@ -174,8 +178,10 @@ def codes(command: Command) -> Sequence[int]:
     return (0,) if re.search(r"\b(?:UPHELD|upheld)\b", said) else (0, 1, 2)
 
 
-def typed(words: str, folder: Path, *, in_process: bool = False) -> tuple[int, str]:
-    """(exit code, what was printed) of a command in a folder."""
+def typed(
+    words: str, folder: Path, *, in_process: bool = False, patience_s: float = PATIENCE_S
+) -> tuple[int, str]:
+    """(exit code, what was printed) of a command in a folder; ENDED where it took longer than patience_s."""
     if in_process and words.startswith("inorder "):
         result = CliRunner(env={"COLUMNS": WIDTH}).invoke(root, shlex.split(words)[1:])
         return result.exit_code, result.output
@@ -192,7 +198,7 @@ def typed(words: str, folder: Path, *, in_process: bool = False) -> tuple[int, s
         folder = ROOT
     if words.startswith("make "):
         words = " && ".join(recipe(words))
-    done = subprocess.run(
+    process = subprocess.Popen(
         ["bash", "-c", words],
         cwd=folder,
         env=environment,
@@ -201,10 +207,43 @@ def typed(words: str, folder: Path, *, in_process: bool = False) -> tuple[int, s
         stderr=subprocess.STDOUT,
         text=True,
         encoding="utf-8",
-        timeout=PATIENCE_S,
-        check=False,
+        errors="replace",
+        start_new_session=True,
     )
-    return done.returncode, done.stdout
+    try:
+        printed, _ = process.communicate(timeout=patience_s)
+        return process.returncode, printed
+    except subprocess.TimeoutExpired:
+        return ENDED, ended(process)
+    except BaseException:
+        ended(process)
+        raise
+
+
+def ended(process: subprocess.Popen[str]) -> str:
+    """A command's processes get a Ctrl-C, and are killed where that is not enough; what it had printed."""
+    tree = descendants(process.pid)
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGINT)
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(GRACE_S)
+    for each in [*tree, *descendants(process.pid)]:
+        with suppress(psutil.NoSuchProcess):
+            each.kill()
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    with suppress(subprocess.TimeoutExpired):
+        return process.communicate(timeout=GRACE_S)[0]
+    return ""
+
+
+def descendants(pid: int) -> list[psutil.Process]:
+    """A process and all that came of it; none where it is gone."""
+    try:
+        top = psutil.Process(pid)
+        return [*top.children(recursive=True), top]
+    except psutil.NoSuchProcess:
+        return []
 
 
 def recipe(words: str) -> list[str]:
