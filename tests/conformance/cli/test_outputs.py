@@ -79,7 +79,7 @@ def test_every_command_looks_at_what_it_writes() -> None:
     ],
     ids=lambda words: f"{words[0]} {words[-2]}",
 )
-@pytest.mark.parametrize("place", ["/proc/nope/run", "file/below", "{long}"])
+@pytest.mark.parametrize("place", ["/proc/nope/run", "/proc/self", "file/below", "{long}"])
 def test_a_folder_that_cannot_be_written_is_refused_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], place: str
 ) -> None:
