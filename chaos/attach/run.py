@@ -251,7 +251,8 @@ class _Run:
 
     def _put_back(self) -> None:
         self._say("putting everything back")
-        for debt, why in docker_engine.put_back().items():
+        left = docker_engine.put_back()
+        for debt, why in left.items():
             self._warn(f"{debt[1]} could not be put back: {why}")
         look = self._asked.look
         try:
@@ -263,10 +264,10 @@ class _Run:
             self._warn(str(error))
             return
         running = {str(each["Names"][0]).removeprefix("/") for each in found}
-        if ended := sorted(set(look.others) - running):
-            self._warn(
-                f"{', '.join(ended)} ran before, and nobody here touched it: {look.project.up}"
-            )
+        # Also one whose turn had not come when the engine was restarted.
+        before = {*look.others, *(each.name for each in (*look.clients, *look.brokers))}
+        if ended := sorted(before - running - {name for _, name in left}):
+            self._warn(f"{', '.join(ended)} ran before, and does not now: {look.project.up}")
 
     # ------------------------------------------------------------ the begin
 
