@@ -15,8 +15,9 @@ from typing import Self
 from chaos.toxiproxy.api import Api, loopback_without_proxy
 from chaos.toxiproxy.proxy import Proxy
 from conformance.parts import ports, toxiproxy_binary
+from conformance.parts.places import by_set_up
 from conformance.parts.processes import Process
-from specs.errors import TargetMisbehaved, UsageError
+from specs.errors import TargetMisbehaved, Unavailable, UsageError
 
 READY_DEADLINE_S = 20.0
 
@@ -25,7 +26,7 @@ class ToxiproxyServer:
     """A running server; a context manager, or `start` and `close`.
 
     log: its log file. seed: makes the choice of connections that a toxicity below 1 hits repeatable.
-    Raises UsageError if the server was never built, TargetMisbehaved if it dies or does not get ready.
+    Raises Unavailable if the server was never built, TargetMisbehaved if it dies or does not get ready.
     """
 
     def __init__(self, *, log: Path, seed: int | None = None) -> None:
@@ -38,8 +39,9 @@ class ToxiproxyServer:
     def start(self) -> Self:
         """Starts the server and waits until it answers."""
         if not toxiproxy_binary.present():
-            raise UsageError(
-                f"The toxiproxy server is not built ({toxiproxy_binary.path()} is missing); run `make setup`."
+            raise Unavailable(
+                f"The toxiproxy server is not built ({toxiproxy_binary.path()} is missing): "
+                f"{by_set_up('toxiproxy_binary')}"
             )
         loopback_without_proxy()
         port = self._reserve()

@@ -30,7 +30,7 @@ from conformance.parts import (
     troubled_disk,
     wall_clock,
 )
-from conformance.parts.places import checkout
+from conformance.parts.places import by_set_up, checkout
 from conformance.parts.preload import MEND, Library
 from specs.errors import UsageError
 
@@ -108,7 +108,7 @@ def _checks() -> Iterator[Part]:
         _spark,
         needed_for=CHECK,
         skipped="the engine spark, and writing generated histories by Spark",
-        mend=f"pip install '{extras.DISTRIBUTION}[spark]'",
+        mend=extras.install("spark"),
     )
     yield _part(
         "maven",
@@ -125,7 +125,7 @@ def _checks() -> Iterator[Part]:
             partial(_jars, version),
             needed_for=CONFORM | CHAOS,
             skipped=f"the target rocketmq-local:{version}",
-            mend=_by_set_up("jars", version),
+            mend=by_set_up("jars", version),
             optional=version not in jars.DEFAULT,
         )
     yield _part(
@@ -197,7 +197,7 @@ def _checks() -> Iterator[Part]:
         _toxiproxy,
         needed_for=CHAOS,
         skipped="chaos scenarios with network faults",
-        mend=_by_set_up("toxiproxy_binary"),
+        mend=by_set_up("toxiproxy_binary"),
     )
     yield _part(
         "wall-clock",
@@ -228,8 +228,7 @@ def _checks() -> Iterator[Part]:
         _docker,
         needed_for=CHAOS,
         skipped="chaos scenarios in containers",
-        mend="apt-get install docker.io debootstrap"
-        + (" && tools/dockerd.sh start .tools/docker" if checkout() else ""),
+        mend=_docker_by(),
     )
     yield _part(
         "chromium",
@@ -239,11 +238,6 @@ def _checks() -> Iterator[Part]:
         mend="apt-get install chromium",
         optional=True,
     )
-
-
-def _by_set_up(*words: str) -> str:
-    """A checkout gets it by `make setup`; an installation fetches it by itself."""
-    return "make setup" if checkout() else f"python -m conformance.parts.{' '.join(words)}"
 
 
 def _part(
@@ -327,11 +321,21 @@ def _spark() -> str:
         raise UsageError("pyspark is not installed") from error
 
 
+def _docker_by() -> str:
+    """The SDK comes by an extra, an engine as a package of the system's."""
+    try:
+        import docker  # noqa: F401
+    except ImportError:
+        return extras.install("docker")
+    start = " && tools/dockerd.sh start .tools/docker" if checkout() else ""
+    return f"apt-get install docker.io debootstrap{start}"
+
+
 def _docker() -> str:
     try:
         from conformance.parts import docker_engine
     except ImportError as error:
-        raise UsageError(extras.why(error)) from error
+        raise UsageError(f"{error.name} is not installed") from error
     try:
         client = docker_engine.connect()
     except UsageError as error:

@@ -1,4 +1,4 @@
-"""What an installation of the core alone lacks, and which extra brings it (`pip install 'inorder[spark]'`).
+"""What an installation of the core alone lacks, which extra brings it, and how.
 
 The extras are those of pyproject.toml, as the installed distribution tells them; no list of them is kept here.
 """
@@ -8,11 +8,13 @@ from __future__ import annotations
 import re
 from importlib.metadata import PackageNotFoundError, requires
 
+from conformance.parts.places import checkout
+
 DISTRIBUTION = "inorder"
 EVERYTHING = "all"
 """The extra that holds the others."""
 
-_NEEDED_BY_AN_EXTRA = re.compile(r"(?P<package>[\w-]+).*;.*\bextra == ['\"](?P<extra>\w+)['\"]")
+_NEEDED_BY_AN_EXTRA = re.compile(r"(?P<package>[\w.-]+).*;.*\bextra == ['\"](?P<extra>\w+)['\"]")
 
 
 def extra_of(error: ImportError) -> str | None:
@@ -23,8 +25,16 @@ def extra_of(error: ImportError) -> str | None:
     except PackageNotFoundError:
         return None  # a source tree on PYTHONPATH
     found = (_NEEDED_BY_AN_EXTRA.match(need) for need in needs)
-    extras = {each["extra"] for each in found if each and each["package"] == module}
+    # `ruamel.yaml`, which metadata may call `ruamel-yaml`, brings a part of the module `ruamel`.
+    extras = {
+        each["extra"] for each in found if each and re.split(r"[.-]", each["package"])[0] == module
+    }
     return min(extras - {EVERYTHING}, default=None)
+
+
+def install(extra: str) -> str:
+    """The command that brings it: a wheel by its file, for by our name an index may have somebody else's package."""
+    return "make setup" if checkout() else f'pip install "$(echo ./{DISTRIBUTION}-*.whl)[{extra}]"'
 
 
 def why(error: ImportError) -> str:
@@ -33,4 +43,4 @@ def why(error: ImportError) -> str:
     if extra is None:
         return str(error)
     package = (error.name or "").partition(".")[0]
-    return f"{package} is not installed; it comes with `pip install '{DISTRIBUTION}[{extra}]'`"
+    return f"{package} is not installed; the extra `{extra}` brings it: `{install(extra)}`"

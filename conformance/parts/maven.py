@@ -81,7 +81,7 @@ class JarSet:
         if maven is None:
             raise Unavailable(
                 f"The jars of {self.product} are not here and Maven, which fetches them, is missing; "
-                "install it (Debian: apt-get install maven) and run `make setup`."
+                "install it (Debian: apt-get install maven), and ask again."
             )
         lib.parent.mkdir(parents=True, exist_ok=True)
         with _alone(lib.parent / "lock"):

@@ -20,6 +20,14 @@ def checkout() -> Path | None:
     return CHECKOUT if here.is_file() and (CHECKOUT / "tools").is_dir() else None
 
 
+def by_set_up(*words: str) -> str:
+    """What brings a part: a checkout gets all by `make setup`, an installation has a program for each.
+
+    words: of `python -m conformance.parts.WORDS`.
+    """
+    return "make setup" if checkout() else f"python -m conformance.parts.{' '.join(words)}"
+
+
 def beside(name: str) -> Path:
     """A folder or file that lies beside the packages in a checkout, as `drivers` or `docs`; a wheel has it inside."""
     inside = Path(__file__).resolve().parents[1] / "beside"

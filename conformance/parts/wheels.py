@@ -83,6 +83,4 @@ def _installer() -> list[str]:
         return [uv, "pip", "install", "--quiet", "--python", sys.executable]
     if find_spec("pip") is not None:
         return [sys.executable, "-m", "pip", "install", "--quiet"]
-    raise Unavailable(
-        "Neither uv nor pip is here to fetch a client library; `make setup`, or install uv."
-    )
+    raise Unavailable("Neither uv nor pip is here to fetch a client library: install uv.")

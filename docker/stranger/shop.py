@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import sys
 
 from reference_impl.client import Message, OrderlyConsumer, Producer, SendFailed
@@ -23,8 +24,10 @@ def say(line: str) -> None:
 async def checkout() -> None:
     """An order each tenth of a second, until it is ended; one that is not taken is sent again."""
     order = 0
+    ended = asyncio.Event()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, ended.set)
     async with Producer(NAMESRV) as producer:
-        while True:
+        while not ended.is_set():
             try:
                 await producer.send("orders", f"order {order}", key=f"customer-{order % CUSTOMERS}")
                 order += 1
