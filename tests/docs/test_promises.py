@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import re
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
-from inorder.evidence.grid import Cell
+from inorder.evidence.grid import Cell, Done
 from tests.docs import promises
 from tests.docs.promises import (
     BROKEN,
@@ -102,6 +104,29 @@ def test_a_run_that_fails_itself_is_red(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.delenv("CI")
     monkeypatch.setattr(promises, "typed", lambda *_, **__: (69, ""))
     assert promises.tried(CELL, tmp_path)[0] == NOT_HERE
+
+
+def test_the_table_has_all_its_columns(tmp_path: Path) -> None:
+    """Also where there is no terminal; both logs of what is not steady are printed."""
+    logs = [str(tmp_path / f"{n}.log") for n in (1, 2)]
+    for log in logs:
+        Path(log).write_text(f"end of {log}")
+    value = {"verdict": UNSTEADY, "why": "it ended with 70, not with 0", "logs": logs}
+    printed = io.StringIO()
+    console = Console(file=printed, width=promises.WIDTH)
+    promises.show([Done(CELL, value, seconds=12.3)], console)
+    assert re.search(rf"{FOUND} +12 +{UNSTEADY} +it ended with 70, not with 0", printed.getvalue())
+    assert all(f"end of {log}" in printed.getvalue() for log in logs)
+
+
+def test_a_page_that_is_not_read_to_its_end_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It promises no time; a target at its limit is red."""
+    monkeypatch.setattr(promises, "typed", lambda *_, **__: (promises.ENDED, ""))
+    page = next(cell for cell in all_cells() if "page" in cell.key)
+    assert promises.tried(page, tmp_path)[0] == promises.NOT_ENDED
+    assert promises.tried(CELL, tmp_path)[0] == BROKEN
 
 
 def test_a_command_is_ended_at_its_limit_with_what_it_started(tmp_path: Path) -> None:
