@@ -31,7 +31,7 @@ class AdminTarget(DriverTarget):
     def __init__(self) -> None:
         super().__init__()
         self._admin: DriverProcess | None = None
-        self._read: dict[str, list[Mapping[str, Any]] | str] = {}
+        self._read: dict[str, list[Mapping[str, Any]] | CutShort] = {}
         self._queues: set[Queue] = set()
 
     @abstractmethod
@@ -99,23 +99,28 @@ class AdminTarget(DriverTarget):
             )
 
     async def read(self, queue: Queue) -> Sequence[Mapping[str, Any]]:
+        """A topic is read once for all its queues, also where that failed: who reads may take away, and what a second
+        reading finds then says nothing of what the first one took.
+        """
         if queue.topic not in self._read:
-            self._read[queue.topic] = await asyncio.to_thread(self._read_topic, queue.topic)
+            try:
+                self._read[queue.topic] = await asyncio.to_thread(self._read_topic, queue.topic)
+            except CutShort as cut:
+                self._read[queue.topic] = cut
         read = self._read[queue.topic]
-        if isinstance(read, str):
-            raise CutShort(read)
+        if isinstance(read, CutShort):
+            raise CutShort(str(read))
         return [
             columns_of(found)
             for found in sorted(read, key=lambda each: each["queue_offset"])
             if (found["broker"], found["queue_id"]) == (queue.broker, queue.queue_id)
         ]
 
-    def _read_topic(self, topic: str) -> list[Mapping[str, Any]] | str:
-        """What lies in it, or why nobody knows: who reads may take away, so it is not read once more."""
+    def _read_topic(self, topic: str) -> list[Mapping[str, Any]]:
         more = {"group": "inorder-drain", "client": ADMIN, "namesrv": ""}
         answer = self.ask_anything(self.admin, "read", topic=topic, **more)
         if not answer["ok"]:
-            return f"{topic} could not be read: {answer['error']}"
+            raise CutShort(f"{topic} could not be read: {answer['error']}")
         found = list(answer.get("messages", ()))
         for message in found:
             self._look_at(message, "the answer to read")
