@@ -88,7 +88,8 @@ PROMISED: Mapping[str, Promise] = {
     "reference:sync": Promise(options=SIMULATED, at_stake=("ORD", "SND", "LSE", "CMT", "RTY")),
     "mutant:NAME": BUG,
     "mutant:unlock-while-listener-runs": BUG,
-    "mutant+tcp:NAME": BUG,
+    # On sockets the listeners do not overlap in each run; the lease is given back too early in all.
+    "mutant+tcp:NAME": Promise(EXIT_REFUTED, SIMULATED, refuted="LSE-15"),
     "reference+tcp:sync": REAL,
     "rocketmq-local:5.4.0": REAL,
     "kafka-local:4.3.1": REAL,
