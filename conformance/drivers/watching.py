@@ -394,16 +394,17 @@ def complete(rows: Iterable[Row]) -> list[Row]:
     """The rows (by seq_begin) with the incarnation and the start that a broker's record can't know.
 
     A request of a client for a lane belongs to the work on it that the client has begun (ADD) and not left (DROP):
-    it asks for a lane's messages and reports its offset only meanwhile, and what it sends last arrives before it
-    can ask for the lane again, on the same connection. Where the stored offset was looked up before the work began,
-    the answer is where it begins: the client makes nothing else of it.
+    it asks for a lane's messages and reports its offset only meanwhile, and what it sends last, maybe just after it has
+    told of its end, arrives before it can ask for the lane again, on the same connection. Where the stored offset was
+    looked up before the work began, the answer is where it begins: the client makes nothing else of it.
     """
     at_work: dict[_Place, str] = {}
+    left: dict[_Place, str] = {}
     looked: dict[_Place, Row] = {}
     found: list[Row] = []
     for row in rows:
         if row.kind in (Kind.CRASH, Kind.JOIN):  # who was killed has told no end of its work
-            for known in (at_work, looked):
+            for known in (at_work, left, looked):
                 for place in [each for each in known if each[0] == row.client_id]:
                     del known[place]
         if row.client_id is None or row.queue_id is None or row.group is None:
@@ -420,17 +421,23 @@ def complete(rows: Iterable[Row]) -> list[Row]:
                 if look is not None and answered and look.outcome is Outcome.OK:
                     row = row._replace(value=look.value)
             case Kind.DROP:
-                at_work.pop(place, None)
+                left[place] = at_work.pop(place, "")
+            case Kind.LOCK:
+                left.pop(place, None)
             case Kind.FETCH_OFFSET if place not in at_work:
                 looked[place] = row
             case _:
                 pass
         if row.incarnation is None and row.kind in BY_INCARNATION and place in at_work:
             row = row._replace(incarnation=at_work[place])
+        elif row.incarnation is None and row.kind in LAST_WORDS and left.get(place):
+            row = row._replace(incarnation=left[place])
         found.append(row)
     return found
 
 
+LAST_WORDS = frozenset({Kind.COMMIT, Kind.DEAD_LETTER})
+"""What a client may still send of work that it has told the end of."""
 BY_INCARNATION = frozenset(
     {Kind.LOCK, Kind.UNLOCK, Kind.PULL, Kind.COMMIT, Kind.FETCH_OFFSET, Kind.DEAD_LETTER}
 )
