@@ -49,7 +49,7 @@ def made(suite: Path, *words: str) -> tuple[int, set[str], str]:
     return done.returncode, set((suite / "made").read_text().split()), done.stdout
 
 
-@pytest.mark.parametrize("workers", [(), ("-n", "2")])
+@pytest.mark.parametrize("workers", [(), pytest.param(("-n", "2"), marks=pytest.mark.long)])
 def test_a_sitting_leaves_out_what_was_finished(suite: Path, workers: tuple[str, ...]) -> None:
     """What failed is made again, and where nothing is left the sitting is green."""
     words = (*workers, "--go-on", str(suite / "store"))

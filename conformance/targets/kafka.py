@@ -33,6 +33,7 @@ from conformance.parts.kafka import KafkaServer
 from conformance.parts.places import beside
 from conformance.targets.base import Run
 from conformance.targets.options import Argument
+from specs.documents import from_json
 from specs.errors import UsageError
 from specs.history.row import Row
 from specs.history.runinfo import declared
@@ -191,7 +192,7 @@ class Librdkafka(InPython):
         if done.returncode != 0:
             lines = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
             return {"error": lines[-1]}
-        found: dict[str, str] = json.loads(done.stdout)
+        found: dict[str, str] = from_json(done.stdout)
         return found
 
 

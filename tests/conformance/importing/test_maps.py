@@ -55,7 +55,7 @@ ASKED: list[tuple[str, str, str]] = [
     (
         'broker = "kafka"',
         'broker = "kafka", code = 9223372036854775808',
-        "a whole number of 64 bits",
+        "numbers have 64 bits",
     ),
     ('broker = "kafka"', "broker = 7", "must be text, not 7"),
     ('broker = "kafka"', 'broker = " "', "constants.broker must not be empty"),

@@ -25,7 +25,7 @@ SAMPLE = {
     ("doubled", "added"): ("smoke", "each work on a lane is added once"),
     ("swapped", "sent"): ("smoke", ""),
     ("wrong type", "hello"): ("smoke", "must be a whole number"),
-    ("too large", "read"): ("smoke", "must fit into 64 bits"),
+    ("too large", "read"): ("smoke", "numbers have 64 bits"),
     ("too late", "delivered"): ("smoke", "after the line arrived"),
     ("killed", "start"): ("smoke", "died (SIGKILL)"),
     ("flooding", "locking"): ("smoke", "which has not ended yet"),

@@ -37,6 +37,7 @@ ELSEWHERE = {
     "kill_matrix/bugs.py": "what is known of bugs that were planted once",
     "operators/histories.py": "towards which clauses drawn histories are steered; none has to be in it",
     "/demo.py": "a demonstration of two clauses",
+    "fuzzing/handed_in.py": "what users type names a clause; any would do",
     "spark_checkers/in_sql.py": "six clauses once more in SQL, as a measure of speed",
     "/vectors.py": "by which function a table is held against the code",
 }
