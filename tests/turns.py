@@ -92,7 +92,7 @@ def add_options(parser: pytest.Parser) -> None:
     )
 
 
-@dataclass
+@dataclass(eq=False)  # pytest keeps its plug-ins in sets
 class Turns:
     """The plug-in of a run. deadline: in seconds since 1970, which all processes share."""
 

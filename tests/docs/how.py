@@ -89,6 +89,7 @@ SHORTER: Rules = (
      r"\1 newest-first --seeds 1 --out searches --power power.json"),
     (r"(evidence\.planted)$", r"\1 --sample 2 --examples 2"),
     (r"(evidence\.frozen)$", r"\1 redis-local:7.0.15 --budget 1s"),
+    (r"(evidence\.wrong_drivers)$", r"\1 hello --command smoke --budget 1s"),
     (r"(evidence\.interop \S+)$", r"\1 --page {matrix} --budget 1s"),
     (r"(evidence\.track_record \S+)$", r"\1 --page {track_record} --times 1"),
     (r"(evidence\.profile_grid .*)$", r"\1 --page {everywhere} --budget 1s"),
