@@ -36,7 +36,7 @@ test-turn: setup ## of the long tests the eighth whose turn it is by the commit,
 	$(BIN)/pytest -n $(WORKERS) --dist loadgroup -m long --turn commit --begin-before $$(($$(date +%s) + 360)) --durations 15
 
 test-all: setup lint types contracts ## the same with the long tests, going on where it was ended, and how much of specs and reference_impl all of them reach
-	$(BIN)/coverage run -m pytest -n $(WORKERS) --dist loadgroup --durations 25 --go-on $$($(BIN)/python -m tests.turns $(ARGS))
+	$(BIN)/coverage run -m pytest -n $(WORKERS) --dist loadgroup --durations 25 --go-on=$$($(BIN)/python -m tests.turns $(ARGS))
 	$(BIN)/coverage combine -q --append
 	$(BIN)/coverage report
 

@@ -94,6 +94,26 @@ def test_a_group_is_no_part_of_a_name() -> None:
     assert turns.plain("tests/a.py::test_it[x@y]") == "tests/a.py::test_it[x@y]"
 
 
+@pytest.mark.parametrize("target", ["test", "test-turn", "test-all"])
+def test_pytest_takes_what_make_hands_it(target: str, tmp_path: Path) -> None:
+    """Its options are those of a plug-in that pytest has to find by itself, where no file is named."""
+    shown = subprocess.run(
+        ["make", "-n", target], cwd=turns.ROOT, capture_output=True, text=True, check=True
+    ).stdout
+    (line,) = [line for line in shown.splitlines() if "-n 4" in line]
+    words = line.partition("pytest ")[2].partition(";")[0]
+    words = words.replace("$(.venv/bin/python -m tests.turns )", str(tmp_path))
+    done = subprocess.run(
+        f"{sys.executable} -m pytest --markers {words}",
+        shell=True,
+        cwd=turns.ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_what_is_compared_is_there() -> None:
     """The files of the tests that are made more seldom."""
     assert [name for name in turns.COMPARED if not (turns.ROOT / name).is_file()] == []
