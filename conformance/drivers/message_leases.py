@@ -20,7 +20,8 @@ whose member was killed was cut at that moment: no incarnation ends with him, fr
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from conformance.targets.base import Run
@@ -60,6 +61,68 @@ def with_tenures(rows: Sequence[Row], lease_ms: int, *, counted: bool = True) ->
     """
     known = _Known(lease_ms * 1000, [row for row in rows if row.kind in HOLDS_UP], counted)
     return [new for row in _cut([_spaced(row) for row in rows]) for new in known.take(row)]
+
+
+def with_letters(rows: Sequence[Row]) -> list[Row]:
+    """With a DEAD_LETTER of the server's consumer for each message that was delivered, lies among its group's dead
+    letters, and of which no member told that it gave it up.
+
+    rows: as `with_tenures` made them. A member may die before it tells, and a server may give up by itself what it
+    handed out too often, also to members that were gone. Nobody knows when that was: after the last delivery, and no
+    later than the copy was read. The row is of no tenure, for which nothing follows. Of a message that lies at several
+    places of its topic nobody knows at which it was given up (`unknown`). What was given up although nobody was ever
+    called for it stays owed.
+    """
+    told = {
+        (row.group, row.message_id)
+        for row in rows
+        if row.kind is Kind.DEAD_LETTER and row.outcome is Outcome.OK
+    }
+    places: dict[tuple[str | None, str | None], dict[Queue, Row]] = defaultdict(dict)
+    last: dict[tuple[str | None, str | None], Row] = {}
+    copies: dict[tuple[str | None, str | None], tuple[Row, Row | None]] = {}
+    for row in rows:
+        if row.kind is Kind.READ and row.origin_id is not None:
+            copy = row.group, row.origin_id
+            copies.setdefault(copy, (row, last.get(copy)))
+        elif row.kind is Kind.READ and row.message_id is not None:
+            places[row.topic, row.message_id].setdefault(row.queue, row)
+        elif row.kind is Kind.DELIVER:
+            last[row.group, row.message_id] = row
+    letters = [
+        letter
+        for named, (found, before) in copies.items()
+        if named not in told and before is not None
+        for letter in _letters(places[found.view, found.origin_id].values(), found, before)
+    ]
+    return sorted([*rows, *letters], key=lambda row: row.seq_begin)
+
+
+def _letters(lying: Collection[Row], copy: Row, before: Row) -> Iterator[Row]:
+    """lying: the message in its topic. before: its last delivery."""
+    for number, found in enumerate(lying, 1):
+        lane = Lane(copy.group or "", *found.queue)
+        yield make_row(
+            run=copy.run,
+            seq_begin=before.seq_begin + number,
+            seq_end=copy.seq_begin - number,
+            op_id=found.op_id - 1,
+            kind=Kind.DEAD_LETTER,
+            level=Level.CLIENT,
+            process=SERVER_CONSUMER,
+            client_id=SERVER_CONSUMER,
+            incarnation=f"{SERVER_CONSUMER}/{lane.topic}/{lane.queue_id}/{copy.origin_id}",
+            **lane._asdict(),
+            queue_offset=found.queue_offset,
+            message_id=copy.origin_id,
+            sharding_key=found.sharding_key,
+            key_seq=found.key_seq,
+            outcome=Outcome.OK if len(lying) == 1 else Outcome.UNKNOWN,
+            started_us=before.started_us,
+            ended_us=copy.started_us,
+            clock=copy.clock,
+            wall_us=before.wall_us,
+        )
 
 
 @dataclass(slots=True)

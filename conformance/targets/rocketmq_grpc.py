@@ -23,8 +23,8 @@ from random import Random
 from typing import Any
 
 from conformance.drivers.library import InPython
-from conformance.drivers.message_leases import first_tenures, with_tenures
-from conformance.drivers.plans import DRIVEN, drawn_plan
+from conformance.drivers.message_leases import first_tenures, with_letters, with_tenures
+from conformance.drivers.plans import DRIVEN, ENDS, drawn_plan
 from conformance.drivers.process import DriverProcess, Event
 from conformance.drivers.published import placed
 from conformance.drivers.targets import GRPC_MARK
@@ -37,6 +37,7 @@ from conformance.targets.options import near, parse
 from conformance.targets.systems import ApacheOnThisMachine, System
 from conformance.wire.brokers import Brokers
 from conformance.wire.client import WireClient, read_fields
+from conformance.wire.runner import QUEUES
 from reference_impl.protocol.message import StoredMessage
 from specs.errors import TargetMisbehaved, UsageError
 from specs.faults import crash
@@ -77,9 +78,10 @@ WORK_MS = 500
 CHANGES = 3
 MESSAGES = 120
 RELEASED_LIMIT = 16
-LEAST_LIMIT = 5
+LEAST_LIMIT = QUEUES + 1
 """The proxy counts each hand-out against the limit, those to nobody too: a member that dies or leaves has a poll for
-each queue waiting at the broker, and a message that comes then goes to one after the other, a second apart."""
+each queue waiting at the broker, and a message that comes then goes to one after the other, a second apart. Where they
+reach the limit the proxy puts among the dead letters what no listener was called for."""
 TOLD = (
     "batch",
     "broker_lease_ms",
@@ -165,7 +167,9 @@ class GrpcTarget(DrivenTarget):
         return declared(client=told | {Kind.ADD, Kind.DROP, Kind.FETCH_OFFSET, Kind.PULL})
 
     def own_plan(self, prefix: str, seed: int, draw: Random) -> Plan:
-        """Who came first dies in it, most likely at work: only then does a lane change hands."""
+        """Who came first dies in it, most likely at work: only then does a lane change hands. Nobody else goes: one
+        member's polls stay below the limit.
+        """
         base = replace(self.config, broker_lease_ms=PACE_MS - 2 * self.config.rebalance_ms)
         drawn = (
             drawn_plan(base, prefix, seed, draw, plain=True, changes=CHANGES, messages=MESSAGES)
@@ -236,15 +240,17 @@ class GrpcTarget(DrivenTarget):
         return await asyncio.to_thread(self.brokers.read, queue, shown)
 
     def completed(self, rows: list[Row]) -> list[Row]:
-        return with_tenures(placed(rows), self.run.plan.config.broker_lease_ms, counted=False)
+        lease_ms = self.run.plan.config.broker_lease_ms
+        return with_letters(with_tenures(placed(rows), lease_ms, counted=False))
 
 
 def first_dies(plan: Plan) -> bool:
-    """Is the consumer killed that was there first? It has most of the work: it asks as soon as it is done."""
+    """Is the consumer killed that was there first, and nobody else goes? It has most of the work: it asks as soon as it
+    is done.
+    """
     first = next(client.id for client in plan.clients if client.kind == "consumer")
-    return any(
-        action.do == crash.VERB and action.args.get("client") == first for action in plan.actions
-    )
+    gone = [(each.do, each.args.get("client")) for each in plan.actions if each.do in ENDS]
+    return gone == [(crash.VERB, first)]
 
 
 def shown(message: StoredMessage) -> dict[str, Any]:

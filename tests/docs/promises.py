@@ -100,6 +100,7 @@ PROMISED: Mapping[str, Promise] = {
     "reference+java:5.4.0": REAL,
     "rocketmq-local:5.4.0+java:4.9.8": REAL,
     "rocketmq-local:5.4.0+go:2.1.2": REAL,
+    "rocketmq-local:5.4.0+grpc:5.1.2": REAL,
     "rocketmq:HOST:PORT": REAL,
 }
 """README's targets, as it writes them. One that is not here is not in README (`test_promises.py`)."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from conformance.drivers.message_leases import with_tenures
+from conformance.drivers.message_leases import with_letters, with_tenures
 from specs.history.row import Row, make_row
 from specs.history.telling import untold
-from specs.vocabulary import SERVER_CONSUMER, Kind, Outcome
+from specs.vocabulary import SERVER_CONSUMER, Kind, Outcome, dead_letter_topic
 
 LEASE_MS = 900
 LANE = {"group": "billing", "topic": "orders", "broker": "b0", "queue_id": 3}
@@ -154,3 +154,56 @@ def test_what_is_given_up_belongs_to_its_delivery() -> None:
     )
     last = with_tenures(rows, LEASE_MS, counted=False)[-1]
     assert (_short(last), last.client_id) == ("#1", SERVER_CONSUMER)
+
+
+def read(seq: int, message: str, place: int | None = None) -> Row:
+    """Of the topic, at a place; without one, of the group's dead letters."""
+    copy = {"topic": dead_letter_topic("billing"), "origin_id": message, "view": "orders"}
+    more = {"group": None, "queue_offset": place} if place is not None else copy
+    return instant(seq, Kind.READ, seq, message_id=message, **{**LANE, **more})
+
+
+def letters(*rows: Row) -> list[tuple[str | None, int | None, Outcome]]:
+    """(message, place, outcome) of each dead letter of a history that its server wrote."""
+    made = with_letters(with_tenures(rows, LEASE_MS, counted=False))
+    assert in_order(made)
+    assert all(row.process == SERVER_CONSUMER for row in made if row.kind is Kind.DEAD_LETTER)
+    return [
+        (row.message_id, row.queue_offset, row.outcome)
+        for row in made
+        if row.kind is Kind.DEAD_LETTER
+    ]
+
+
+def test_what_was_given_up_and_nobody_told_is_shown_by_its_copy() -> None:
+    """The member died before it told, or the server did it by itself."""
+    call = deliver(1, "a", 7, Outcome.SUSPEND)._replace(message_id="m7")
+    rows = (call, read(3, "m7", 7), read(4, "m7"))
+    assert letters(*rows) == [("m7", 7, Outcome.OK)]
+    assert with_letters(with_tenures(rows, LEASE_MS))[1].lane == call.lane
+    assert letters(call, read(3, "m7", 7)) == []
+    assert letters(call, read(3, "m7", 7), read(4, "m8")) == []
+
+
+def test_what_nobody_was_called_for_stays_owed() -> None:
+    """Dead letter or not."""
+    sent = _row(1, Kind.SEND, "shop", 1, message_id="m7", queue_offset=7, seq_end=2)
+    assert letters(sent, read(3, "m7", 7), read(4, "m7")) == []
+
+
+def test_of_a_message_in_two_places_nobody_knows_where_it_was_given_up() -> None:
+    """So neither is owed for certain."""
+    call = deliver(1, "a", 7, None)._replace(message_id="m7")
+    other = read(3, "m7", 9)._replace(queue_id=4)
+    rows = (call, read(2, "m7", 7), other, read(4, "m7"))
+    assert letters(*rows) == [("m7", 7, Outcome.UNKNOWN), ("m7", 9, Outcome.UNKNOWN)]
+
+
+def test_what_a_member_gave_up_is_told_by_him_alone() -> None:
+    """A second copy of it is for the clause that counts them."""
+    call = deliver(1, "a", 7, Outcome.SUSPEND)._replace(message_id="m7")
+    given_up = _row(
+        3, Kind.DEAD_LETTER, SERVER_CONSUMER, 30, message_id="m7", seq_end=3, outcome=Outcome.OK
+    )
+    rows = (call, given_up, read(4, "m7", 7), read(5, "m7"), read(6, "m7"))
+    assert len(letters(*rows)) == 1
