@@ -21,7 +21,7 @@ from spark_checkers.segments import (
     ints,
 )
 from specs.clauses.catalogue import get
-from specs.clauses.certainty import Mark, is_quiet, moved_meanwhile
+from specs.clauses.certainty import Mark, is_one_life, is_quiet, moved_meanwhile
 from specs.history.runinfo import RunInfo
 from specs.vocabulary import Key, Kind, Lane
 
@@ -45,7 +45,7 @@ class Findings:
         self._found: list[tuple[int, tuple[int, ...], tuple[int, ...], bool, str]] = []
         self._judged: Mask | None = None
         self._unended: Ints | None = None
-        self._certain: dict[tuple[int, bool, bool], bool] = {}
+        self._certain: dict[tuple[int, bool, bool, bool], bool] = {}
         self._kin: tuple[Timeline, Ints] | None = None
         self._marks_by_key: dict[int, list[Mark]] = {}
         if any(
@@ -137,11 +137,21 @@ class Findings:
         epochs = all(epoch[place] != NONE for place in places if broker[place] != NO_TEXT)
         ended = all(rows.end[place] != NEVER for place in places if kind[place] == _DELIVER)
         ended = ended and self._knows_all(places)
-        asked = int(rows.run[places[0]]), epochs, ended
+        one_life = bool(self._clause.of_lives) and self._is_one_life(places)
+        asked = int(rows.run[places[0]]), epochs, ended, one_life
         if asked not in self._certain:  # there may be as many violations as rows
             info = rows.context_of(places[0]).info
-            self._certain[asked] = self._clause.stands_in(info, epochs=epochs, ended=ended)
+            self._certain[asked] = self._clause.stands_in(
+                info, epochs=epochs, ended=ended, one_life=one_life
+            )
         return self._certain[asked]
+
+    def _is_one_life(self, places: Sequence[int]) -> bool:
+        rows = self.rows
+        client, incarnation = rows.text("client_id"), rows.text("incarnation")
+        accused = client[max(places, key=lambda place: int(rows.begin[place]))]
+        mine = [incarnation[place] for place in places if client[place] == accused]
+        return is_one_life([each for each in mine if each != NO_TEXT])
 
     def _may_be_moved(self, places: Sequence[int], seqs: Sequence[int]) -> bool:
         """Could a reset excuse the violation that was under way meanwhile? seqs: of all its rows."""

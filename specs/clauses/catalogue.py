@@ -74,6 +74,7 @@ def _promise(module: ModuleType) -> Promise:
         named_by=frozenset(getattr(module, "NAMED_BY", ())),
         excused_by=frozenset(getattr(module, "EXCUSED_BY", ())),
         excused_if=getattr(module, "EXCUSED_IF", {}),
+        of_lives=frozenset(getattr(module, "EXCUSED_BY_ANOTHER_LIFE", ())),
         absence=bool(getattr(module, "CONCLUDES_FROM_ABSENCE", False)),
         looks_back=bool(getattr(module, "LOOKS_BACK", False)),
         findings=_findings(module),

@@ -7,6 +7,9 @@ one of them the clause is not judged: it is *not recorded*.
 could excuse what looks like a violation. Where a recorder declares that it does not record one of these, a finding is
 at most *possible*. A broker's epoch on every row of the evidence tells its deaths as a crash row would.
 
+*Lives.* What was done in one incarnation of a lane one life of the client did: then no row that tells of another life
+(JOIN, LEAVE) could excuse it, recorded or not.
+
 *Absence.* A clause that concludes from somebody's absence (nobody else can hold the lease, nobody committed that
 value) is certain only where everybody is recorded. In an open world its findings are at most possible.
 
@@ -40,6 +43,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Sequence
+from typing import Any
 
 from specs.history.row import Row
 from specs.history.runinfo import RunInfo
@@ -132,6 +136,11 @@ def moved_meanwhile(
 
 NEVER_ANSWERED = 1 << 62
 """A seq after all others."""
+
+
+def is_one_life(incarnations: Sequence[Any]) -> bool:
+    """Do rows of the evidence tell that one life of the client did it? incarnations: those that they name."""
+    return len(incarnations) > 1 and len(set(incarnations)) == 1
 
 
 def is_quiet(evidence: Iterable[Mark], others: Sequence[Mark], bound_us: int) -> bool:

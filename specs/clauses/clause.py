@@ -90,8 +90,9 @@ class Clause(Promise):
     kinds: the rows its judge wants. levels: at which they were seen. wants: which rows of these kinds; None for all
     of them. needs: the kinds without which nothing about it can be seen. settings: what of the configuration it rests
     on, besides its premises. absence: it concludes from what nobody else did. excused_by: kinds of rows that excuse
-    and that only the context knows; excused_if: likewise, where the configuration is such. named_by: kinds that only
-    say which of its findings it is. looks_back: it concludes from what did not happen before. findings: the public
+    and that only the context knows; excused_if: likewise, where the configuration is such; of_lives: likewise, where
+    they tell that another life of the client did a part of it. named_by: kinds that only say which of its findings it
+    is. looks_back: it concludes from what did not happen before. findings: the public
     names of what it finds.
     """
 
@@ -105,6 +106,7 @@ class Clause(Promise):
     settings: frozenset[str]
     excused_by: frozenset[Kind]
     excused_if: Mapping[Kind, Callable[[Config], bool]] = field(repr=False)
+    of_lives: frozenset[Kind]
     named_by: frozenset[Kind]
     absence: bool
     looks_back: bool
@@ -118,7 +120,7 @@ class Clause(Promise):
     def excuses(self) -> frozenset[Kind]:
         """The kinds of rows that could excuse what looks like a violation, in whatever configuration."""
         told = (premise.told_by for premise in self.premise)
-        known_to_context = self.excused_by.union(self.excused_if, *told)
+        known_to_context = self.excused_by.union(self.excused_if, self.of_lives, *told)
         return self.kinds.difference(self.needs, self.named_by) | known_to_context
 
     def excuses_in(self, info: RunInfo) -> frozenset[Kind]:
@@ -155,11 +157,12 @@ class Clause(Promise):
         """Is it about what a client does, of a lane or queue: on the answers that it had?"""
         return self.party in (Party.CLIENT, Party.PAIR) and self.key in (Key.LANE, Key.QUEUE)
 
-    def stands_in(self, info: RunInfo, *, epochs: bool, ended: bool) -> bool:
+    def stands_in(self, info: RunInfo, *, epochs: bool, ended: bool, one_life: bool) -> bool:
         """Is a finding certain, by the rules for all clauses but that of the clocks (`specs.clauses.certainty`)?
 
         epochs: every row of the evidence that names a broker names its epoch. ended: its calls ended, and (where the
-        clause asks what a client knew) so did whatever else its clients had begun there before.
+        clause asks what a client knew) so did whatever else its clients had begun there before. one_life: rows of the
+        evidence tell that one life of the client did it.
         """
         if not info.closed_world and (self.absence or not ended):
             return False
@@ -171,6 +174,8 @@ class Clause(Promise):
         if known is None:
             return True
         unseen = self.excuses_in(info) - known
+        if one_life:
+            unseen -= self.of_lives
         return unseen <= {Kind.CRASH} if epochs else not unseen
 
     @property

@@ -12,6 +12,7 @@ from specs.clauses.certainty import (
     EVERYTHING,
     OF_THE_RUN,
     Mark,
+    is_one_life,
     is_quiet,
     marks_of,
     moved_meanwhile,
@@ -115,8 +116,10 @@ class _Bench:
                 self.unended.get((key(row), row.client_id), last) >= last for row in evidence
             )
         epochs = all(row.broker_epoch is not None for row in evidence if row.broker)
+        client = evidence[-1].client_id
+        lanes = [row.incarnation for row in evidence if row.client_id == client and row.incarnation]
         return not self._may_be_moved(evidence) and clause.stands_in(
-            self.context.info, epochs=epochs, ended=ended
+            self.context.info, epochs=epochs, ended=ended, one_life=is_one_life(lanes)
         )
 
     def _may_be_moved(self, evidence: Sequence[Row]) -> bool:

@@ -3,7 +3,8 @@
 Claimed where the client itself ended its lease: it had a grant, began to unlock, and somebody else was granted the
 lane while the first grant would certainly still have lived. A lease that ran out, or that the broker forgot, is no
 fault of the client, which may not know; nor is a second grant without any unlock (that is LSE-1). The next process of
-its name, or its next life in the group, knows nothing of what it gave back.
+its name, or its next life in the group, knows nothing of what it gave back; where the unlock and the commit name one
+incarnation, one life did both.
 
 RocketMQ's shutdown frees its leases before it reports its last offsets, in every version; profiles allow that. So what
 a client does while it shuts down its work in the group, or where nobody records who does, is a finding of its own:
@@ -37,7 +38,7 @@ SOURCES = ("docs/sources.md#offsets", "docs/sources.md#client-leases")
 KINDS = frozenset({Kind.LOCK, Kind.UNLOCK, Kind.COMMIT})
 SETTINGS = ("broker_lease_ms",)
 NEEDS = frozenset({Kind.COMMIT, Kind.LOCK})
-EXCUSED_BY = frozenset({Kind.JOIN, Kind.LEAVE})
+EXCUSED_BY_ANOTHER_LIFE = frozenset({Kind.JOIN, Kind.LEAVE})
 
 
 @dataclass(frozen=True, slots=True)
