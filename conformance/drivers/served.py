@@ -105,6 +105,7 @@ class ServedTarget(AdminTarget):
         self.keepers_settings: Mapping[str, str] = {}
         self._witness: Witness | None = None
         self._link: Link | None = None
+        self._answering: list[tuple[str, int]] = []
         if version is not None:
             self.abilities |= {Ability.CRASH_BROKER} | upgrades.abilities(self._newer)
             if upgrades.OPTION in self.knows:
@@ -199,6 +200,13 @@ class ServedTarget(AdminTarget):
     async def prepare(self, run: Run) -> None:
         """Raises Unavailable where no server is that somebody has named."""
         await asyncio.to_thread(self._open)
+        if (
+            self._version is None
+        ):  # of a list some may be down, and what asks for TLS or a login is not asked
+            reached = map(split_address, self.address.split(","))
+            self._answering = [
+                each for each in reached if await asyncio.to_thread(self.server.answers, *each)
+            ]
         told = self._argument.options.items()
         user = {key: value for key, value in told if key != upgrades.OPTION}
         user |= self._argument.credentials
@@ -341,7 +349,10 @@ class ServedTarget(AdminTarget):
             journal.note(Kind.CRASH, Outcome.OK, {**columns, **told})
 
     async def is_awake(self) -> bool:
-        """The server that was started here answers, too."""
+        """The server answers, too: each node that was started here, and of others each that did at the start."""
+        for each in self._answering:
+            if not await asyncio.to_thread(self.server.answers, *each):
+                return False
         nodes = [] if self._server is None else _nodes(self._server)
         for node in nodes:
             if not await asyncio.to_thread(node.is_ready):

@@ -95,20 +95,17 @@ class ElasticServer(LocalServer):
         config = f"-Dconfig.file={self._config}"
         return [java(), *_JVM, config, "-cp", f"{lib}/*", "org.elasticmq.server.Main"]
 
-    def is_ready(self) -> bool:
-        return answers(HOST, self.port())
-
-
-def answers(host: str, port: int) -> bool:
-    """Does a server of SQS' protocol answer there?"""
-    connection = http.client.HTTPConnection(host, port, timeout=ANSWER_S)
-    try:
-        connection.request("GET", "/?Action=ListQueues")
-        return b"ListQueuesResponse" in connection.getresponse().read()
-    except (OSError, http.client.HTTPException):
-        return False
-    finally:
-        connection.close()
+    @staticmethod
+    def answers(host: str, port: int) -> bool:
+        """Does a server of SQS' protocol answer there?"""
+        connection = http.client.HTTPConnection(host, port, timeout=ANSWER_S)
+        try:
+            connection.request("GET", "/?Action=ListQueues")
+            return b"ListQueuesResponse" in connection.getresponse().read()
+        except (OSError, http.client.HTTPException):
+            return False
+        finally:
+            connection.close()
 
 
 def parts(versions: Sequence[str]) -> Iterator[str]:

@@ -124,8 +124,17 @@ class KafkaServer(LocalServer):
     def command(self) -> list[str]:
         return self._java("kafka.Kafka", str(self._properties))
 
-    def is_ready(self) -> bool:
-        return answers(HOST, self.port())
+    @staticmethod
+    def answers(host: str, port: int) -> bool:
+        """Does a Kafka broker answer there which versions of requests it knows?"""
+        request = struct.pack(">hhih", API_VERSIONS, 0, 1, -1)
+        try:
+            with socket.create_connection((host, port), ANSWER_S) as connection:
+                connection.sendall(struct.pack(">i", len(request)) + request)
+                head = connection.recv(8, socket.MSG_WAITALL)
+        except OSError:
+            return False
+        return len(head) == 8 and struct.unpack(">ii", head)[1] == 1
 
     @property
     def link_end(self) -> str:
@@ -219,18 +228,6 @@ class KafkaServer(LocalServer):
             "num.network.threads": "1",
             "num.io.threads": "2",
         }
-
-
-def answers(host: str, port: int) -> bool:
-    """Does a Kafka broker answer there which versions of requests it knows?"""
-    request = struct.pack(">hhih", API_VERSIONS, 0, 1, -1)
-    try:
-        with socket.create_connection((host, port), ANSWER_S) as connection:
-            connection.sendall(struct.pack(">i", len(request)) + request)
-            head = connection.recv(8, socket.MSG_WAITALL)
-    except OSError:
-        return False
-    return len(head) == 8 and struct.unpack(">ii", head)[1] == 1
 
 
 def parts(versions: Sequence[str]) -> Iterator[str]:

@@ -72,9 +72,14 @@ class LocalServer(ABC):
     def command(self) -> Sequence[str | Path]:
         """Starts it, on the data that are there."""
 
+    @staticmethod
     @abstractmethod
+    def answers(host: str, port: int) -> bool:
+        """Does such a server answer there, whoever started it? Asked without logging in, and without TLS."""
+
     def is_ready(self) -> bool:
         """Does it answer its clients? An open port may come a moment earlier."""
+        return self.answers(HOST, self.port())
 
     def port(self, number: int = 0) -> int:
         """One of its ports; valid after `start`."""

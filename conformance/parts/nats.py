@@ -110,16 +110,13 @@ class NatsServer(LocalServer):
         named = ("--server_name", str(self.number), "--cluster_name", CLUSTER)
         return [*named, "--cluster", own, "--routes", ",".join(routes)]
 
-    def is_ready(self) -> bool:
-        return answers(HOST, self.port())
+    @staticmethod
+    def answers(host: str, port: int) -> bool:
+        """Does a NATS server with JetStream greet there?"""
+        return bool(greeting(host, port).get("jetstream"))
 
     def said_version(self) -> str | None:
         return str(greeting(HOST, self.port()).get("version"))
-
-
-def answers(host: str, port: int) -> bool:
-    """Does a NATS server with JetStream greet there?"""
-    return bool(greeting(host, port).get("jetstream"))
 
 
 def greeting(host: str, port: int) -> dict[str, Any]:

@@ -168,24 +168,21 @@ class RabbitServer(LocalServer):
         erlang = unpacked(self.version) / "usr" / "lib" / "erlang"
         return next(erlang.glob("erts-*")) / "bin"
 
-    def is_ready(self) -> bool:
-        return answers(HOST, self.port())
+    @staticmethod
+    def answers(host: str, port: int) -> bool:
+        """Does a server of AMQP 0-9-1 greet there?"""
+        try:
+            with socket.create_connection((host, port), ANSWER_S) as connection:
+                connection.sendall(GREETING)
+                return connection.recv(len(METHOD)) == METHOD
+        except OSError:
+            return False
 
     def close(self) -> None:
         if self._port_mapper is not None:
             self._port_mapper.kill()
             self._port_mapper = None
         super().close()
-
-
-def answers(host: str, port: int) -> bool:
-    """Does a server of AMQP 0-9-1 greet there?"""
-    try:
-        with socket.create_connection((host, port), ANSWER_S) as connection:
-            connection.sendall(GREETING)
-            return connection.recv(len(METHOD)) == METHOD
-    except OSError:
-        return False
 
 
 def parts(versions: Sequence[str]) -> Iterator[str]:

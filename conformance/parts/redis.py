@@ -131,18 +131,15 @@ class RedisServer(LocalServer):
             *("--appendonly", "yes", "--appendfsync", "always", "--save", "", "--daemonize", "no"),
         ]
 
-    def is_ready(self) -> bool:
-        return answers(HOST, self.port())
-
-
-def answers(host: str, port: int) -> bool:
-    """Does a Redis server that has read its data answer there?"""
-    try:
-        with socket.create_connection((host, port), ANSWER_S) as connection:
-            connection.sendall(b"PING\r\n")
-            return connection.makefile("rb").readline().startswith(ANSWERS)
-    except OSError:
-        return False
+    @staticmethod
+    def answers(host: str, port: int) -> bool:
+        """Does a Redis server that has read its data answer there?"""
+        try:
+            with socket.create_connection((host, port), ANSWER_S) as connection:
+                connection.sendall(b"PING\r\n")
+                return connection.makefile("rb").readline().startswith(ANSWERS)
+        except OSError:
+            return False
 
 
 def parts(versions: Sequence[str]) -> Iterator[str]:

@@ -201,6 +201,13 @@ class DrivenTarget(DriverTarget):
         await asyncio.to_thread(self.brokers.heal)
         return await super().settle(run)
 
+    async def is_awake(self) -> bool:
+        """The brokers answer, too. Those in this process do as long as it does."""
+        system = self.brokers.system
+        if not self.pair.watched and not await asyncio.to_thread(answers, system):
+            return False
+        return await super().is_awake()
+
     async def close(self) -> None:
         try:
             await super().close()

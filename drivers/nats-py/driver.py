@@ -41,7 +41,7 @@ from speaking import BROKER, DONE, Listener, Wrong, in_words, meta_of, note, pla
 
 POLL_S = 0.4
 ANSWER_S = 5.0
-CONNECT_S = 10.0
+CONNECT_S = 30.0
 READ_S = 30.0
 """The harness waits for an answer twice as long."""
 AGAIN_S = 0.05

@@ -33,6 +33,7 @@ from collections import deque
 
 import pika
 from pika import __version__ as library_version
+from pika.adapters.utils.connection_workflow import AMQPConnectorException
 from pika.exceptions import AMQPError, UnroutableError
 from speaking import BROKER, DONE, Listener, Wrong, meta_of, note, place, run
 
@@ -41,7 +42,7 @@ LATER_S = 2.0
 AGAIN_S = 0.1
 """After a connection that could not be made, as while the server is gone."""
 ANSWER_S = 5.0
-CONNECT_S = 20.0
+CONNECT_S = 30.0
 DELIVERY_LIMIT = 20
 """Beyond what any message of a plan fails."""
 META = "inorder"
@@ -49,8 +50,8 @@ LOG = "log"
 QUEUES = "queues"
 TOLD = ["delivered", "finished", "sent", "gave_up", "added", "dropped", "committed"]
 """Nobody gives a message up: none fails as often as the delivery limit says."""
-TROUBLE = (AMQPError, OSError, ValueError)
-"""ValueError: pika's own, where a connection breaks while it is made."""
+TROUBLE = (AMQPError, AMQPConnectorException, OSError, ValueError)
+"""While a connection is made pika has errors apart: its own that are no AMQPError, and ValueError where it breaks."""
 
 
 class Client:

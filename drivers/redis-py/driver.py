@@ -39,7 +39,7 @@ from speaking import BROKER, DONE, Listener, Wrong, meta_of, note, place, run
 
 POLL_S = 0.04
 ANSWER_S = 3.0
-CONNECT_S = 10.0
+CONNECT_S = 30.0
 """A server that is gone may come again: so long it is waited for at a start."""
 AGAIN_S = 0.05
 """After a request that could not be made, as while the server is gone."""

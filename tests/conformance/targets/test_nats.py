@@ -247,7 +247,9 @@ def test_only_a_server_with_jetstream_is_ready() -> None:
         b"INFO {}\r\n": False,
         b"HTTP/1.1\r\n": False,
     }
-    assert {greeting: is_ready(nats.answers, greeting) for greeting in greetings} == greetings
+    assert {
+        greeting: is_ready(nats.NatsServer.answers, greeting) for greeting in greetings
+    } == greetings
 
 
 def test_where_no_server_is_nothing_is_begun(tmp_path: Path) -> None:

@@ -180,4 +180,4 @@ def test_where_no_server_is_nothing_is_begun(tmp_path: Path) -> None:
 def test_who_does_not_listen_is_not_ready() -> None:
     with socket.create_server((HOST, 0)) as free:
         port = free.getsockname()[1]
-    assert not rabbitmq.answers(HOST, port)
+    assert not rabbitmq.RabbitServer.answers(HOST, port)

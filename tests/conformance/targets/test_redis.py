@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -9,9 +10,10 @@ from pathlib import Path
 import pytest
 
 from conformance.parts import redis
+from conformance.targets.base import Run
 from conformance.targets.redis import CONFIG, RedisPy, RedisTarget, local, remote
 from specs.history.store import open_history
-from specs.plan.plan import Action, ListenerRule
+from specs.plan.plan import Action, ListenerRule, Plan
 from specs.verdicts.verdict import ClauseVerdict
 from specs.vocabulary import Kind, Level, Outcome
 from tests.conformance.targets.asked import (
@@ -184,7 +186,27 @@ def test_a_server_is_ready_once_it_has_read_its_data() -> None:
         b"-LOADING Redis is loading the dataset in memory\r\n": False,
         b"HTTP/1.1\r\n": False,
     }
-    assert {answer: is_ready(redis.answers, answer) for answer in answers} == answers
+    assert {answer: is_ready(redis.RedisServer.answers, answer) for answer in answers} == answers
+
+
+@needs_parts
+def test_a_server_elsewhere_that_stands_still_is_not_at_rest(tmp_path: Path) -> None:
+    """Who started it nobody knows; that it answered as the run began is enough to ask it again."""
+    with redis.RedisServer(redis.DEFAULT, workdir=tmp_path / "server") as server:
+        made, run = remote(server.address), Run(Plan(), tmp_path)
+
+        async def looks() -> list[bool]:
+            await made.prepare(run)
+            found = [await made.is_awake()]
+            server.process.pause()
+            try:
+                found.append(await made.is_awake())
+            finally:
+                server.process.resume()
+            await made.close()
+            return [*found, await made.is_awake()]
+
+        assert asyncio.run(looks()) == [True, False, True]
 
 
 def test_where_no_server_is_nothing_is_begun(tmp_path: Path) -> None:

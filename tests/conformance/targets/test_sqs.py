@@ -150,4 +150,4 @@ def test_where_no_server_is_nothing_is_begun() -> None:
     made = remote(f"http://{HOST}:{port}")
     with pytest.raises(Unavailable, match=f"answers at {HOST}:{port} "):
         made._reach()
-    assert not elasticmq.answers(HOST, port)
+    assert not elasticmq.ElasticServer.answers(HOST, port)
