@@ -62,7 +62,7 @@ _LOOKED_AT = (
     "broker_epoch",
     "incarnation",
 )
-_SENT = ("run", "message_id", "attempt")
+_SENT = ("run", "topic", "message_id", "attempt")
 WINDOWED = ("run", "seq_begin", "started_us", "ended_us", "clock")
 OF_CONTEXT = frozenset(
     {*_LOOKED_AT, *WINDOWED, "seq_end", "client_id", "process", "value", "view", "detail"}
@@ -523,22 +523,22 @@ def _between_windows(clocks: Sequence[tuple[str, str | None, int, int, int, int]
 
 
 def _first_seqs(clocks: Sequence[tuple[str, str | None, int, int, int, int]]) -> list[Reason]:
-    """Numbers of a run begin above 0."""
+    """Numbers of a run begin with 0, or above."""
     first: dict[str, int] = {}
     for run, _clock, seq, *_rest in clocks:
         first[run] = min(seq, first.get(run, seq))
     return [
-        (run, seq, 0, f"seq {seq} does not follow seq 0") for run, seq in first.items() if seq <= 0
+        (run, seq, 0, f"seq {seq} does not follow seq -1") for run, seq in first.items() if seq < 0
     ]
 
 
 def _sent_twice(suspects: Hashes, groups: Sequence[Group]) -> list[Reason]:
-    """Sends with one id and one attempt. suspects: equal hashes; they may be two ids after all."""
+    """Sends to one topic with one id and one attempt. suspects: equal hashes; they may be two ids after all."""
     if not len(suspects):
         return []
-    seen: list[tuple[str, int, str, int | None]] = []
+    seen: list[tuple[str, int, str, str, int | None]] = []
     for path, number in groups:
-        columns = ["run", "seq_begin", "kind", "level", "message_id", "attempt"]
+        columns = ["run", "seq_begin", "kind", "level", "topic", "message_id", "attempt"]
         table = read_group(path, number, columns)
         rows = Columns(table)
         where = _named(rows, rows.are("kind", {Kind.SEND}))
@@ -548,16 +548,17 @@ def _sent_twice(suspects: Hashes, groups: Sequence[Group]) -> list[Reason]:
             seen += zip(
                 found.column("run").to_pylist(),
                 found.column("seq_begin").to_pylist(),
+                found.column("topic").to_pylist(),
                 found.column("message_id").to_pylist(),
                 found.column("attempt").to_pylist(),
                 strict=True,
             )
     reasons: list[Reason] = []
-    known: set[tuple[str, str, int | None]] = set()
-    for run, seq, message, attempt in sorted(seen, key=lambda each: each[:2]):
-        if (run, message, attempt) in known:
+    known: set[tuple[str, str, str, int | None]] = set()
+    for run, seq, topic, message, attempt in sorted(seen, key=lambda each: each[:2]):
+        if (run, topic, message, attempt) in known:
             reasons.append(
                 (run, seq, 3, f"message id {message} was sent twice as the same attempt")
             )
-        known.add((run, message, attempt))
+        known.add((run, topic, message, attempt))
     return reasons[:MOST_REASONS]

@@ -22,6 +22,7 @@ from spark_checkers.segments import (
 )
 from specs.clauses.catalogue import get
 from specs.clauses.certainty import Mark, is_one_life, is_quiet, moved_meanwhile
+from specs.clauses.premises import NOT_MOVED
 from specs.history.runinfo import RunInfo
 from specs.vocabulary import Key, Kind, Lane
 
@@ -113,6 +114,8 @@ class Findings:
         seqs = tuple(sorted({*(int(self.rows.begin[place]) for place in places), *also}))
         if self._judged is not None and not self._stands_on_needs(places, group):
             return
+        if NOT_MOVED in self._clause.premise and self._was_moved(places):
+            return
         certain = certain and self._stands(places) and not self._may_be_moved(places, seqs)
         self._found.append(
             (
@@ -129,6 +132,24 @@ class Findings:
         by_seq = sorted(places, key=lambda place: -int(self.rows.begin[place]))
         named = (self.rows.name_of("group", place) for place in by_seq)
         return self._has_needs(by_seq[0], group or next(filter(None, named), ""))
+
+    def _was_moved(self, places: Sequence[int]) -> bool:
+        """Did an operator move the offset of its lane before, of whom the clause then says nothing?"""
+        rows = self.rows
+        resets = rows.context_of(places[0]).resets
+        if not resets:
+            return False
+        last = max(places, key=lambda place: int(rows.begin[place]))
+        now = int(rows.begin[last] if rows.end[last] == NEVER else rows.end[last])
+        return any(
+            resets.get(self._lane_of(at), now) < now for at in places if rows.group[at] != NO_TEXT
+        )
+
+    def _lane_of(self, place: int) -> Lane:
+        queue, text = self.rows.number("queue_id"), self.rows.name_of
+        return Lane(
+            text("group", place), text("topic", place), text("broker", place), int(queue[place])
+        )
 
     def _stands(self, places: Sequence[int]) -> bool:
         """Is the violation certain, but for the clocks?"""
@@ -159,12 +180,8 @@ class Findings:
         resets = rows.context_of(places[0]).slow_resets
         if not resets or Kind.RESET not in self._clause.excuses:
             return False
-        queue, text = rows.number("queue_id"), rows.name_of
-        lanes = {
-            Lane(text("group", at), text("topic", at), text("broker", at), int(queue[at]))
-            for at in places
-            if queue[at] != NONE
-        }
+        queue = rows.number("queue_id")
+        lanes = {self._lane_of(at) for at in places if queue[at] != NONE}
         return moved_meanwhile(seqs, lanes, resets)
 
     def _knows_all(self, places: Sequence[int]) -> bool:

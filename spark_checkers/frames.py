@@ -430,7 +430,7 @@ def _untold(rows: Any) -> list[facts.Reason]:
 
 
 def _sent_twice(rows: Any) -> list[facts.Reason]:
-    """Sends with one id and one attempt, but for the first of each."""
+    """Sends to one topic with one id and one attempt, but for the first of each."""
     from pyspark.sql import functions as F
 
     sends = rows.where(
@@ -440,7 +440,7 @@ def _sent_twice(rows: Any) -> list[facts.Reason]:
     )
     seqs = F.sort_array(F.collect_list("seq_begin"))
     again = (
-        sends.groupBy("run", "message_id", "attempt")
+        sends.groupBy("run", "topic", "message_id", "attempt")
         .agg(seqs.alias("seqs"))
         .where("size(seqs) > 1")
         .select("run", "message_id", F.explode(F.slice("seqs", 2, F.size("seqs") - 1)).alias("seq"))

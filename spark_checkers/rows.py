@@ -26,6 +26,7 @@ from spark_checkers.segments import (
     Mask,
     Timeline,
     dense,
+    first_of_each,
     ints,
     positions,
 )
@@ -33,7 +34,7 @@ from specs.clauses.links import Sending
 from specs.clauses.rows import CHANGE_NOTHING_REFUSED
 from specs.history.runinfo import RunInfo
 from specs.plan.config import Config
-from specs.vocabulary import Kind, Level, Outcome, Queue
+from specs.vocabulary import SERVER_CONSUMER, Kind, Level, Outcome, Queue
 
 if TYPE_CHECKING:
     from spark_checkers.lanes import Digest
@@ -229,7 +230,7 @@ class Rows:
 
     @cached_property
     def incarnation(self) -> Ints:
-        """Number of (lane, client, its life, incarnation): some number them for each client, or anew after a crash.
+        """Number of (lane, client, its life, its process, incarnation): see `specs.verdicts.identity`.
 
         Rows without one share a number. The ADD of a server's consumer names no client: it is of whoever comes first.
         """
@@ -250,28 +251,68 @@ class Rows:
             nobodys = nobodys[first[same[nobodys]] != NOWHERE]
             theirs = first[same[nobodys]]
             client[nobodys], life[nobodys] = client[theirs], life[theirs]
-        return self._numbered(self.lane, name, client, life)
+        one = self._numbered(self.lane, name, client, life)
+        told, process = self._processes()
+        other = np.full(self.size, NO_TEXT, np.int64)
+        if len(told):
+            first = first_of_each(one[told], int(one.max()) + 1)
+            first = np.append(process[told], NO_TEXT)[first]
+            others = told[process[told] != first[one[told]]]
+            other[others] = process[others]
+        return self._numbered(one, other)
+
+    def _processes(self) -> tuple[Ints, Ints]:
+        """Where a client names the process of an incarnation, in the order of begin; and the process of every row."""
+        process = self.text("process")
+        tells = (self.text("incarnation") != NO_TEXT) & (self.client != NO_TEXT)
+        tells &= (process != NO_TEXT) & (self.client != self.code("client_id", SERVER_CONSUMER))
+        tells &= self.text("level") == self.code("level", Level.CLIENT.value)
+        told = positions(tells)
+        return told[np.argsort(self.begin[told], kind="stable")], process
 
     @cached_property
     def _life(self) -> Ints:
-        """How often the row's client had crashed before it."""
-        codes = {client: code for code, client in enumerate(self.words("client_id"))}
-        crashes = [
-            (number * len(codes) + codes[client], seq)
-            for number, run in enumerate(self.words("run"))
+        """A number of each row: in which life of its client, in its group, it was done."""
+        crashed = self._count_of_each(
+            (run, client, None, seq)
+            for run in self.words("run")
             for client, states in self._context(run).client_state.items()
             for seq, kind in states
-            if kind is Kind.CRASH and client in codes
+            if kind is Kind.CRASH
+        )
+        anew = [
+            (run, client, group, seq)
+            for run in self.words("run")
+            for client, begun in self._context(run).begun_anew.items()
+            for seq, group in begun
         ]
-        life = np.zeros(self.size, np.int64)
-        if crashes:
-            whose, seqs = ints(crashes).T
-            has = np.zeros(len(self.words("run")) * len(codes) + 1, np.bool_)
+        if not anew:
+            return crashed
+        everywhere = self._count_of_each(each for each in anew if each[2] is None)
+        here = np.zeros(self.size, np.int64)
+        for group in sorted({each[2] for each in anew if each[2] is not None}):
+            mine = self.group == self.code("group", group)
+            here[mine] = self._count_of_each(each for each in anew if each[2] == group)[mine]
+        return self._numbered(crashed, everywhere, here)
+
+    def _count_of_each(self, events: Iterable[tuple[str, str, str | None, int]]) -> Ints:
+        """How many of these (run, client, group, seq) each row's client has come to, its own included."""
+        runs = {run: number for number, run in enumerate(self.words("run"))}
+        codes = {client: code for code, client in enumerate(self.words("client_id"))}
+        known = [
+            (runs[run] * len(codes) + codes[client], seq)
+            for run, client, _group, seq in events
+            if client in codes
+        ]
+        count = np.zeros(self.size, np.int64)
+        if known:
+            whose, seqs = ints(known).T
+            has = np.zeros(len(runs) * len(codes) + 1, np.bool_)
             has[whose] = True
             mine = np.where(self.client == NO_TEXT, NO_TEXT, self.run * len(codes) + self.client)
             where = positions(has[mine])
-            life[where] = Timeline(whose, seqs).count_before(mine[where], self.begin[where])
-        return life
+            count[where] = Timeline(whose, seqs).count_before(mine[where], self.begin[where] + 1)
+        return count
 
     def _numbered(self, *columns: Ints) -> Ints:
         return dense(*columns)[0] if self.size else np.zeros(0, np.int64)

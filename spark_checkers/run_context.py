@@ -281,6 +281,24 @@ class RunContext:
                 left = None
         return False
 
+    @cached_property
+    def begun_anew(self) -> dict[str, list[tuple[int, str | None]]]:
+        """By client: the seqs at which it works again in a group that it had left, or (None) in whichever."""
+        found: dict[str, list[tuple[int, str | None]]] = {}
+        for client, work in self.work.items():
+            if client not in self.ended:
+                continue
+            leaving: set[str | None] = set()
+            for seq, group, row in work:
+                if row.kind is Kind.LEAVE:
+                    leaving.add(group)
+                    continue
+                came = {None, group} if group is not None or row.kind is Kind.ADD else set(leaving)
+                for each in came & leaving:
+                    found.setdefault(client, []).append((seq, each))
+                leaving -= came
+        return found
+
     def is_of_the_process_before(
         self, client: str, group: str, seq: int, process: str | None, now: int
     ) -> bool:

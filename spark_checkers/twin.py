@@ -150,6 +150,8 @@ class Twin:
 def needed(twins: Iterable[Twin]) -> tuple[str, ...]:
     """The columns that these twins use, in a fixed order."""
     extra = {name for twin in twins for name in twin.columns}
+    if "incarnation" in extra:  # whose it is, the process tells as well
+        extra.add("process")
     return (*ALWAYS, *sorted(extra.difference(ALWAYS)))
 
 

@@ -164,6 +164,12 @@ SETTLED = Premise(
     "was not so prepared is passed over",
     lambda info: info.settles,
 )
+NOT_MOVED = Premise(
+    "not moved",
+    "no operator moved the lane's offset before: what becomes of leases, of counts and of the floor is then another "
+    "thing in each system",
+    told_by=frozenset({Kind.RESET}),
+)
 NOT_REMOVED = Premise(
     "not removed",
     "the broker did not say that it keeps the message no longer; below an announced minimum nothing is claimed",

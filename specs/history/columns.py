@@ -52,7 +52,11 @@ COLUMNS: tuple[Column, ...] = (
     _whole("op_id", "The operation; the messages of one batch share it.", required=True),
     _text("kind", "What was done: see the kinds of the vocabulary.", required=True),
     _text("level", "Where it was seen: client, wire, tap or store.", required=True),
-    _text("process", "The process (or simulated node) that did it."),
+    _text(
+        "process",
+        "The process (or simulated node) that did it. At level `client` it tells two processes of one client id apart; "
+        "at other levels it may be a connection, and tells nobody apart.",
+    ),
     _text("client_id", "The client's id in the protocol."),
     _text("incarnation", "One client's work on one lane, from add until drop."),
     _text("group", "The consumer or producer group."),

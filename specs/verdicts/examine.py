@@ -22,11 +22,12 @@ from specs.clauses.clause import Clause
 from specs.clauses.context import CONTEXT_KINDS, LOOKS, Context
 from specs.clauses.judging import Finding, Judge
 from specs.clauses.keys import KeyValue, key_of
-from specs.clauses.premises import NO_WALL_CLOCK_STEP, STAMPS_COMPARE
+from specs.clauses.premises import NO_WALL_CLOCK_STEP, NOT_MOVED, STAMPS_COMPARE
 from specs.clauses.rows import REQUEST_LEVELS, changed_nothing, is_unsure
 from specs.history import telling
 from specs.history.row import Row
 from specs.history.runinfo import RunInfo
+from specs.verdicts.identity import Identity, as_recorded
 from specs.verdicts.tally import Examination, Found, RunFacts, Tally
 from specs.vocabulary import Key, Kind, Level, Outcome
 
@@ -100,12 +101,20 @@ class _Bench:
 
     def take(self, findings: Iterable[Finding]) -> None:
         for finding in findings:
+            if self.context.resets and self._was_moved(finding.rows):
+                continue
             if finding.certain and not self._stands(finding.rows):
                 finding = replace(finding, certain=False)
             if self.waiting is None:
                 self._count(finding)
             else:
                 self.waiting.append(finding)
+
+    def _was_moved(self, evidence: Sequence[Row]) -> bool:
+        """Did an operator move the offset of its lane before, of whom the clause then says nothing?"""
+        if NOT_MOVED not in self.clause.premise:
+            return False
+        return any(row.lane in self.context.resets for row in evidence if row.group)
 
     def _stands(self, evidence: Sequence[Row]) -> bool:
         clause = self.clause
@@ -214,7 +223,7 @@ class _Bench:
             told = tally.found[name] = Found(found.violations, found.possible)
             if found.best is not None:
                 shown, told.explanation = witness(clause, found.best, self.context.info)
-                told.witness = tuple(_as_recorded(row) for row in shown)
+                told.witness = tuple(as_recorded(row) for row in shown)
                 told.certain = found.best.certain
         if seen is not None and tally.violations:
             tally.assumed = tuple(sorted(clause.excuses_in(self.context.info) - everything))
@@ -231,20 +240,6 @@ class _Bench:
 def _group_of(finding: Finding) -> str | None:
     """The group that the evidence is about, if any."""
     return next((row.group for row in reversed(finding.rows) if row.group), None)
-
-
-_TOLD_APART = "\u2063"
-"""Stands in the name of an incarnation that had another owner before, behind the name that was recorded."""
-
-
-def _as_recorded(row: Row) -> Row:
-    """The row with the incarnation that it names in the history."""
-    name = row.incarnation
-    return (
-        row
-        if name is None or _TOLD_APART not in name
-        else row._replace(incarnation=name.split(_TOLD_APART)[0])
-    )
 
 
 def _rank(finding: Finding) -> tuple[Any, ...]:
@@ -284,6 +279,7 @@ class Examiner:
         """alone: the rows are evidence, of which nobody expects that it holds all that a clause needs."""
         self.info = info
         self.context = Context(info)
+        self.identity = Identity(self.context)
         chosen = all_clauses() if clauses is None else clauses
         known = EVERYTHING if alone else told_of(info)
         self._seen: dict[str | None, set[Kind]] | None = {None: set()} if known is None else None
@@ -300,10 +296,6 @@ class Examiner:
         )
         self._order = [clause.id for clause in chosen]
         self._of_the_run: list[Mark] = []
-        self._lives: dict[str, int] = {}  # of a client: how often it crashed
-        self._owner_of: dict[
-            str, tuple[str, int]
-        ] = {}  # of an incarnation's name: who had it first, in which life
         self.facts = RunFacts()
         self._panels = [
             _Panel(key_of(key), tuple(bench for bench in self.benches if bench.clause.key is key))
@@ -316,9 +308,9 @@ class Examiner:
         self._end_routes: dict[tuple[Kind, Level], _Route] = {}
         self._run: str | None = None
         self._clock_stepped = False
-        self._last_seq = 0
+        self._last_seq = -1
         self._last_us: dict[str | None, int] = {}
-        self._sent: set[tuple[str | None, int | None]] = set()
+        self._sent: set[tuple[str | None, str, int | None]] = set()
         self._reasons: list[tuple[str, int, int, str]] = []  # run, seq, number of the check, text
         # Of this run: who names incarnations in a group, and the first row of each that names none.
         self._naming: set[tuple[str | None, str | None]] = set()
@@ -359,15 +351,8 @@ class Examiner:
                 self.context.epoch(row)
             if changed_nothing(row):
                 continue
-            if row.incarnation is not None and row.client_id is not None:
-                # Who numbers them for each client, or anew after a crash, means another one by the same name.
-                mine = (row.client_id, self._lives.get(row.client_id, 0))
-                if self._owner_of.setdefault(row.incarnation, mine) != mine:
-                    row = row._replace(
-                        incarnation=f"{row.incarnation}{_TOLD_APART}{row.client_id} {mine[1]}"
-                    )
-            elif row.kind is Kind.CRASH and row.client_id is not None:
-                self._lives[row.client_id] = self._lives.get(row.client_id, 0) + 1
+            if row.kind is Kind.CRASH and row.client_id is not None:
+                self.identity.crashed(row.client_id)
             if row.kind in CONTEXT_KINDS:
                 self._clock_stepped = self._clock_stepped or row.kind is Kind.CLOCK_STEP
                 self.context.begins(row)
@@ -375,6 +360,7 @@ class Examiner:
                 self.context.looked(row)
             elif is_unsure(row):
                 self.context.not_told(row)
+            row = self.identity.named(row)
             if self.info.clock_bound_us:
                 self._mark(row)
             if row.seq_end is None and not self.info.closed_world:
@@ -436,11 +422,10 @@ class Examiner:
                 bench.end_run()
             self.context.forget()
             self._check_names()
-        self._run, self._last_seq = run, 0
+        self._run, self._last_seq = run, -1
         self._last_us.clear()
         self._sent.clear()
-        self._owner_of.clear()
-        self._lives.clear()
+        self.identity.forget()
 
     def _end_until(self, seq: int | None) -> None:
         waiting = self._open
@@ -526,7 +511,7 @@ class Examiner:
             case Kind.SEND:
                 facts.sends += 1
                 if row.message_id is not None and row.level in REQUEST_LEVELS:
-                    mark = (row.message_id, row.attempt)
+                    mark = (row.topic, row.message_id, row.attempt)
                     if mark in self._sent:
                         self._broken(
                             row,

@@ -14,7 +14,7 @@ from spark_checkers.segments import NEVER, NO_TEXT, NONE, NOWHERE, Ints, Mask, S
 from spark_checkers.twin import Twin
 from specs.clauses.rows import is_copy_topic
 from specs.history.row import Row
-from specs.vocabulary import DLQ_PREFIX, RETRY_PREFIX, Kind, Outcome
+from specs.vocabulary import DLQ_PREFIX, RETRY_PREFIX, Kind, Level, Outcome
 
 WATCHED = 64
 """So many answers of a producer are compared with its next one."""
@@ -29,7 +29,7 @@ def kernel(rows: Rows, findings: Findings) -> None:
     if not len(sends):
         return
     sends = sends[np.argsort(rows.begin[sends], kind="stable")]
-    producer, _ = dense(rows.queue[sends], rows.client[sends])
+    producer, _ = dense(rows.queue[sends], rows.shared(_producers)[sends])
     together, sure = _together(rows, sends, producer), _are_sure(rows, sends)
     sends, together = sends[sure], together[sure]
     findings.at_stake(sends[together])
@@ -38,6 +38,13 @@ def kernel(rows: Rows, findings: Findings) -> None:
         if _is_out_of_turn(rows, mine, its):
             flags = together[rows.queue[sends] == queue]
             _Queue(rows, findings, mine, flags).go_through(its)
+
+
+def _producers(rows: Rows) -> Ints:
+    """Number of each row's client and its process. Only what a client records of itself names its process."""
+    own = rows.text("level") == rows.code("level", Level.CLIENT.value)
+    numbers, _ = dense(rows.client, np.where(own, rows.text("process"), NO_TEXT))
+    return numbers
 
 
 def _alone(rows: Rows) -> Mask:
@@ -102,7 +109,7 @@ class _Queue:
         self.rows, self.findings, self.sends = rows, findings, sends.tolist()
         self.context = rows.context_of(self.sends[0])
         self.broker = rows.name_of("broker", self.sends[0])
-        self.message = rows.text("message_id")
+        self.message, self.producer = rows.text("message_id"), rows.shared(_producers)
         self.together: dict[int, int] = {}
         self.twice: set[int] = set()
         for place, is_together in zip(self.sends, together.tolist(), strict=True):
@@ -113,7 +120,7 @@ class _Queue:
         rows = self.rows
         answered: dict[int, deque[int]] = {}
         for place in sorted(self.sends, key=lambda each: int(rows.end[each])):
-            others = answered.setdefault(int(rows.client[place]), deque(maxlen=WATCHED))
+            others = answered.setdefault(int(self.producer[place]), deque(maxlen=WATCHED))
             for other in others:
                 first, second = sorted((other, place), key=lambda each: int(rows.begin[each]))
                 met = rows.begin[second] < rows.end[first]
@@ -133,9 +140,9 @@ class _Queue:
             sent = self.together.get(message)
             if sent is None or message in self.twice or rows.begin[sent] > rows.end[read]:
                 continue
-            later = latest.get(int(rows.client[sent]))
+            later = latest.get(int(self.producer[sent]))
             if later is None or rows.begin[sent] > rows.begin[later[0]]:
-                latest[int(rows.client[sent])] = (sent, read)
+                latest[int(self.producer[sent])] = (sent, read)
                 continue
             told = offset == rows.offset[sent] and rows.offset[later[1]] == rows.offset[later[0]]
             if rows.begin[sent] < rows.begin[later[0]] and not told:
@@ -149,7 +156,7 @@ class _Queue:
             self.findings.violation([first, second, *reads])
 
 
-COLUMNS = ("queue_offset", "delay_level", "message_id", "attempt", "detail", "value")
+COLUMNS = ("process", "queue_offset", "delay_level", "message_id", "attempt", "detail", "value")
 TWIN = Twin("ORD-15", COLUMNS, kernel)
 find = TWIN.find
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from specs.clauses.context import Context
 from specs.clauses.intervals import Intervals
 from specs.clauses.judging import NOTHING, Finding, Judge
-from specs.clauses.premises import BROKER_LIVES, BROKER_NOT_PAUSED
+from specs.clauses.premises import BROKER_LIVES, BROKER_NOT_PAUSED, NOT_MOVED
 from specs.clauses.rows import over_us
 from specs.clauses.words import MS, at, ms, who
 from specs.history.row import Row
@@ -29,7 +29,7 @@ STATEMENT = (
 )
 PARTY = Party.BROKER
 KEY = Key.QUEUE
-PREMISE = (BROKER_LIVES, BROKER_NOT_PAUSED)
+PREMISE = (BROKER_LIVES, BROKER_NOT_PAUSED, NOT_MOVED)
 SOURCES = ("docs/sources.md#acknowledgement-floor",)
 KINDS = frozenset({Kind.SEND, Kind.ACK, Kind.PROGRESS})
 LEVELS = frozenset(Level)

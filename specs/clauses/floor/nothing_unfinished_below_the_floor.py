@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from specs.clauses.context import Context
 from specs.clauses.intervals import Intervals
 from specs.clauses.judging import NOTHING, Finding, Judge
-from specs.clauses.premises import NOT_REMOVED
+from specs.clauses.premises import NOT_MOVED, NOT_REMOVED
 from specs.clauses.rows import ended_before
 from specs.clauses.words import at, who
 from specs.history.row import Row
@@ -26,7 +26,7 @@ TITLE = "nothing unfinished below the floor"
 STATEMENT = "Below the floor that the store tells of a group, every message that was handed out is finished."
 PARTY = Party.BROKER
 KEY = Key.LANE
-PREMISE = (NOT_REMOVED,)
+PREMISE = (NOT_REMOVED, NOT_MOVED)
 SOURCES = ("docs/sources.md#acknowledgement-floor",)
 KINDS = frozenset({Kind.RECEIVE, Kind.ACK, Kind.DEAD_LETTER, Kind.PROGRESS})
 LEVELS = frozenset(Level)

@@ -19,7 +19,7 @@ from specs.clauses.context import Context
 from specs.clauses.intervals import Intervals
 from specs.clauses.judging import NOTHING, Finding, Judge
 from specs.clauses.message_leases import CONNECTED, Names, may_be_cut
-from specs.clauses.premises import BROKER_LIVES
+from specs.clauses.premises import BROKER_LIVES, NOT_MOVED
 from specs.clauses.rows import ended_before
 from specs.clauses.words import at, who
 from specs.history.row import Row
@@ -33,7 +33,7 @@ STATEMENT = (
 )
 PARTY = Party.BROKER
 KEY = Key.LANE
-PREMISE = (BROKER_LIVES, CONNECTED)
+PREMISE = (BROKER_LIVES, CONNECTED, NOT_MOVED)
 SOURCES = ("docs/sources.md#leases-of-messages",)
 KINDS = frozenset({Kind.RECEIVE, Kind.ACK})
 NEEDS = frozenset({Kind.RECEIVE})

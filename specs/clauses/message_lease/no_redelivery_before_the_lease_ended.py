@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from specs.clauses.judging import Finding
 from specs.clauses.message_leases import CONNECTED, OF_LEASES, HandOutsJudge
-from specs.clauses.premises import BROKER_LIVES, NO_WALL_CLOCK_STEP
+from specs.clauses.premises import BROKER_LIVES, NO_WALL_CLOCK_STEP, NOT_MOVED
 from specs.clauses.rows import over_us
 from specs.clauses.words import at, ms, who
 from specs.history.row import Row
@@ -25,7 +25,7 @@ STATEMENT = (
 )
 PARTY = Party.BROKER
 KEY = Key.LANE
-PREMISE = (NO_WALL_CLOCK_STEP, BROKER_LIVES, CONNECTED)
+PREMISE = (NO_WALL_CLOCK_STEP, BROKER_LIVES, CONNECTED, NOT_MOVED)
 SOURCES = ("docs/sources.md#leases-of-messages",)
 KINDS = OF_LEASES
 NEEDS = frozenset({Kind.RECEIVE})

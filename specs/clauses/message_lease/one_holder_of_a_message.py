@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 from specs.clauses.judging import Finding
 from specs.clauses.message_leases import CONNECTED, OF_LEASES, HandOutsJudge
-from specs.clauses.premises import BROKER_LIVES, NO_WALL_CLOCK_STEP
+from specs.clauses.premises import BROKER_LIVES, NO_WALL_CLOCK_STEP, NOT_MOVED
 from specs.clauses.rows import over_us
 from specs.clauses.words import at, ms, who
 from specs.history.row import Row
@@ -31,7 +31,7 @@ TITLE = "one holder of a message at a time"
 STATEMENT = "No two members of a group hold one message under leases that live at the same time."
 PARTY = Party.BROKER
 KEY = Key.LANE
-PREMISE = (NO_WALL_CLOCK_STEP, BROKER_LIVES, CONNECTED)
+PREMISE = (NO_WALL_CLOCK_STEP, BROKER_LIVES, CONNECTED, NOT_MOVED)
 SOURCES = ("docs/sources.md#leases-of-messages",)
 REFINES = ("PML-2",)
 KINDS = OF_LEASES

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from specs.clauses.context import Context
 from specs.clauses.judging import NOTHING, Finding, Judge
 from specs.clauses.message_leases import CONNECTED, OF_LEASES, HandOuts, Names
-from specs.clauses.premises import BROKER_LIVES, NO_WALL_CLOCK_STEP
+from specs.clauses.premises import BROKER_LIVES, NO_WALL_CLOCK_STEP, NOT_MOVED
 from specs.clauses.rows import ended_before
 from specs.clauses.words import at, who
 from specs.history.row import Row
@@ -28,7 +28,7 @@ STATEMENT = (
 )
 PARTY = Party.BROKER
 KEY = Key.LANE
-PREMISE = (NO_WALL_CLOCK_STEP, BROKER_LIVES, CONNECTED)
+PREMISE = (NO_WALL_CLOCK_STEP, BROKER_LIVES, CONNECTED, NOT_MOVED)
 SOURCES = ("docs/sources.md#leases-of-messages",)
 KINDS = OF_LEASES
 NEEDS = frozenset({Kind.RECEIVE, Kind.ACK})

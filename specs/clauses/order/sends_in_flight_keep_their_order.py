@@ -1,5 +1,6 @@
 """What one producer sends to a queue while earlier sends are not answered yet lies there in the order of sending.
 
+A producer is one process of a client, where that is recorded: two under one client id have no order between them.
 Judged of acknowledged sends of one producer that were under way together, by the places that the answers tell, and by
 those at which readers find the messages: a copy of the earlier one behind the later one breaks it, whichever copy was
 acknowledged. So a producer that sends again what had no answer breaks it by the second copy, and one that numbers its
@@ -26,7 +27,7 @@ from specs.clauses.rows import ended_before, is_copy_topic
 from specs.clauses.stored import is_half
 from specs.clauses.words import at, who
 from specs.history.row import Row
-from specs.vocabulary import Key, Kind, Outcome, Party
+from specs.vocabulary import Key, Kind, Level, Outcome, Party
 
 ID = "ORD-15"
 TITLE = "sends in flight keep their order"
@@ -42,6 +43,15 @@ KINDS = frozenset({Kind.SEND, Kind.READ})
 NEEDS = frozenset({Kind.SEND})
 WATCHED = 64
 """So many acknowledged sends of a producer are compared with the next one that is acknowledged."""
+
+
+_Producer = tuple[str, str | None]
+"""A client and its process."""
+
+
+def producer(row: Row) -> _Producer:
+    """Who sent it. Only what a client records of itself names its process."""
+    return row.client_id or "", row.process if row.level is Level.CLIENT else None
 
 
 def wants(row: Row) -> bool:
@@ -76,18 +86,18 @@ class QueueJudge(Judge):
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
-        self.under_way: dict[str, dict[int, Row]] = {}
-        self.answered: dict[str, deque[Row]] = {}
+        self.under_way: dict[_Producer, dict[int, Row]] = {}
+        self.answered: dict[_Producer, deque[Row]] = {}
         self.together: dict[str, Row] = {}
         self.twice: set[str] = set()
         self.at_stake: set[int] = set()
-        self.latest: dict[str, tuple[Row, Row]] = {}
+        self.latest: dict[_Producer, tuple[Row, Row]] = {}
         self.read_to = -1
 
     def begins(self, row: Row) -> Iterable[Finding]:
         if row.kind is Kind.READ:
             return NOTHING
-        others = self.under_way.setdefault(row.client_id or "", {})
+        others = self.under_way.setdefault(producer(row), {})
         if others:
             for each in (*others.values(), row):
                 self._is_together(each)
@@ -103,9 +113,9 @@ class QueueJudge(Judge):
     def ends(self, row: Row) -> Iterable[Finding]:
         if row.kind is Kind.READ:
             return list(self._read(row, row.queue_offset or 0))
-        client = row.client_id or ""
-        self.under_way.get(client, {}).pop(row.seq_begin, None)
-        answered = self.answered.setdefault(client, deque(maxlen=WATCHED))
+        mine = producer(row)
+        self.under_way.get(mine, {}).pop(row.seq_begin, None)
+        answered = self.answered.setdefault(mine, deque(maxlen=WATCHED))
         is_together = row.seq_begin in self.at_stake
         self.at_stake.discard(row.seq_begin)
         if not self.context.was_sure(row):
@@ -132,9 +142,9 @@ class QueueJudge(Judge):
         self.read_to = offset
         if sent is None or message in self.twice or not self.context.was_sure(sent):
             return
-        latest = self.latest.get(sent.client_id or "")
+        latest = self.latest.get(producer(sent))
         if latest is None or sent.seq_begin > latest[0].seq_begin:
-            self.latest[sent.client_id or ""] = (sent, read)
+            self.latest[producer(sent)] = (sent, read)
             return
         later, earlier_read = latest
         told = offset == sent.queue_offset and earlier_read.queue_offset == later.queue_offset

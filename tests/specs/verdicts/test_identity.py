@@ -1,0 +1,79 @@
+"""Whose incarnation a row names, where several have one name."""
+
+from __future__ import annotations
+
+import pytest
+
+from specs.clauses.context import Context
+from specs.history.row import Row
+from specs.history.runinfo import RunInfo
+from specs.history.text import parse_history
+from specs.verdicts.identity import Identity, as_recorded
+from specs.vocabulary import Kind, Outcome
+
+LANE = "billing/orders/b0/3"
+CALL = f"delivers {LANE} client_id={{}} incarnation=1 offset={{}} id=m{{}} success"
+
+
+def told_apart(*events: str) -> list[int]:
+    """Of each call, which incarnation it is of: the first, the second, ..."""
+    _, rows = parse_history(
+        "\n".join(f"{at}ms..{at + 1}ms {each}" for at, each in enumerate(events))
+    )
+    context = Context(RunInfo("r"))
+    identity, names = Identity(context), dict[str, int]()
+    found = []
+    for row in rows:
+        if row.kind in (Kind.JOIN, Kind.LEAVE, Kind.ADD):
+            context.begins(row)
+        if row.kind is Kind.CRASH:
+            identity.crashed(row.client_id or "")
+        named = identity.named(row)
+        assert as_recorded(named) == row
+        if row.kind is Kind.DELIVER:
+            found.append(names.setdefault(named.incarnation or "", len(names) + 1))
+    return found
+
+
+def call(process: str, offset: int, client: str = "alice") -> str:
+    return f"{process} {CALL.format(client, offset, offset)}"
+
+
+@pytest.mark.parametrize(
+    ("events", "found"),
+    [
+        ((call("p1", 1), call("p1", 2)), [1, 1]),
+        ((call("p1", 1), call("p2", 2), call("p1", 3)), [1, 2, 1]),
+        ((call("p1", 1), call("p1", 2, "bob")), [1, 2]),
+        ((call("p1", 1, "server-consumer"), call("p2", 2, "server-consumer")), [1, 1]),
+        ((call("alice", 1), "alice crashes -", call("alice", 2)), [1, 2]),
+        ((call("alice", 1), "alice leaves billing", call("alice", 2)), [1, 1]),
+        (
+            (
+                call("alice", 1),
+                "alice leaves billing",
+                "alice joins billing",
+                call("alice", 2),
+                call("alice", 3),
+            ),
+            [1, 2, 2],
+        ),
+        (
+            (call("alice", 1), "alice leaves paying", "alice joins paying", call("alice", 2)),
+            [1, 1],
+        ),
+        ((call("alice", 1), "alice joins billing", call("alice", 2)), [1, 1]),
+    ],
+)
+def test_who_is_told_apart(events: tuple[str, ...], found: list[int]) -> None:
+    assert told_apart(*events) == found
+
+
+def test_a_row_of_another_level_names_no_process() -> None:
+    """On the wire a connection stands there."""
+    _, (first, second) = parse_history(f"0ms..1ms {call('p1', 1)}\n2ms..3ms {call('c:7', 2)}")
+    identity = Identity(Context(RunInfo("r")))
+    identity.named(first)
+    seen: Row = second._replace(level=second.level.__class__("wire"), outcome=Outcome.OK)
+    assert identity.named(seen) == seen
+    assert identity.named(second) != second
