@@ -255,19 +255,23 @@ class _Run:
         for debt, why in left.items():
             self._warn(f"{debt[1]} could not be put back: {why}")
         look = self._asked.look
+        # Also one whose turn had not come when the engine was restarted.
+        hers = {*look.others, *(each.name for each in (*look.clients, *look.brokers))}
         try:
-            with asking("list the containers"):
-                found = self._client.api.containers(
-                    filters={"label": f"{PROJECT}={look.project.name}"}
-                )
+            ended = self._ended(hers.difference(name for _, name in left))
         except EngineFailed as error:
             self._warn(str(error))
             return
+        if ended:
+            self._warn(f"{ended} ran before, and does not now: {look.project.up}")
+
+    def _ended(self, before: set[str]) -> str:
+        """Which of the user's containers that ran before do not now. Raises EngineFailed."""
+        project = self._asked.look.project.name
+        with asking("list the containers"):
+            found = self._client.api.containers(filters={"label": f"{PROJECT}={project}"})
         running = {str(each["Names"][0]).removeprefix("/") for each in found}
-        # Also one whose turn had not come when the engine was restarted.
-        before = {*look.others, *(each.name for each in (*look.clients, *look.brokers))}
-        if ended := sorted(before - running - {name for _, name in left}):
-            self._warn(f"{', '.join(ended)} ran before, and does not now: {look.project.up}")
+        return ", ".join(sorted(before - running))
 
     # ------------------------------------------------------------ the begin
 
@@ -317,6 +321,8 @@ class _Run:
             self._stand_ins[hers.name] = self._parties[hers.name] = stand_in
         for name in self._stand_ins:
             if not self._until(partial(self._is_heard_of, name), AT_WORK_S):
+                if ended := self._ended({*look.others, *(each.name for each in look.brokers)}):
+                    raise PartFailed(f"{ended} ran before, and does not now")
                 why = self._parties[name].check() or (
                     f"it does not ask for the name server by the name {look.host}; --namesrv HOST:PORT says another"
                 )
