@@ -46,7 +46,15 @@ from specs.history.text import parse_history
 from specs.plan.config import Config
 from specs.verdicts.examine import examine
 from specs.verdicts.tally import Examination
-from specs.vocabulary import DLQ_PREFIX, OF_A_CLIENT, RETRY_PREFIX, Kind, Level, Outcome
+from specs.vocabulary import (
+    DLQ_PREFIX,
+    OF_A_CLIENT,
+    RETRY_PREFIX,
+    SERVER_CONSUMER,
+    Kind,
+    Level,
+    Outcome,
+)
 
 History = tuple[RunInfo, list[Row]]
 Judge = Callable[[Iterable[Row], RunInfo, Sequence[Clause]], Examination]
@@ -262,7 +270,7 @@ def renamed(history: History, prefix: str, later_us: int = 0) -> History:
     names |= {name.removeprefix(mark) for name in names for mark in (RETRY_PREFIX, DLQ_PREFIX)}
 
     def named(text: str | None) -> str | None:
-        if not text:
+        if not text or text == SERVER_CONSUMER:  # no name of anybody's
             return text
         for mark in (RETRY_PREFIX, DLQ_PREFIX):
             if text.startswith(mark):

@@ -35,8 +35,9 @@ def kernel(rows: Rows, findings: Findings) -> None:
     )
     where = where[by_time(rows.queue[where], rows.end[where])]
     starts = [*np.flatnonzero(np.diff(rows.queue[where], prepend=-1)).tolist(), len(where)]
+    since, first = _since(rows, sends, where)
     for start, stop in itertools.pairwise(starts):
-        _queue(rows, findings, where[start:stop])
+        _queue(rows, findings, where[start:stop], since[start:stop], first[start:stop])
     _told_by_readers(rows, findings, where, sends)
 
 
@@ -45,13 +46,34 @@ def _half(rows: Rows) -> Mask:
     return np.asarray([*(word.split(",")[0] == "half" for word in words), False], np.bool_)[codes]
 
 
-def _queue(rows: Rows, findings: Findings, by_end: Ints) -> None:
-    """by_end: the sends of one queue."""
+def _since(rows: Rows, sends: Mask, where: Ints) -> tuple[Ints, Ints]:
+    """When each of these sends began (NONE: nothing can be said of it), and the first try of what is tried again."""
+    since, first = rows.begin[where].copy(), np.full(len(where), NOWHERE, np.int64)
+    attempt, message = rows.number("attempt"), rows.text("message_id")
+    further = np.flatnonzero(attempt[where] > 1)
+    if not len(further):
+        return since, first
+    since[further] = NONE
+    tries = sends & rows.ended_as(Outcome.OK, Outcome.UNKNOWN) & (message != NO_TEXT)
+    tries &= (rows.offset == NONE) | (attempt > 1)
+    tries = np.flatnonzero(tries & np.isin(message, message[where[further]]))
+    earliest: dict[tuple[int, int], int] = {}
+    for at in tries[np.argsort(rows.begin[tries], kind="stable")].tolist():
+        earliest.setdefault((int(rows.queue[at]), int(message[at])), at)
+    for index in further.tolist():
+        at = earliest.get((int(rows.queue[where[index]]), int(message[where[index]])))
+        if at is not None and attempt[at] <= 1:
+            since[index], first[index] = rows.begin[at], at
+    return since, first
+
+
+def _queue(rows: Rows, findings: Findings, by_end: Ints, since: Ints, first: Ints) -> None:
+    """by_end: the sends of one queue. since, first: of each of them, as `_since` tells."""
     context, name = rows.context_of(int(by_end[0])), rows.name_of("broker", int(by_end[0]))
     offset, end = rows.offset[by_end], rows.end[by_end]
     highest = _highest(rows, by_end, name, context)
-    ended = np.searchsorted(end, rows.begin[by_end], side="left")  # how many, before each begins
-    later = np.flatnonzero(ended)
+    ended = np.searchsorted(end, since, side="left")  # how many, before each begins
+    later = np.flatnonzero((ended > 0) & (since != NONE))
     earlier = highest[ended[later] - 1]
     if _may_have_died(rows, by_end, name, context):
         begin, epoch = rows.begin[by_end], rows.number("broker_epoch")[by_end]
@@ -64,7 +86,7 @@ def _queue(rows: Rows, findings: Findings, by_end: Ints) -> None:
     wrong = offset[later] <= offset[earlier]
     if wrong.any():
         one, two = by_end[earlier[wrong]], by_end[later[wrong]]
-        findings.violated(one, two)
+        findings.violated(one, two, first[later[wrong]])
 
 
 def _may_have_died(rows: Rows, places: Ints, broker: str, context: RunContext) -> bool:
@@ -198,6 +220,7 @@ class _Queue:
         if last < len(ends):
             stop = min(stop, np.searchsorted(self.end, ends[last], side="right"))
         later = self.placed[start:stop][self.begin[start:stop] > since]
+        later = later[rows.number("attempt")[later] <= 1]
         if len(later):
             lowest = int(later[int(np.argmin(rows.offset[later]))])
             self._judge(send, lowest, rows.offset[read] >= rows.offset[lowest], read)

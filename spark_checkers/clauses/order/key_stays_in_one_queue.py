@@ -39,7 +39,8 @@ def kernel(rows: Rows, findings: Findings) -> None:
     findings.at_stake(two)
     broker = rows.text("broker")
     strayed = (broker[one] != broker[two]) | (queue_id[one] != queue_id[two])
-    for place in np.flatnonzero(strayed | (rows.offset[two] <= rows.offset[one])).tolist():
+    behind = (rows.offset[two] <= rows.offset[one]) & (rows.number("attempt")[two] <= 1)
+    for place in np.flatnonzero(strayed | behind).tolist():
         first, second = int(one[place]), int(two[place])
         if strayed[place] or not _died_since(rows, first, second):
             findings.violation([first, second])
@@ -56,7 +57,9 @@ def _died_since(rows: Rows, first: int, second: int) -> bool:
 
 
 TWIN = Twin(
-    "ORD-1", ("client_id", "sharding_key", "view", "queue_offset", "outcome", "delay_level"), kernel
+    "ORD-1",
+    ("client_id", "sharding_key", "view", "queue_offset", "outcome", "delay_level", "attempt"),
+    kernel,
 )
 find = TWIN.find
 

@@ -3,8 +3,11 @@
 Whoever sent them. Sends that overlap may lie either way round. Compared with the highest offset acknowledged before the
 send began; a crash of the broker since may have lost that one, and its offset may be given again. Of a send whose own
 answer does not tell its place (one that was not answered, the later messages of a batch) a reader shows it: where the
-message is read in the same queue, unless another attempt may have put it there. Left out are delayed messages (they lie
-elsewhere first), half messages, and sends to the topics of retries and dead letters (a broker may put them elsewhere).
+message is read in the same queue, unless another attempt may have put it there. A further try of a message began with
+the first one: that may have put it there, and a log that takes each message once answers all of them with that place.
+So it is compared with what was acknowledged before the first try began, where that is known and told no place. Left out
+are delayed messages (they lie elsewhere first), half messages, and sends to the topics of retries and dead letters (a
+broker may put them elsewhere).
 """
 
 from __future__ import annotations
@@ -52,14 +55,21 @@ def wants(row: Row) -> bool:
     return row.outcome in (Outcome.OK, Outcome.UNKNOWN)
 
 
+def is_further(row: Row) -> bool:
+    """Is the send another try of its message?"""
+    return (row.attempt or 1) > 1
+
+
 @dataclass(frozen=True, slots=True)
 class Overtook(Finding):
-    """reads: that show the place of a send whose answer does not. offsets: of the earlier and the later one."""
+    """reads: that show the place of a send whose answer does not. offsets: of the earlier and the later one. first: the
+    later one's first try, where this is a further one."""
 
     earlier: Row
     later: Row
     reads: tuple[Row, ...]
     offsets: tuple[int, int]
+    first: Row | None = None
 
 
 class _Unplaced:
@@ -79,13 +89,17 @@ class QueueJudge(Judge):
     """Remembers the highest offset acknowledged, for each send under way what that was when it began, and the sends
     of which only a reader can tell where they lie."""
 
-    __slots__ = ("before", "highest", "known", "twice", "unplaced", "watched")
+    __slots__ = ("before", "highest", "known", "tried", "twice", "unplaced", "watched")
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
         self.highest: Row | None = None
-        self.before: dict[int, Row] = {}
+        self.before: dict[
+            int, tuple[Row, Row | None]
+        ] = {}  # and the first try of what is tried again
         self.unplaced: dict[str, _Unplaced] = {}  # by message
+        # Of an unplaced message: its first try, and the highest as that began.
+        self.tried: dict[str, tuple[Row, Row | None]] = {}
         self.twice: set[str] = set()  # messages of which several attempts may lie here
         self.watched: deque[_Unplaced] = deque(
             maxlen=WATCHED
@@ -95,22 +109,26 @@ class QueueJudge(Judge):
     def begins(self, row: Row) -> Iterable[Finding]:
         if row.kind is Kind.READ:
             return NOTHING
-        if self.highest is not None:
-            self.before[row.seq_begin] = self.highest
         message = row.message_id
+        first, before = (
+            self.tried.get(message or "", (row, None)) if is_further(row) else (None, self.highest)
+        )
+        if before is not None:
+            self.before[row.seq_begin] = (before, first)
         if message is None or message in self.twice:
             return NOTHING
-        if message in self.unplaced or (row.attempt or 1) > 1:
+        if message in self.unplaced or is_further(row):
             self.unplaced.pop(message, None)
             self.twice.add(message)
         elif row.queue_offset is None:
             self.unplaced[message] = _Unplaced(row, self.highest)
+            self.tried.setdefault(message, (row, self.highest))
         return NOTHING
 
     def ends(self, row: Row) -> Iterable[Finding]:
         if row.kind is Kind.READ:
             return self._read(row, row.queue_offset or 0)
-        earlier, highest = self.before.pop(row.seq_begin, None), self.highest
+        (earlier, first), highest = self.before.pop(row.seq_begin, (None, None)), self.highest
         if row.outcome is not Outcome.OK:
             return NOTHING
         if row.queue_offset is None:
@@ -121,9 +139,8 @@ class QueueJudge(Judge):
         offset = row.queue_offset
         for each in self.watched:
             lowest = each.after
-            if ended_before(each.row, row) and (
-                lowest is None or offset < (lowest.queue_offset or 0)
-            ):
+            is_lower = lowest is None or offset < (lowest.queue_offset or 0)
+            if is_lower and not is_further(row) and ended_before(each.row, row):
                 each.after = row
         lost = highest is None or self.context.broker_died_since(row.broker, highest)
         if lost or offset > (highest.queue_offset or 0 if highest is not None else 0):
@@ -133,7 +150,7 @@ class QueueJudge(Judge):
         self.opportunities += 1
         if offset > (earlier.queue_offset or 0):
             return NOTHING
-        return (Overtook(earlier, row, (), (earlier.queue_offset or 0, offset)),)
+        return (Overtook(earlier, row, (), (earlier.queue_offset or 0, offset), first),)
 
     def _read(self, read: Row, offset: int) -> Iterable[Finding]:
         mine = self.unplaced.pop(read.message_id or "", None)

@@ -4,8 +4,9 @@ Compared are neighbours: a send, and the last one of the same producer, topic an
 began. Both say in `view` by which selector and from which queues they chose; where that differs, or is not known, the
 list of queues may have changed, and keys then move. A view that names no queues does not say which there were, and a
 selector of the name `random` or `round-robin` promises nothing of a key. The order within the queue is not compared
-across a crash of the broker, which may lose what it had not flushed. Delayed messages lie elsewhere first and are
-left out. So are sends whose answer names no place: the answer to a batch names that of its first message, so where
+across a crash of the broker, which may lose what it had not flushed; nor is that of a further try, whose place may be
+the first one's: a log that takes each message once answers it again. Delayed messages lie elsewhere first and are left
+out. So are sends whose answer names no place: the answer to a batch names that of its first message, so where
 the others of it lie only readers show, and this clause asks none (SND-5 asks where a batch lies, ORD-9 compares with
 what readers show).
 """
@@ -82,7 +83,9 @@ class KeyJudge(Judge):
         if (earlier.broker, earlier.queue_id) != (row.broker, row.queue_id):
             return (Strayed(earlier, row),)
         ascends = (row.queue_offset or 0) > (earlier.queue_offset or 0)
-        if ascends or self.context.broker_died_since(row.broker, earlier):
+        if ascends or (row.attempt or 1) > 1:
+            return NOTHING
+        if self.context.broker_died_since(row.broker, earlier):
             return NOTHING
         return (Strayed(earlier, row),)
 
