@@ -7,6 +7,7 @@ stood in its way. `LastGrant` turns the question round: must the asker be grante
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from spark_checkers.findings import Findings
@@ -187,16 +188,21 @@ class LastGrant:
         return self._until(op) + self.clocks_us >= since
 
     def _nobody_else(
-        self, asker: Op, since: int = NONE, owner: int = NO_TEXT, owner_since: int = NONE
+        self,
+        asker: Op,
+        since: int = NONE,
+        owner: int = NO_TEXT,
+        owner_since: int = NONE,
+        also: Iterable[Op] = (),
     ) -> bool:
         """Nobody but the asker may hold the lane by a grant since then, or ever.
 
-        owner_since: likewise of the owner.
+        owner_since: likewise of the owner. also: further requests that may have been granted since.
         """
         return not any(
             self._reaches(each, owner_since if each.client == owner else since)
             and asker.started - self._until(each) - self.clocks_us < self.limit_us
-            for each in self.others
+            for each in (*self.others, *also)
             if each.place != asker.place and each.client != asker.client
         )
 
@@ -250,7 +256,8 @@ class LastGrant:
         crashes = reversed(context.broker_deaths.get(machine.broker, ()))
         crash = next(((seq, us) for seq, us in crashes if seq <= machine.now), None)
         if crash is not None and (grant is None or crash[0] > grant.begin):
-            shown = crash[0] < op.begin and self._nobody_else(op, crash[1])
+            late = () if grant is None else (grant,)  # answered after it, it may be of after it
+            shown = crash[0] < op.begin and self._nobody_else(op, crash[1], also=late)
             return ("crash", crash[0]) if shown else ("", NONE)
         if grant is not None:
             restarted = NONE < grant.epoch < op.epoch and ended_before(grant, op)

@@ -293,7 +293,12 @@ class LastGrant:
         if since is None:
             return None
         since_us = since.started_us if since.kind is Kind.CRASH or since is grant else None
-        return None if any(self._may_hold(each, row, since_us) for each in self.others) else since
+        others = self.others
+        if (
+            grant is not None and since.kind is Kind.CRASH
+        ):  # answered after it, it may be of after it
+            others = [*others, grant]
+        return None if any(self._may_hold(each, row, since_us) for each in others) else since
 
     def _before_all_grants(self, row: Row) -> Row | None:
         first, over_us = self.first, self.limit_us + self.delay_bound_us + self.bound_us

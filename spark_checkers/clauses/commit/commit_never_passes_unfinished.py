@@ -31,6 +31,10 @@ class Group(Progress):
         mine = self.incarnations.get(op.incarnation)
         if mine is None or mine.void or op.value == NONE:
             return
+        if (
+            mine.add is None and self.was_reset
+        ):  # nobody saw it begin: it may be older than the reset
+            return
         if op.correction:
             mine.moved = max(mine.moved, op.value)
             return

@@ -15,7 +15,11 @@ class Lane(Settled):
     """At stake where the last incarnation still works."""
 
     def is_at_stake(self, last: Incarnation) -> bool:
-        return self.lives(last)
+        add = last.add
+        if add is None or not self.lives(last):
+            return False
+        name = self.lane.name(add.client)
+        return not self.context.is_of_an_old_life(name, self.lane.group, add.begin, self.now)
 
     def is_done(self, offset: int) -> bool:
         return offset in self.finished or offset in self.worked

@@ -6,10 +6,10 @@ when they are delivered, and a commit that passes one that nobody was ever given
 is somebody else's. Where the start was not seen (no ADD and no look-up in the history) only messages that this
 incarnation itself delivered count, and nothing is said while a look-up has no answer that anybody saw. A commit of a
 broker's correction (of the value that a pull was told to go on at, whether or not who recorded it says
-`detail=corrected`), or after a reset, says nothing. Below a correction the broker has passed over what the incarnation
-had not delivered before, which is not its to finish any more. Nor does a commit say anything that passes a message
-which may have been given up where nobody told. Nobody owes what the broker has removed on purpose: below the minimum
-that it announced before the commit nothing is unfinished.
+`detail=corrected`), or after a reset, says nothing; after one any commit of an incarnation that nobody saw begin. Below
+a correction the broker has passed over what the incarnation had not delivered before, which is not its to finish any
+more. Nor does a commit say anything that passes a message which may have been given up where nobody told. Nobody owes
+what the broker has removed on purpose: below the minimum that it announced before the commit nothing is unfinished.
 """
 
 from __future__ import annotations
@@ -96,6 +96,10 @@ class QueueJudge(Judge):
         value = row.value
         is_correction = self.corrections.has(row)
         if mine is None or mine.void or value is None:
+            return NOTHING
+        if (
+            mine.add is None and group.was_reset
+        ):  # nobody saw it begin: it may be older than the reset
             return NOTHING
         if is_correction:
             mine.moved = max(mine.moved, value)

@@ -1,13 +1,14 @@
 """When all is healed and quiet, whoever has a lane has finished every message in it.
 
-Judged at a settled drain, of lanes that somebody has: the last incarnation was neither dropped nor left nor cut by a
-crash. Each message that the drain finds at or after that incarnation's start has been finished by somebody of the
-group, or given up. Where everybody is recorded, and the group consumes from the first message on, the messages count
-from the lowest start that any incarnation of the lane had: what lies between and nobody finished was skipped for ever.
-A message whose last call ended well although its lane had been dropped meanwhile was worked on to its end, whatever
-became of the result: that a client lets go of a lane in the midst of a call, or commits what it did on it, is for other
-clauses. What *settled* means, and what else is left out, is said in `specs.clauses.settled`: nothing happens while such
-a drain reads, so that a message which is sent meanwhile is owed like any other. Nothing is said about how long it took.
+Judged at a settled drain, of lanes that somebody has: the last incarnation was neither dropped nor left (also where its
+client came again) nor cut by a crash. Each message that the drain finds at or after that incarnation's start has been
+finished by somebody of the group, or given up. Where everybody is recorded, and the group consumes from the first
+message on, the messages count from the lowest start that any incarnation of the lane had: what lies between and nobody
+finished was skipped for ever. A message whose last call ended well although its lane had been dropped meanwhile was
+worked on to its end, whatever became of the result: that a client lets go of a lane in the midst of a call, or commits
+what it did on it, is for other clauses. What *settled* means, and what else is left out, is said in
+`specs.clauses.settled`: nothing happens while such a drain reads, so that a message which is sent meanwhile is owed
+like any other. Nothing is said about how long it took.
 """
 
 from __future__ import annotations
@@ -62,7 +63,9 @@ class QueueJudge(SettledJudge):
     __slots__ = ()
 
     def is_at_stake(self, group: str, last: Incarnation, handed_over: bool) -> bool:
-        return self.lives(last)
+        add = last.add
+        left = add is not None and self.context.is_of_an_old_life(add.client_id, add.group, add)
+        return self.lives(last) and not left
 
     def is_done(self, progress: GroupProgress, offset: int) -> bool:
         return offset in progress.finished or offset in progress.worked
