@@ -155,6 +155,7 @@ class Claim(NamedTuple):
 
     choices: list[tuple[list[int], int | None]]
     now: int
+    certain: bool
 
 
 class Progress(Machine):
@@ -439,10 +440,10 @@ class Progress(Machine):
             else []
         )
 
-    def claim(self, choices: list[tuple[list[int], int | None]]) -> None:
+    def claim(self, choices: list[tuple[list[int], int | None]], *, certain: bool = True) -> None:
         """A violation, shown by the first choice that holds."""
         if choices:
-            self.claims.append(Claim(choices, self.now))
+            self.claims.append(Claim(choices, self.now, certain))
 
 
 def settle(lanes: list[Progress]) -> None:
@@ -454,11 +455,11 @@ def settle(lanes: list[Progress]) -> None:
         for claim in lane.claims:
             for evidence, offset in claim.choices:
                 if offset is None:
-                    lane.findings.violation(evidence)
+                    lane.findings.violation(evidence, certain=claim.certain)
                     break
                 sent = lane.sends.row(lane.queue, offset, claim.now)
                 if sent is not None and not _forgotten(in_turn, lane, offset, sent[1]):
-                    lane.findings.violation([*evidence, sent[0]])
+                    lane.findings.violation([*evidence, sent[0]], certain=claim.certain)
                     break
 
 

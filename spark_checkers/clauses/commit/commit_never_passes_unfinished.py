@@ -99,7 +99,7 @@ class Group(Progress):
                 choices.append(([mine.start_row.place, commit.place], offset))
                 if not self.shared:
                     break
-        self.claim(choices)
+        self.claim(choices, certain=mine.add is not None or not self.context.info.begins_late)
 
 
 TWIN = Twin(

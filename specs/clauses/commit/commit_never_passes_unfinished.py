@@ -113,18 +113,21 @@ class QueueJudge(Judge):
         if not (group.holds(max(start, mine.moved), value) or _holds_own(group, mine, start)):
             return NOTHING
         self.opportunities += 1
+        certain = mine.add is not None or not self.context.info.begins_late
         for offset in group.owed(start, value):
             rows = group.unfinished.get(offset, ())
             for each in rows:
                 if each.incarnation == row.incarnation:
-                    return (Passed(None, each, group.drop_of(each), row, offset),)
+                    drop = group.drop_of(each)
+                    return (Passed(None, each, drop, row, offset, certain=certain),)
             if mine.start_row is None or offset < mine.moved:
                 continue
             if rows:
-                return (Passed(mine.start_row, rows[-1], group.drop_of(rows[-1]), row, offset),)
+                drop = group.drop_of(rows[-1])
+                return (Passed(mine.start_row, rows[-1], drop, row, offset, certain=certain),)
             sent = self.progress.send_rows.get(offset)
             if sent is not None:
-                return (Passed(mine.start_row, sent, None, row, offset),)
+                return (Passed(mine.start_row, sent, None, row, offset, certain=certain),)
         return NOTHING
 
 
