@@ -86,6 +86,10 @@ def test_each_long_test_has_one_turn() -> None:
     assert 10 < len(once) < 80
     rounds = turns.TURNS * turns.FEWER
     assert all(sum(turns.is_of_turn(name, t) for t in range(rounds)) == 1 for name in compared)
+    now = [name for name in compared if turns.is_compared_now(name, 3)]
+    assert set(once) & set(now)
+    assert 10 < len(now) < 80
+    assert all(turns.is_compared_now(name, 3) for name in names)
 
 
 def test_a_group_is_no_part_of_a_name() -> None:

@@ -1,8 +1,9 @@
 """Which long tests a run makes: an eighth of them by turns, and what an earlier sitting on the same code left.
 
 A turn is a number that follows from the commit. Each long test has its own eighth by its name, so that eight commits
-make all of them; of the tests that compare judges with kernels a tenth of a turn's. A sitting writes down each test
-that passed or was skipped, and the next one on the same code leaves those out: what failed is made again.
+make all of them; of the tests that compare judges with kernels a tenth, in a sitting of all tests too. A sitting
+writes down each test that passed or was skipped, and the next one on the same code leaves those out: what failed is
+made again.
 """
 
 from __future__ import annotations
@@ -60,10 +61,16 @@ def is_of_turn(name: str, turn: int) -> bool:
     """Whether a long test of this id belongs to a turn."""
     if name.startswith(IN_THE_GATE):
         return False
-    number = int(hashlib.sha256(name.encode()).hexdigest()[:12], 16)
-    if number % TURNS != turn % TURNS:
-        return False
-    return not name.startswith(COMPARED) or number // TURNS % FEWER == turn // TURNS % FEWER
+    return _number(name) % TURNS == turn % TURNS and is_compared_now(name, turn)
+
+
+def is_compared_now(name: str, turn: int) -> bool:
+    """Whether a test that compares judges with kernels is among the tenth of these eight commits; any other is."""
+    return not name.startswith(COMPARED) or _number(name) // TURNS % FEWER == turn // TURNS % FEWER
+
+
+def _number(name: str) -> int:
+    return int(hashlib.sha256(name.encode()).hexdigest()[:12], 16)
 
 
 def plain(name: str) -> str:
@@ -94,11 +101,12 @@ def add_options(parser: pytest.Parser) -> None:
 
 @dataclass(eq=False)  # pytest keeps its plug-ins in sets
 class Turns:
-    """The plug-in of a run. deadline: in seconds since 1970, which all processes share."""
+    """The plug-in of a run. deadline: in seconds since 1970, which all processes share. commit: its number."""
 
     turn: int | None
     store: Path | None
     deadline: float | None
+    commit: int
     done: Mapping[str, str] = field(default_factory=dict)
     waiting: list[dict[str, Any]] = field(default_factory=list)
     saved: float = field(default_factory=time.monotonic)
@@ -116,8 +124,11 @@ class Turns:
 
     def _is_wanted(self, item: pytest.Item) -> bool:
         name = plain(item.nodeid)
-        if self.turn is not None and item.get_closest_marker("long") is not None:
-            return is_of_turn(name, self.turn)
+        if item.get_closest_marker("long") is not None:
+            if self.turn is not None:
+                return is_of_turn(name, self.turn)
+            if self.store is not None and not is_compared_now(name, self.commit):
+                return False
         return name not in self.done
 
     @pytest.hookimpl(tryfirst=True)
@@ -192,6 +203,7 @@ def plug_in(config: pytest.Config) -> None:
             turn=None if turn is None else int(turn),
             store=store,
             deadline=option.begin_before,
+            commit=turn_of_the_commit(),
             done={} if store is None else read_sitting(store),
         ),
         "turns",
