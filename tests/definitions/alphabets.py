@@ -1,0 +1,736 @@
+"""The symbols of which the small histories about each clause are made: two alphabets of at most twelve for each.
+
+The rule by which they are chosen:
+
+- Each kind of row that the clause needs is in both.
+- Each kind that could excuse (the clause's page lists them) is in one of the two at least.
+- Two workers (and carol, where one client's requests would overlap) and up to three offsets; who sends, drains or
+  watches is somebody else.
+- Where the statement speaks of what happens at the same time, some symbols last beyond the next ones.
+- Times are multiples of one tick, and limits are numbers of ticks, so that the edge itself is met.
+
+A symbol is a line of the text notation with, in place of the time, how long it lasts: 0 for an instant, 1 for the
+half of its own tick, 2 for half of the next one too, and so on; `..` never ends. With a `!` before it, a symbol stands
+in a history once at most, as a final drain does. LANE, QUEUE and DEAD stand for a lane, its queue and the lane of its
+dead letters, `at=17` for `offset=17 id=m17`, and `at=17+18` for two messages of one call. What stands after a semicolon
+lasts just as long, as a message does that a reading finds.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from specs.history.row import Row
+from specs.history.runinfo import RunInfo
+from specs.history.text import parse_history
+
+_WORDS = {
+    "LANE": "billing/orders/b0/3",
+    "QUEUE": "orders/b0/3",
+    "DEAD": "billing/%DLQ%billing/b0/0",
+}
+MOST_SYMBOLS = 12
+MOST_ROWS = 10
+
+
+@dataclass(frozen=True)
+class Symbol:
+    """One thing that may happen: its rows at time 0, and how many ticks it lasts (None: for ever)."""
+
+    text: str
+    rows: tuple[Row, ...]
+    lasts: int | None
+    once: bool = False
+
+
+@dataclass(frozen=True)
+class Alphabet:
+    """Symbols, the configuration of the run, and how long a tick is, in ms."""
+
+    lines: str
+    config: str = ""
+    tick_ms: int = 10
+
+    @cached_property
+    def symbols(self) -> tuple[Symbol, ...]:
+        texts = [line.strip() for line in self.lines.strip().splitlines()]
+        return tuple(_symbol(text) for text in texts)
+
+    @cached_property
+    def info(self) -> RunInfo:
+        """The run of all its histories."""
+        lines = [line for symbol in self.symbols for line in _lines(symbol.text)[1]]
+        return parse_history([self.header, *lines])[0]
+
+    @property
+    def header(self) -> str:
+        return f"config {self.config}" if self.config else ""
+
+    @cached_property
+    def renaming(self) -> tuple[int, ...] | None:
+        """Where alice and bob may change places: to which symbol each one then turns; None where they may not."""
+        texts = [symbol.text for symbol in self.symbols]
+        swapped = [_swap(text) for text in texts]
+        if sorted(swapped) != sorted(texts):
+            return None
+        return tuple(texts.index(text) for text in swapped)
+
+    def allows(self, word: tuple[int, ...]) -> bool:
+        """Does each symbol that may come once come once at most?"""
+        return all(word.count(index) <= 1 for index in word if self.symbols[index].once)
+
+    def text(self, word: tuple[int, ...]) -> str:
+        """A history in the text notation."""
+        shown = [self.header] if self.header else []
+        for place, index in enumerate(word):
+            shown += _lines(self.symbols[index].text, place, self.tick_ms)[1]
+        return "\n".join(shown)
+
+    def history(self, word: tuple[int, ...]) -> list[Row]:
+        """The rows of a history: one symbol begins at each tick."""
+        return place([self.symbols[index] for index in word], self.tick_ms * 1_000)
+
+
+def place(symbols: Sequence[Symbol], tick_us: int) -> list[Row]:
+    """Give each symbol its tick, and begins and ends their places in the order; ties go by the order of symbols."""
+    marks: list[tuple[int, int, int, int]] = []  # time, symbol, begin or end, row
+    for index, symbol in enumerate(symbols):
+        for number in range(len(symbol.rows)):
+            marks.append((index * tick_us, index, 0, number))
+            if symbol.lasts:
+                marks.append((_end(symbol, index, tick_us), index, 1, -number))
+    seq_of = {mark[1:]: seq for seq, mark in enumerate(sorted(marks), start=1)}
+    placed = []
+    for index, symbol in enumerate(symbols):
+        began_us = index * tick_us
+        for number, row in enumerate(symbol.rows):
+            begin, until = seq_of[index, 0, number], row.lease_until_us
+            placed.append(
+                row._replace(
+                    seq_begin=begin,
+                    seq_end=begin if symbol.lasts == 0 else seq_of.get((index, 1, -number)),
+                    op_id=MOST_ROWS * index + (row.op_id or 1),
+                    started_us=began_us,
+                    ended_us=None if symbol.lasts is None else _end(symbol, index, tick_us),
+                    lease_until_us=None if until is None else until + began_us,
+                )
+            )
+    return placed
+
+
+def _end(symbol: Symbol, index: int, tick_us: int) -> int:
+    lasts = symbol.lasts or 0
+    return index * tick_us + (lasts * tick_us - tick_us // 2 if lasts else 0)
+
+
+def _lines(text: str, index: int = 0, tick_ms: int = 10) -> tuple[str, list[str]]:
+    """How long it lasts, and its lines of the notation at that tick."""
+    lasts, rest = text.removeprefix("!").split(None, 1)
+    for word, meaning in _WORDS.items():
+        rest = rest.replace(word, meaning)
+    begins = f"{index * tick_ms}ms"
+    time = {"0": begins, "..": f"{begins}.."}.get(lasts)
+    if time is None:
+        time = f"{begins}..{(2 * (index + int(lasts)) - 1) * tick_ms / 2:g}ms"
+    lines: list[str] = []
+    for part in rest.split(" ; "):
+        batch = re.search(r"\bat=([0-9+]+)", part)
+        if batch is None:
+            lines.append(f"{time} {part}")
+            continue
+        call = f" call={index}" if "+" in batch[1] else ""
+        messages = [f"offset={offset} id=m{offset}{call}" for offset in batch[1].split("+")]
+        lines += [f"{time} {part.replace(batch[0], message)}" for message in messages]
+    return lasts, lines
+
+
+def _symbol(text: str) -> Symbol:
+    lasts, lines = _lines(text)
+    rows = tuple(parse_history(lines)[1])
+    return Symbol(text, rows, None if lasts == ".." else int(lasts), text.startswith("!"))
+
+
+def _swap(text: str) -> str:
+    return re.sub(
+        r"\b(alice|bob)\b", lambda found: {"alice": "bob", "bob": "alice"}[found.group()], text
+    )
+
+
+ALPHABETS: dict[str, tuple[Alphabet, Alphabet]] = {
+    "ORD-2": (
+        Alphabet("""
+            1 alice delivers LANE at=17 success
+            1 alice delivers LANE at=18 success
+            1 alice delivers LANE at=19 success
+            1 alice delivers LANE at=18 suspend
+            1 bob   delivers LANE at=17 success
+            1 bob   delivers LANE at=18 success
+            2 alice delivers LANE at=18 success
+            0 alice adds     LANE value=17
+            0 bob   adds     LANE value=17
+            0 admin resets   LANE value=17
+            .. admin resets  LANE value=17
+        """),
+        Alphabet("""
+            1 alice delivers LANE at=17 mode=manual success
+            1 alice delivers LANE at=18 mode=manual success
+            1 alice delivers LANE at=18 mode=manual rollback
+            1 alice delivers LANE at=18 mode=- success
+            1 alice delivers LANE at=19 mode=- rollback
+            1 alice delivers LANE at=17 success
+            1 alice delivers LANE at=17 inc=2 success
+            1 alice delivers LANE at=18 inc=2 success
+            0 alice adds     LANE value=17
+            0 alice adds     LANE value=17 inc=2
+            0 alice crashes  -
+            1 admin resets   LANE value=17
+        """),
+    ),
+    "ORD-3": (
+        Alphabet("""
+            1 alice delivers LANE at=17 suspend
+            1 alice delivers LANE at=18 suspend
+            1 alice delivers LANE at=17+18 suspend
+            1 alice delivers LANE at=17 success
+            1 alice delivers LANE at=18 success
+            2 alice delivers LANE at=17 success
+            .. alice delivers LANE at=17
+            1 bob   delivers LANE at=18 success
+            0 alice adds     LANE value=17
+            1 admin resets   LANE value=17
+            1 alice dead-letters LANE at=17 ok
+            0 alice crashes  -
+        """),
+        Alphabet(
+            """
+            1 alice delivers LANE at=17 rt=0 suspend
+            1 alice delivers LANE at=17 rt=1 suspend
+            1 alice delivers LANE at=17 threw
+            1 alice delivers LANE at=18 rt=0 success
+            1 alice delivers LANE at=17 rt=0 mode=manual rollback
+            1 alice delivers LANE at=18 rt=0 mode=manual rollback
+            1 alice dead-letters LANE at=17 ok
+            1 alice dead-letters LANE at=17 refused
+            1 alice dead-letters LANE at=17 unknown
+            2 alice dead-letters LANE at=17 ok
+            1 alice dead-letters LANE at=17 inc=- ok
+            0 admin resets LANE value=17
+            """,
+            config="max_reconsume_times=1",
+        ),
+    ),
+    "LSE-2": (
+        Alphabet(
+            """
+            0 alice locks    LANE ok
+            0 bob   locks    LANE ok
+            1 alice locks    LANE refused
+            1 alice delivers LANE at=17 success
+            3 alice delivers LANE at=17 success
+            5 alice delivers LANE at=17 success
+            1 bob   delivers LANE at=17 success
+            2 bob   delivers LANE at=18 success
+            0 alice unlocks  LANE sent
+            0 alice unlocks  LANE ok
+            0 b0    crashes  b0
+            2 alice leaves   billing
+            """,
+            config="broker_lease_ms=300 client_lease_ms=200 delay_bound_ms=100",
+            tick_ms=100,
+        ),
+        Alphabet(
+            """
+            0 alice locks    LANE ok
+            2 bob   locks    LANE ok
+            2 alice locks    LANE unknown
+            5 alice delivers LANE at=17 success
+            .. alice delivers LANE at=17
+            2 alice delivers LANE at=17 process=p2 success
+            1 bob   delivers LANE at=17 success
+            1 bob   pauses   -
+            0 alice steps-clock - value=5
+            0 alice crashes  -
+            0 alice unlocks  LANE ok
+            0 alice joins    billing
+            """,
+            config="broker_lease_ms=300 client_lease_ms=150 guard_slack_ms=50",
+            tick_ms=100,
+        ),
+    ),
+    "RTY-5": (
+        Alphabet(
+            """
+            1 alice delivers LANE at=17 rt=0 suspend
+            1 alice delivers LANE at=17 rt=1 suspend
+            1 alice delivers LANE at=17 rt=1 success
+            1 alice delivers LANE at=17+18 rt=1 suspend
+            1 alice delivers LANE at=18 rt=0 suspend
+            1 alice dead-letters LANE at=17 ok
+            1 alice dead-letters LANE at=17 refused
+            1 alice dead-letters LANE at=17 unknown
+            1 alice dead-letters LANE at=18 refused
+            0 alice adds   LANE value=17
+            1 admin resets LANE value=17
+            1 bob delivers LANE at=17 rt=1 suspend
+            """,
+            config="max_reconsume_times=1",
+        ),
+        Alphabet(
+            """
+            1 alice delivers LANE at=17 rt=0 suspend
+            1 alice delivers LANE at=17 rt=1 threw
+            1 alice delivers LANE at=17 rt=1 mode=manual suspend
+            1 alice delivers LANE at=18 rt=0 mode=manual rollback
+            .. alice delivers LANE at=17 rt=1
+            1 alice delivers LANE at=17 rt=1 mode=- unknown
+            1 alice delivers LANE at=19 rt=0 success
+            1 alice delivers LANE at=17 rt=1 inc=2 suspend
+            1 alice dead-letters LANE at=17 ok
+            1 alice dead-letters LANE at=17 inc=- ok
+            3 alice dead-letters LANE at=17 ok
+            0 alice crashes -
+            """,
+            config="max_reconsume_times=1",
+        ),
+    ),
+    "RTY-3": (
+        Alphabet(
+            """
+            1 alice delivers LANE at=17 rt=0 suspend
+            1 alice delivers LANE at=17 rt=1 suspend
+            1 alice delivers LANE at=17 rt=2 suspend
+            1 alice delivers LANE at=17+18 rt=1 suspend
+            1 alice delivers LANE at=17+18 rt=2 suspend
+            1 alice delivers LANE at=18 rt=0 success
+            1 alice dead-letters LANE at=17 ok
+            1 alice dead-letters LANE at=17 refused
+            1 alice dead-letters LANE at=17 unknown
+            0 alice adds   LANE value=17
+            1 admin resets LANE value=17
+            1 bob delivers LANE at=17 rt=0 suspend
+            """,
+            config="max_reconsume_times=1",
+        ),
+        Alphabet("""
+            1 alice delivers LANE at=17 rt=0 suspend
+            1 alice delivers LANE at=17 rt=1 null
+            1 alice delivers LANE at=17 rt=0 mode=manual suspend
+            1 alice delivers LANE at=18 rt=0 mode=manual rollback
+            1 alice delivers LANE at=18 rt=0 mode=- unknown
+            .. alice delivers LANE at=17 rt=1
+            1 alice delivers LANE at=19 rt=0 success
+            1 alice delivers LANE at=17 rt=0 inc=2 suspend
+            0 alice adds LANE value=17 inc=2
+            0 alice adds LANE value=17
+            0 alice crashes -
+            1 alice leaves billing
+        """),
+    ),
+    "DLQ-1": (
+        Alphabet(
+            """
+            1 alice dead-letters LANE at=17 ok
+            1 alice dead-letters LANE at=17 code=10 ok
+            1 alice dead-letters LANE at=17 refused
+            1 bob   dead-letters LANE at=18 ok
+            1 drain reads DEAD value=1 ok
+            1 drain reads DEAD value=0 unknown
+            1 b0    pauses b0
+            0 drain reads DEAD offset=0 id=c1 origin=m17 ok
+            0 drain reads DEAD offset=1 id=c2 ok
+            0 b0    trims DEAD value=1
+            1 drain reads billing/%DLQ%billing/b0/1 value=0 ok
+            0 b0    crashes b0
+            """,
+            config="dead_letter_bound_ms=15",
+        ),
+        Alphabet(
+            """
+            1 alice delivers LANE at=17 rt=0 suspend
+            1 alice delivers LANE at=17 rt=1 suspend
+            1 alice delivers LANE at=18 rt=0 success
+            1 alice dead-letters LANE at=17 ok
+            1 alice dead-letters LANE at=17 refused
+            1 drain reads DEAD value=0 ok
+            0 drain reads DEAD offset=0 id=m17 ok
+            0 alice adds   LANE value=17
+            0 alice adds   DEAD value=0
+            1 bob delivers DEAD offset=0 id=c1 success
+            1 admin resets LANE value=18
+            0 alice crashes -
+            """,
+            config="dead_letter_bound_ms=10 max_reconsume_times=1",
+        ),
+    ),
+    "CMT-1": (
+        Alphabet("""
+            1 alice delivers LANE at=17 success
+            1 alice delivers LANE at=17 suspend
+            2 alice delivers LANE at=17 success
+            1 alice delivers LANE at=18 success
+            1 alice delivers LANE at=17 mode=manual success
+            1 alice delivers LANE at=18 mode=manual commit
+            0 alice commits  LANE value=18 sent
+            0 alice commits  LANE value=19 sent
+            0 alice adds     LANE value=17
+            1 bob   delivers LANE at=17 success
+            1 alice dead-letters LANE at=17 ok
+            1 shop  sends    QUEUE at=18 ok
+        """),
+        Alphabet(
+            """
+            1 alice delivers LANE at=17 rt=0 suspend
+            1 alice delivers LANE at=17 rt=1 suspend
+            1 alice delivers LANE at=17 rt=0 mode=manual rollback
+            1 alice delivers LANE at=17 rt=0 mode=- success
+            1 alice commits  LANE value=18 sent
+            1 alice commits  LANE value=18 detail=corrected sent
+            1 alice fetches  LANE value=18 inc=1 ok
+            .. alice fetches LANE inc=1
+            1 alice pulls    LANE offset=17 value=18 code=21 refused
+            0 b0    trims    QUEUE value=18
+            1 admin resets   LANE value=18
+            0 alice drops    LANE
+            """,
+            config="max_reconsume_times=1",
+        ),
+    ),
+    "SND-1": (
+        Alphabet(
+            """
+            1 shop  sends QUEUE at=17 ok
+            1 shop  sends QUEUE at=18 ok
+            3 shop  sends QUEUE at=17 ok
+            1 shop  sends QUEUE at=17 code=10 ok
+            1 shop  sends QUEUE id=m17 unknown
+            1 drain reads QUEUE value=18 ok
+            3 drain reads QUEUE value=19 ok
+            1 drain reads QUEUE value=17 ok
+            0 drain reads QUEUE at=17 ok
+            0 drain reads QUEUE offset=17 id=m99 ok
+            0 b0    trims QUEUE value=18
+            1 b0    pauses b0
+            """,
+            config="delay_bound_ms=15 keep_ms=15",
+        ),
+        Alphabet(
+            """
+            1 shop  sends QUEUE at=17 ok
+            1 shop  sends QUEUE at=18 delay=1 ok
+            1 shop  sends QUEUE at=18 ok
+            1 drain reads QUEUE value=18 ok
+            1 drain reads QUEUE value=18 unknown
+            2 drain reads QUEUE value=17 ok
+            0 drain reads QUEUE at=17 ok
+            0 b0    crashes b0
+            0 b0    trims QUEUE value=18
+            0 b0    steps-clock b0 value=5
+            2 b0    suffers b0 detail="disk_full b0" ok
+            1 shop  sends QUEUE at=17 code=12 ok
+            """,
+            config="flush=async flush_ms=5 schedule_slack_ms=5 disk_slack_ms=5 delay_bound_ms=10 keep_ms=20",
+        ),
+    ),
+    "LIV-1": (
+        Alphabet("""
+            0 alice adds     LANE value=17
+            0 bob   adds     LANE value=18
+            1 alice delivers LANE at=17 success
+            1 alice delivers LANE at=17 suspend
+            1 bob   delivers LANE at=17 success
+            1 alice dead-letters LANE at=17 ok
+            0 alice drops    LANE
+            0 alice crashes  -
+            2 alice leaves   billing
+            !1 drain reads   QUEUE value=18 detail=settled ok ; drain reads QUEUE at=17 ok
+            !1 drain reads   QUEUE value=19 detail=settled ok ; drain reads QUEUE at=18 ok
+        """),
+        Alphabet(
+            """
+            0 alice adds     LANE value=17
+            1 alice fetches  LANE value=18 inc=1 ok
+            0 alice joins    billing
+            2 alice leaves   billing
+            2 alice delivers LANE at=17 success
+            1 alice delivers LANE at=17 mode=manual success
+            0 alice drops    LANE
+            1 admin resets   LANE value=18
+            !1 drain reads   QUEUE value=18 detail=settled ok ; drain reads QUEUE at=17 ok
+            !1 drain reads   QUEUE value=19 ok ; drain reads QUEUE at=17 ok
+            0 bob   adds     LANE value=18
+            """,
+            config="consume_from=last",
+        ),
+    ),
+    "ORD-9": (
+        Alphabet("""
+            1 shop sends QUEUE at=17 ok
+            1 shop sends QUEUE at=18 ok
+            1 till sends QUEUE at=18 ok
+            2 till sends QUEUE at=17 ok
+            1 till sends QUEUE id=m19 offset=17 ok
+            1 shop sends orders/b0/4 at=18 ok
+            1 shop sends QUEUE at=16 delay=1 ok
+            1 shop sends QUEUE at=16 refused
+            0 b0   crashes b0
+            0 b1   crashes b1
+            1 shop sends %RETRY%billing/b0/3 at=17 ok
+            0 drain reads QUEUE at=17 ok
+        """),
+        Alphabet("""
+            1 shop sends QUEUE at=18 ok
+            1 shop sends QUEUE id=m17 unknown
+            1 shop sends QUEUE id=m17 attempt=2 ok
+            .. shop sends QUEUE id=m16
+            3 till sends QUEUE id=m17 ok
+            0 drain reads QUEUE at=17 ok
+            0 drain reads QUEUE at=19 ok
+            0 drain reads QUEUE offset=15 id=m16 ok
+            0 drain reads orders/b0/4 at=17 ok
+            0 b0   crashes b0
+            1 shop sends QUEUE at=18 refused
+        """),
+    ),
+    "ORD-12": (
+        Alphabet("""
+            1 alice delivers LANE at=17 key=k1 key_seq=4 success
+            1 alice delivers LANE at=18 key=k1 key_seq=5 success
+            1 bob   delivers LANE at=17 key=k1 key_seq=4 success
+            1 bob   delivers LANE at=18 key=k1 key_seq=5 success
+            2 alice delivers LANE at=18 key=k1 key_seq=5 success
+            1 alice delivers LANE at=17 key=k2 key_seq=4 success
+            1 alice delivers LANE at=19 key=k1 key_seq=3 success
+            1 alice delivers LANE at=17 key=k1 suspend
+            1 bob   delivers billing/orders/b0/4 at=17 key=k1 key_seq=4 success
+            1 admin resets   LANE value=17
+            .. admin resets  LANE value=17
+            0 b0    trims    QUEUE value=18
+        """),
+        Alphabet(
+            """
+            1 alice delivers LANE at=17 key=k1 key_seq=4 success
+            1 alice delivers LANE at=18 key=k1 key_seq=5 success
+            1 bob   delivers LANE at=17 key=k1 key_seq=4 success
+            1 bob   delivers LANE at=18 key=k1 key_seq=5 success
+            1 alice delivers LANE at=17 key=k1 key_seq=4 inc=2 success
+            0 alice adds     LANE value=17
+            0 alice adds     LANE value=17 inc=2
+            0 alice crashes  -
+            0 b0    trims    QUEUE value=18
+            0 b0    trims    QUEUE value=17
+            1 admin resets   LANE value=17
+            """,
+            config="consume_from=last",
+        ),
+    ),
+    "ORD-13": (
+        Alphabet("""
+            0 alice drops    LANE
+            0 bob   drops    LANE
+            0 alice adds     LANE value=17
+            0 bob   adds     LANE value=17
+            1 alice delivers LANE at=17 success
+            1 bob   delivers LANE at=17 success
+            1 alice delivers LANE at=18 suspend
+            2 alice delivers LANE at=17 success
+            .. alice delivers LANE at=17
+            0 alice drops    LANE refused
+            0 alice drops    billing/orders/b0/4
+        """),
+        Alphabet("""
+            0 alice drops    LANE
+            0 alice drops    LANE inc=2
+            0 alice adds     LANE value=17
+            0 alice adds     LANE value=17 inc=2
+            0 alice adds     LANE value=17 refused
+            1 alice delivers LANE at=17 success
+            1 alice delivers LANE at=17 inc=2 success
+            3 alice delivers LANE at=18 inc=2 success
+            0 alice crashes  -
+            0 alice joins    billing
+            1 alice leaves   billing
+        """),
+    ),
+    "LSE-1": (
+        Alphabet(
+            """
+            0 alice locks   LANE ok
+            0 bob   locks   LANE ok
+            2 alice locks   LANE ok
+            2 bob   locks   LANE ok
+            1 alice locks   LANE refused
+            1 bob   locks   LANE unknown
+            0 alice unlocks LANE sent
+            1 alice unlocks LANE ok
+            1 bob   unlocks LANE ok
+            .. alice unlocks LANE
+            0 b0    crashes b0
+            0 alice steps-clock - value=5
+            """,
+            config="broker_lease_ms=300 delay_bound_ms=100",
+            tick_ms=100,
+        ),
+        Alphabet(
+            """
+            1 alice locks   LANE ok
+            3 bob   locks   LANE ok
+            1 bob   locks   LANE ok
+            1 alice unlocks LANE refused
+            2 alice unlocks LANE ok
+            1 alice unlocks LANE unknown
+            1 alice locks   billing/orders/b0/4 ok
+            1 alice unlocks billing/orders/b0/4 ok
+            0 b0    crashes b0
+            0 b1    crashes b1
+            0 alice crashes -
+            """,
+            config="broker_lease_ms=250 delay_bound_ms=150",
+            tick_ms=100,
+        ),
+    ),
+    "LSE-4": (
+        Alphabet(
+            """
+            0 alice locks   LANE ok
+            0 bob   locks   LANE ok
+            0 alice locks   LANE refused
+            0 bob   locks   LANE refused
+            2 carol locks   LANE refused
+            1 alice locks   LANE unknown
+            1 alice unlocks LANE ok
+            0 alice unlocks LANE sent
+            0 b0    crashes b0
+            0 alice steps-clock - value=5
+            2 net   suffers - detail="duplicate alice b0" ok
+            0 alice locks   LANE code=1 refused
+            """,
+            config="broker_lease_ms=200 delay_bound_ms=100",
+            tick_ms=100,
+        ),
+        Alphabet(
+            """
+            1 alice locks   LANE ok
+            1 alice locks   LANE refused
+            1 bob   locks   LANE refused
+            3 carol locks   LANE ok
+            .. carol locks  LANE
+            1 bob   joins   billing
+            0 alice joins   billing
+            1 bob   delivers LANE at=17 success
+            0 bob   unlocks LANE sent
+            0 b0    crashes b0
+            1 bob   locks   billing/orders/b0/4 ok
+            """,
+            config="broker_lease_ms=150 delay_bound_ms=150",
+            tick_ms=100,
+        ),
+    ),
+    "CMT-4": (
+        Alphabet(
+            """
+            0 alice commits LANE value=17 sent
+            0 alice commits LANE value=18 sent
+            2 alice commits LANE value=18 view=pull ok
+            1 alice commits LANE value=17 view=pull ok
+            1 alice commits LANE value=17 refused
+            1 bob   commits LANE value=17 ok
+            0 alice adds    LANE value=17
+            1 alice fetches LANE value=17 ok
+            .. alice fetches LANE inc=1
+            1 admin resets  LANE value=17
+            1 alice commits LANE value=16 detail=corrected ok
+            1 alice pulls   LANE offset=18 value=17 code=21 refused
+            """,
+            config="schedule_slack_ms=15",
+        ),
+        Alphabet("""
+            1 alice commits LANE value=17 ok
+            1 alice commits LANE value=18 ok
+            1 alice commits LANE value=17 inc=2 ok
+            1 alice commits LANE value=18 inc=2 ok
+            0 alice adds    LANE value=17
+            0 alice adds    LANE value=17 inc=2
+            0 alice crashes -
+            1 alice leaves  billing
+            0 alice joins   billing
+            1 alice pulls   LANE offset=17 value=18 ok
+            1 alice fetches LANE value=17 inc=2 ok
+        """),
+    ),
+    "CMT-5": (
+        Alphabet(
+            """
+            0 alice locks   LANE ok
+            0 bob   locks   LANE ok
+            2 bob   locks   LANE ok
+            0 alice unlocks LANE sent
+            2 alice unlocks LANE ok
+            0 alice locks   LANE ok ; alice unlocks LANE sent
+            0 alice commits LANE value=18 sent
+            0 bob   commits LANE value=18 sent
+            2 alice leaves  billing
+            0 alice crashes -
+            0 b0    crashes b0
+            0 alice steps-clock - value=5
+            """,
+            config="broker_lease_ms=600",
+            tick_ms=100,
+        ),
+        Alphabet(
+            """
+            0 alice locks   LANE ok
+            1 bob   locks   LANE ok
+            1 alice locks   LANE unknown
+            0 alice locks   LANE ok ; alice unlocks LANE inc=1 sent
+            0 alice locks   LANE ok ; alice unlocks LANE sent
+            0 alice commits LANE value=18 sent
+            1 alice commits LANE value=18 refused
+            0 alice joins   billing
+            1 alice leaves  billing
+            0 alice crashes -
+            1 alice commits LANE value=18 inc=2 ok
+            """,
+            config="broker_lease_ms=600",
+            tick_ms=100,
+        ),
+    ),
+    "RTY-1": (
+        Alphabet(
+            """
+            1 alice delivers LANE at=17 suspend=20 suspend
+            1 alice delivers LANE at=17 threw
+            1 alice delivers LANE at=17 success
+            1 alice delivers LANE at=18 suspend=5 suspend
+            1 alice delivers LANE at=17+18 suspend=20 suspend
+            1 bob   delivers LANE at=17 success
+            2 alice delivers LANE at=17 success
+            0 alice adds     LANE value=17
+            1 admin resets   LANE value=17
+            1 alice dead-letters LANE at=17 ok
+            1 alice dead-letters LANE at=17 refused
+            1 alice dead-letters LANE at=17 unknown
+            """,
+            config="suspend_ms=16",
+            tick_ms=11,
+        ),
+        Alphabet(
+            """
+            1 alice delivers LANE at=17 rt=0 suspend=26 suspend
+            1 alice delivers LANE at=17 rt=1 suspend=26 suspend
+            1 alice delivers LANE at=17 rt=1 mode=manual suspend=26 rollback
+            1 alice delivers LANE at=18 rt=0 mode=manual rollback
+            1 alice delivers LANE at=18 rt=0 mode=- unknown
+            .. alice delivers LANE at=18 rt=0
+            1 alice delivers LANE at=17 rt=1 inc=2 success
+            1 alice dead-letters LANE at=17 ok
+            0 alice crashes  -
+            0 alice adds     LANE value=17 inc=2
+            """,
+            config="max_reconsume_times=1",
+            tick_ms=10,
+        ),
+    ),
+}

@@ -1,0 +1,71 @@
+"""CMT-4: within an incarnation, commits that do not overlap in time never go back, without a reset.
+
+Decisions where the page leaves room:
+
+- A look-up clears once it was answered: before, the client has nothing to adopt.
+- A pull was told to go on elsewhere where its answer has the code 21.
+- A commit that travels with a pull is compared with a one-way commit that was sent at least the slack before.
+"""
+
+from __future__ import annotations
+
+from specs.history.row import Row
+from specs.plan.config import Config
+from specs.vocabulary import Kind, Outcome
+from tests.definitions.words import (
+    OFFSET_MOVED,
+    Rows,
+    before,
+    moved_in_its_life,
+    of,
+    same_client,
+    same_incarnation,
+    same_lane,
+    took_effect,
+)
+
+
+def broken(rows: Rows, config: Config) -> bool:
+    return any(
+        before(first, second)
+        and same_incarnation(rows, first, second)
+        and (second.value or 0) < (first.value or 0)
+        and not _is_old_news(config, first, second)
+        and not _is_cleared(rows, first, second)
+        and not moved_in_its_life(rows, second)
+        for first in took_effect(rows, Kind.COMMIT)
+        for second in took_effect(rows, Kind.COMMIT)
+    )
+
+
+def _is_old_news(config: Config, first: Row, second: Row) -> bool:
+    """Does the second travel with a pull, and had the timer reported the first just before?"""
+    ago_us = second.started_us - first.started_us
+    one_way = first.outcome is Outcome.SENT and first.view != "pull"
+    return second.view == "pull" and one_way and ago_us < config.schedule_slack_ms * 1_000
+
+
+def _is_cleared(rows: Rows, first: Row, second: Row) -> bool:
+    return any(
+        same_client(row, second)
+        and same_lane(row, second)
+        and row.incarnation in (None, second.incarnation)
+        and not before(row, first)
+        and (
+            _is_correction(rows, row) and row.seq_begin <= second.seq_begin
+            if row.kind is Kind.COMMIT
+            else row.outcome is Outcome.OK and before(row, second)
+        )
+        for row in of(rows, Kind.FETCH_OFFSET, Kind.COMMIT)
+    )
+
+
+def _is_correction(rows: Rows, commit: Row) -> bool:
+    return commit.detail == "corrected" or any(
+        pull.code == OFFSET_MOVED
+        and pull.value == commit.value
+        and same_client(pull, commit)
+        and same_lane(pull, commit)
+        and before(pull, commit)
+        for pull in of(rows, Kind.PULL)
+    )

@@ -1,0 +1,191 @@
+"""DLQ-1: an exhausted message reaches its group's dead letters within the bound.
+
+Decisions where the page leaves room:
+
+- A copy has arrived if anybody read it after its acknowledged dead letter was begun, or the message passed by was.
+- The final drain is the last reading of each queue; if that one failed, nothing is decided.
+- The bound does not run while the broker stands still, and neither does a reading of its queue count.
+- What was passed by has to be there from the bound after the begin of the call that passed it.
+- A removal excuses if it began before the reading ended, and after any dead letter of the
+  message (or the call that passed it) had begun.
+- A client may be told of a reset late: one since the incarnation was added excuses what is passed by.
+- A message that comes again to its client, even after others, was not passed by for good.
+- A message of which somebody of the group began to send a dead letter was not passed by in silence.
+"""
+
+from __future__ import annotations
+
+from specs.history.row import Row
+from specs.plan.config import Config
+from specs.vocabulary import LISTENER_SUSPENDS, Kind, Outcome, Queue, dead_letter_topic
+from tests.definitions.words import (
+    AUTO,
+    WEAK,
+    Rows,
+    awake_us,
+    before,
+    began_before,
+    calls,
+    is_marker,
+    moved_in_its_life,
+    of,
+    offset,
+    same_client,
+    same_incarnation,
+    same_lane,
+    stood_still,
+    took_effect,
+)
+
+
+def broken(rows: Rows, config: Config) -> bool:
+    groups = {row.group for row in rows if row.group}
+    return config.flush != "async" and any(
+        len(_missing(rows, config, group)) > len(_nameless(rows, group)) for group in groups
+    )
+
+
+def _missing(rows: Rows, config: Config, group: str) -> set[tuple[object, ...]]:
+    """Places (lane, offset, id) that were given up, must have been found and were not."""
+    due = _acknowledged(rows, group) + _passed_by(rows, config, group)
+    begins = [(_place(row), row) for row, _, _ in due]
+    places = {
+        _place(row): row
+        for row, _, since_us in due
+        if _was_read(rows, config, group, since_us)
+        and not any(
+            _place(other) == _place(row) and _may_be_removed(rows, group, first)
+            for other, first, _ in due
+        )
+    }
+    missing = set()
+    for place, row in places.items():
+        same = [other for other in places.values() if other.message_id == row.message_id]
+        copies = {
+            (copy.queue, copy.queue_offset)
+            for copy in _copies(rows, group)
+            if row.message_id in _names(rows, copy)
+            and any(other == place and not before(copy, first) for other, first in begins)
+        }
+        if len(copies) < len(same):
+            missing.add(place)
+    return missing
+
+
+def _place(row: Row) -> tuple[object, ...]:
+    return (row.lane, row.queue_offset, row.message_id)
+
+
+Due = tuple[Row, Row, int]
+"""A message that was given up, the row that says so, and since when its copy counts, in µs."""
+
+
+def _acknowledged(rows: Rows, group: str) -> list[Due]:
+    return [
+        (letter, letter, letter.ended_us)
+        for letter in of(rows, Kind.DEAD_LETTER)
+        if letter.group == group
+        and letter.outcome is Outcome.OK
+        and letter.code not in WEAK
+        and letter.ended_us is not None
+    ]
+
+
+def _passed_by(rows: Rows, config: Config, group: str) -> list[Due]:
+    limit = config.max_reconsume_times
+    return [
+        (message, call, call.started_us)
+        for message in calls(rows)
+        for call in calls(rows)
+        if message.group == group
+        and 0 <= limit <= (-1 if message.reconsume_times is None else message.reconsume_times)
+        and message.outcome in LISTENER_SUSPENDS
+        and message.commit_mode == AUTO
+        and before(message, call)
+        and offset(call) > offset(message)
+        and same_incarnation(rows, message, call)
+        and not moved_in_its_life(rows, call)
+        and not _came_again_or_was_sent(rows, message)
+    ]
+
+
+def _came_again_or_was_sent(rows: Rows, message: Row) -> bool:
+    came_again = any(
+        began_before(message, other)
+        and other.queue_offset == message.queue_offset
+        and same_client(message, other)
+        and same_lane(message, other)
+        for other in calls(rows)
+    )
+    return came_again or any(
+        letter.queue_offset == message.queue_offset
+        and same_lane(letter, message)
+        and not before(letter, message)
+        for letter in of(rows, Kind.DEAD_LETTER)
+    )
+
+
+def _copies(rows: Rows, group: str) -> list[Row]:
+    return [
+        read
+        for read in of(rows, Kind.READ)
+        if read.topic == dead_letter_topic(group) and read.message_id is not None
+    ]
+
+
+def _given_up(rows: Rows) -> set[str | None]:
+    return {row.message_id for row in of(rows, Kind.DEAD_LETTER, Kind.DELIVER)}
+
+
+def _names(rows: Rows, copy: Row) -> set[str | None]:
+    """The message that the copy was made from: its origin, or itself where that is none that was given up."""
+    if copy.origin_id in _given_up(rows):
+        return {copy.origin_id}
+    return {copy.message_id} & _given_up(rows)
+
+
+def _nameless(rows: Rows, group: str) -> set[tuple[object, ...]]:
+    return {
+        (copy.queue, copy.queue_offset, copy.message_id)
+        for copy in _copies(rows, group)
+        if copy.origin_id is None and not _names(rows, copy)
+    }
+
+
+def _was_read(rows: Rows, config: Config, group: str, since_us: int) -> bool:
+    """Were all dead-letter queues that the history shows read to their ends, the bound later or still later?"""
+    topic = dead_letter_topic(group)
+    shown = [
+        row
+        for row in [*of(rows, Kind.READ), *took_effect(rows, Kind.ADD, Kind.TRIM)]
+        if row.topic == topic
+    ]
+    added = any(row.kind is Kind.ADD for row in shown)
+    if not shown or (any(call.topic == topic for call in calls(rows)) and not added):
+        return False
+    last = _last_readings(rows, topic)
+    return all(
+        row.queue in last
+        and last[row.queue].outcome is Outcome.OK
+        and awake_us(rows, last[row.queue], since_us) >= config.dead_letter_bound_ms * 1_000
+        and not stood_still(rows, last[row.queue])
+        for row in shown
+    )
+
+
+def _last_readings(rows: Rows, topic: str) -> dict[Queue, Row]:
+    return {
+        read.queue: read for read in of(rows, Kind.READ) if is_marker(read) and read.topic == topic
+    }
+
+
+def _may_be_removed(rows: Rows, group: str, since: Row) -> bool:
+    """Did the broker remove dead letters of the group between this row and the last reading's end?"""
+    topic = dead_letter_topic(group)
+    return any(
+        trim.topic == topic
+        and began_before(since, trim)
+        and trim.seq_begin < (read.seq_end or read.seq_begin)
+        for trim in took_effect(rows, Kind.TRIM)
+        for read in _last_readings(rows, topic).values()
+    )

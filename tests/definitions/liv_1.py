@@ -1,0 +1,109 @@
+"""LIV-1: when faults are healed, every message of a lane that somebody has ends finished.
+
+Decisions where the page leaves room:
+
+- Somebody has a lane whose last ADD before the drain was not followed by its drop, a departure or a death.
+- The drain finds what is read while it lasts; what it finds has to be finished by its end.
+- An operator's move of the lane, or a call of manual mode on it, before the drain ends silences all of the lane.
+"""
+
+from __future__ import annotations
+
+from specs.history.row import Row
+from specs.plan.config import Config
+from specs.vocabulary import Kind, Outcome
+from tests.definitions.words import (
+    MANUAL,
+    Rows,
+    adds,
+    before,
+    began_before,
+    between,
+    calls,
+    ended_well,
+    finished,
+    is_leaving,
+    is_marker,
+    of,
+    offset,
+    same_incarnation,
+    same_lane,
+    same_queue,
+    took_effect,
+)
+
+
+def broken(rows: Rows, config: Config) -> bool:
+    if config.subscription != "*" or config.flush == "async":
+        return False
+    return any(
+        offset(message) >= _start(rows, config, owner, drain)
+        and not _is_finished(rows, owner, drain, offset(message))
+        for drain in of(rows, Kind.READ)
+        if is_marker(drain) and drain.detail == "settled" and drain.outcome is Outcome.OK
+        for owner in _owners(rows, drain)
+        for message in of(rows, Kind.READ)
+        if message.message_id is not None and same_queue(message, drain)
+        if not before(message, drain) and not before(drain, message)
+    )
+
+
+def _owners(rows: Rows, drain: Row) -> list[Row]:
+    """Of each lane of the queue its last ADD, where it still holds when the drain begins."""
+    begins = [
+        add
+        for add in took_effect(rows, Kind.ADD)
+        if same_queue(add, drain) and began_before(add, drain)
+    ]
+    last = {add.lane: add for add in begins}
+    return [
+        add
+        for add in last.values()
+        if _holds(rows, add, drain) and not _is_silent(rows, add, drain)
+    ]
+
+
+def _holds(rows: Rows, add: Row, drain: Row) -> bool:
+    dropped = any(
+        same_incarnation(rows, add, drop) and between(add, drop, drain)
+        for drop in took_effect(rows, Kind.DROP)
+    )
+    died = any(
+        crash.client_id == add.client_id and between(add, crash, drain)
+        for crash in of(rows, Kind.CRASH)
+    )
+    return not dropped and not died and not is_leaving(rows, add, drain)
+
+
+def _is_silent(rows: Rows, add: Row, drain: Row) -> bool:
+    return any(
+        same_lane(row, add) and began_before(row, drain) for row in took_effect(rows, Kind.RESET)
+    ) or any(
+        same_lane(call, add) and call.commit_mode == MANUAL and began_before(call, drain)
+        for call in calls(rows)
+    )
+
+
+def _start(rows: Rows, config: Config, owner: Row, drain: Row) -> int:
+    """Where the owner started; or where anybody of the lane did, if the group begins with the first message."""
+    starts = {
+        (row.client_id, row.incarnation): row.value or 0
+        for row in took_effect(rows, Kind.ADD, Kind.FETCH_OFFSET)
+        if same_lane(row, owner) and began_before(row, drain)
+        if row.kind is Kind.ADD or adds(rows, row)
+    }
+    if config.consume_from == "first":
+        return min(starts.values())
+    return starts[owner.client_id, owner.incarnation]
+
+
+def _is_finished(rows: Rows, owner: Row, drain: Row, place: int) -> bool:
+    """Was it finished; or did its last call end well, though the lane had been dropped meanwhile?"""
+    its_calls = [
+        call
+        for call in calls(rows)
+        if offset(call) == place and same_lane(call, owner) and began_before(call, drain)
+    ]
+    end = drain._replace(group=owner.group, seq_begin=drain.seq_end or drain.seq_begin)
+    worked = bool(its_calls) and before(its_calls[-1], end) and ended_well(its_calls[-1])
+    return worked or finished(rows, end, place)

@@ -1,0 +1,78 @@
+"""ORD-3: while a call runs or its batch is suspended, no other call of that incarnation starts beyond that batch.
+
+Decisions where the page leaves room:
+
+- An incarnation has one running call at a time: a second one breaks the promise at whatever offset it starts.
+- A call is beyond what is owed of a batch when it starts above every message of it that is owed.
+- "Failed" is a dead letter that ended without being acknowledged, also where no answer came.
+- "The next call" is the one that starts beyond the batch.
+- A batch that was put back by a manual ROLLBACK is owed whatever is given up of it.
+"""
+
+from __future__ import annotations
+
+from specs.history.row import Row
+from specs.plan.config import Config
+from specs.vocabulary import Kind, Outcome
+from tests.definitions.words import (
+    Rows,
+    asks_again,
+    before,
+    began_before,
+    calls,
+    is_about,
+    of,
+    offset,
+    rolled_back,
+    same_call,
+    same_incarnation,
+    was_reset,
+)
+
+
+def broken(rows: Rows, config: Config) -> bool:
+    return any(
+        began_before(first, second)
+        and not same_call(first, second)
+        and same_incarnation(rows, first, second)
+        and not was_reset(rows, first, second)
+        and (not before(first, second) or _overtaken(rows, config, first, second))
+        for first in calls(rows)
+        for second in calls(rows)
+    )
+
+
+def _overtaken(rows: Rows, config: Config, first: Row, call: Row) -> bool:
+    """Does the call start beyond all that the first one's batch still owes?"""
+    batch = [row for row in calls(rows) if same_call(row, first) and asks_again(row)]
+    owed = [row for row in batch if _is_owed(rows, config, row, call)]
+    start = min(offset(row) for row in calls(rows) if same_call(row, call))
+    return bool(owed) and all(start > offset(row) for row in owed)
+
+
+def _is_owed(rows: Rows, config: Config, message: Row, call: Row) -> bool:
+    """Had it neither come again nor been given up when the call began?"""
+    if any(
+        other.queue_offset == message.queue_offset
+        and same_incarnation(rows, other, message)
+        and before(message, other)
+        and began_before(other, call)
+        and not same_call(other, call)
+        for other in calls(rows)
+    ):
+        return False
+    tries = [] if rolled_back(message) else _given_up(rows, message, call)
+    if any(each.outcome is Outcome.OK for each in tries):
+        return False
+    limit, retries = config.max_reconsume_times, message.reconsume_times
+    used_up = limit >= 0 and (retries is None or retries >= limit)
+    return not used_up or bool(tries)
+
+
+def _given_up(rows: Rows, message: Row, call: Row) -> list[Row]:
+    """The dead letters of the message that began after its call had ended, and ended before the other call."""
+    return [
+        letter
+        for letter in of(rows, Kind.DEAD_LETTER)
+        if is_about(rows, letter, message) and before(message, letter) and before(letter, call)
+    ]

@@ -1,0 +1,69 @@
+"""ORD-9: within a broker epoch, a send acknowledged before another began has the smaller offset in their queue.
+
+Decisions where the page leaves room:
+
+- One offset for two messages is not smaller, so it breaks the promise.
+- A crash excuses from the begin of the earlier send to the end of what shows the later one's place.
+- Another attempt may have put a message there if another send of its id that was not refused was begun before it was
+  read, or if this one is not the first.
+"""
+
+from __future__ import annotations
+
+from specs.history.row import Row
+from specs.plan.config import Config
+from specs.vocabulary import DLQ_PREFIX, RETRY_PREFIX, Kind, Outcome
+from tests.definitions.words import Rows, before, of, same_queue, took_effect
+
+
+def broken(rows: Rows, config: Config) -> bool:
+    return any(
+        _is_plain(first)
+        and _is_plain(second)
+        and first.outcome is Outcome.OK
+        and first.queue_offset is not None
+        and same_queue(first, second)
+        and before(first, second)
+        and any(
+            place <= first.queue_offset and not _crashed(rows, first, shown)
+            for place, shown in _places(rows, second)
+        )
+        for first in of(rows, Kind.SEND)
+        for second in took_effect(rows, Kind.SEND)
+    )
+
+
+def _is_plain(send: Row) -> bool:
+    return (
+        not send.delay_level
+        and not (send.detail or "").startswith("half")
+        and not (send.topic or "").startswith((RETRY_PREFIX, DLQ_PREFIX))
+    )
+
+
+def _places(rows: Rows, send: Row) -> list[tuple[int, Row]]:
+    """Where it lies, and which row says so: its answer, or a reader where no other attempt may have put it there."""
+    if send.outcome is Outcome.OK and send.queue_offset is not None:
+        return [(send.queue_offset, send)]
+    return [
+        (read.queue_offset, read)
+        for read in of(rows, Kind.READ)
+        if (send.attempt or 1) == 1
+        and read.message_id == send.message_id
+        and same_queue(read, send)
+        and read.queue_offset is not None
+        and not before(read, send)
+        and not any(
+            other.message_id == send.message_id and other is not send and not before(read, other)
+            for other in took_effect(rows, Kind.SEND)
+        )
+    ]
+
+
+def _crashed(rows: Rows, first: Row, shown: Row) -> bool:
+    return any(
+        crash.broker == first.broker
+        and first.seq_begin < crash.seq_begin
+        and (shown.seq_end is None or crash.seq_begin < shown.seq_end)
+        for crash in of(rows, Kind.CRASH)
+    )

@@ -1,0 +1,95 @@
+"""Each clause's judge says of every small history what the clause's statement says, written down a second time."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from specs.history.text import parse_history
+from tests.definitions.alphabets import ALPHABETS, MOST_SYMBOLS
+from tests.definitions.enumeration import (
+    DRAWN,
+    PAGES,
+    ROWS,
+    Count,
+    compare,
+    definition,
+    difference,
+    excuses,
+    judge,
+    needs,
+)
+from tests.definitions.known import KNOWN, Known
+from tests.definitions.wrong import rules_of
+
+FEW_ROWS, FEW_DRAWN = 3, 500
+CLAUSES = sorted(ALPHABETS)
+
+
+def _differences(count: Count) -> str:
+    return "\n\n".join(
+        f"{how}:\n{where[0].text(where[1])}" for how, where in count.shortest.items()
+    )
+
+
+def _check(clause: str, rows: int, drawn: int) -> None:
+    count = compare(clause, rows, drawn)
+    assert not {how for how in count.differences if "known" not in how}, _differences(count)
+    assert min(count.at_stake, count.refuted, count.excused) > 0, f"too poor an alphabet: {count}"
+    overlooked = {rule.__name__ for rule in rules_of(clause)} - count.noticed
+    assert not overlooked, f"no history tells a wrong judge from the definition: {overlooked}"
+
+
+@pytest.mark.parametrize("clause", CLAUSES)
+def test_short_histories_are_judged_as_defined(clause: str) -> None:
+    """Every history of up to three symbols, and some longer ones; and wrong judges are noticed."""
+    _check(clause, FEW_ROWS, FEW_DRAWN)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("clause", CLAUSES)
+def test_histories_are_judged_as_defined(clause: str) -> None:
+    """Every history of up to four symbols, and thousands of longer ones."""
+    _check(clause, ROWS, DRAWN)
+
+
+@pytest.mark.parametrize("known", KNOWN, ids=lambda known: f"{known.clause} {known.how}")
+def test_known_differences_are_still_there(known: Known) -> None:
+    """Each history on which product and definition are known to differ is still judged so by both."""
+    info, rows = parse_history(known.history)
+    broken = definition(known.clause).broken(rows, info.config)
+    assert difference(broken, judge(known.clause, info, rows)) == known.how
+
+
+def _example(clause: str, heading: str) -> str:
+    page = (PAGES / f"{clause}.md").read_text(encoding="utf-8")
+    found = re.search(rf"## {heading}.*?```\n(.*?)```", page, re.DOTALL)
+    assert found, f"the page of {clause} has no example under {heading!r}"
+    return found[1]
+
+
+@pytest.mark.parametrize("clause", CLAUSES)
+def test_the_pages_violation_is_broken(clause: str) -> None:
+    """The shortest violation of the clause's page breaks its definition."""
+    info, rows = parse_history(_example(clause, "The shortest violation"))
+    assert definition(clause).broken(rows, info.config)
+
+
+@pytest.mark.parametrize("clause", CLAUSES)
+def test_the_pages_lookalike_is_kept(clause: str) -> None:
+    """The lookalike of the clause's page does not break its definition."""
+    info, rows = parse_history(_example(clause, "A lookalike"))
+    assert not definition(clause).broken(rows, info.config)
+
+
+@pytest.mark.parametrize("clause", CLAUSES)
+def test_alphabets_follow_their_rule(clause: str) -> None:
+    """What the clause needs is in both alphabets, what could excuse in one of them."""
+    kinds = [
+        {row.kind for symbol in alphabet.symbols for row in symbol.rows}
+        for alphabet in ALPHABETS[clause]
+    ]
+    assert needs(clause) <= kinds[0] & kinds[1]
+    assert excuses(clause) <= kinds[0] | kinds[1]
+    assert max(len(alphabet.symbols) for alphabet in ALPHABETS[clause]) <= MOST_SYMBOLS

@@ -1,0 +1,97 @@
+"""Wrong judges, made by rule: each is a definition that is shown another history, or another configuration.
+
+An enumeration that doesn't notice one of them says nothing about what that one overlooks. Three rules are held for
+each clause: the usual three, or those that `RULES_OF` names where one of the usual ones changes nothing that the
+clause speaks of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
+
+from specs.history.row import Row
+from specs.plan.config import Config
+from specs.vocabulary import Kind, Outcome
+
+Shown = tuple[list[Row], Config]
+Rule = Callable[[Sequence[Row], Config, Collection[Kind]], Shown]
+
+
+def nothing_excuses(rows: Sequence[Row], config: Config, excuses: Collection[Kind]) -> Shown:
+    """Overlooks every row of a kind that may only excuse."""
+    return [row for row in rows if row.kind not in excuses], config
+
+
+def one_worker(rows: Sequence[Row], config: Config, _: Collection[Kind]) -> Shown:
+    """Takes bob for alice."""
+    return [_renamed(row) for row in rows], config
+
+
+def _renamed(row: Row) -> Row:
+    named = {
+        column: value.replace("bob", "alice")
+        for column in ("process", "client_id", "incarnation")
+        if (value := getattr(row, column)) is not None
+    }
+    return row._replace(**named)
+
+
+def all_went_well(rows: Sequence[Row], config: Config, _: Collection[Kind]) -> Shown:
+    """Takes every result for a good one."""
+    return [
+        row._replace(outcome=Outcome.SUCCESS if row.kind is Kind.DELIVER else Outcome.OK)
+        for row in rows
+    ], config
+
+
+def one_offset(rows: Sequence[Row], config: Config, _: Collection[Kind]) -> Shown:
+    """Takes every message for the same."""
+    return [
+        row if row.queue_offset is None else row._replace(queue_offset=17, message_id="m17")
+        for row in rows
+    ], config
+
+
+def next_number(rows: Sequence[Row], config: Config, _: Collection[Kind]) -> Shown:
+    """Reads the number of an operation as one more than it is."""
+    return [row if row.value is None else row._replace(value=row.value + 1) for row in rows], config
+
+
+def at_once(rows: Sequence[Row], config: Config, _: Collection[Kind]) -> Shown:
+    """Takes every operation that ended for an instant."""
+    return [
+        row if row.seq_end is None else row._replace(seq_end=row.seq_begin, ended_us=row.started_us)
+        for row in rows
+    ], config
+
+
+def limits_doubled(rows: Sequence[Row], config: Config, _: Collection[Kind]) -> Shown:
+    """Allows twice the time, and one retry more."""
+    return list(rows), replace(
+        config,
+        broker_lease_ms=2 * config.broker_lease_ms,
+        client_lease_ms=2 * config.client_lease_ms,
+        dead_letter_bound_ms=2 * config.dead_letter_bound_ms,
+        delay_bound_ms=2 * config.delay_bound_ms,
+        suspend_ms=2 * config.suspend_ms,
+        max_reconsume_times=config.max_reconsume_times + 1,
+    )
+
+
+USUAL: tuple[Rule, ...] = (nothing_excuses, one_worker, all_went_well)
+RULES_OF: dict[str, tuple[Rule, ...]] = {
+    "ORD-2": (nothing_excuses, one_worker, one_offset),
+    "CMT-1": (nothing_excuses, all_went_well, next_number),
+    "ORD-9": (nothing_excuses, all_went_well, at_once),
+    "ORD-12": (nothing_excuses, one_worker, one_offset),
+    "LSE-4": (nothing_excuses, one_worker, limits_doubled),
+    "CMT-4": (nothing_excuses, one_worker, all_went_well),
+    "LIV-1": (nothing_excuses, all_went_well, one_offset),
+    "SND-1": (nothing_excuses, all_went_well, next_number),
+    "DLQ-1": (nothing_excuses, all_went_well, limits_doubled),
+}
+
+
+def rules_of(clause: str) -> tuple[Rule, ...]:
+    return RULES_OF.get(clause, USUAL)
