@@ -395,8 +395,9 @@ def complete(rows: Iterable[Row]) -> list[Row]:
 
     A request of a client for a lane belongs to the work on it that the client has begun (ADD) and not left (DROP):
     it asks for a lane's messages and reports its offset only meanwhile, and what it sends last, maybe just after it has
-    told of its end, arrives before it can ask for the lane again, on the same connection. Where the stored offset was
-    looked up before the work began, the answer is where it begins: the client makes nothing else of it.
+    told of its end, arrives before it begins anew. That a lock for the lane came first tells nothing: the round of
+    locks that was under way still names it. Where the stored offset was looked up before the work began, the answer is
+    where it begins: the client makes nothing else of it.
     """
     at_work: dict[_Place, str] = {}
     left: dict[_Place, str] = {}
@@ -422,8 +423,6 @@ def complete(rows: Iterable[Row]) -> list[Row]:
                     row = row._replace(value=look.value)
             case Kind.DROP:
                 left[place] = at_work.pop(place, "")
-            case Kind.LOCK:
-                left.pop(place, None)
             case Kind.FETCH_OFFSET if place not in at_work:
                 looked[place] = row
             case _:

@@ -87,13 +87,12 @@ class Promise:
 class Clause(Promise):
     """A clause that a history decides, read from its module.
 
-    kinds: the rows its judge wants. levels: at which they were seen. wants: which rows of these kinds; None for all
-    of them. needs: the kinds without which nothing about it can be seen. settings: what of the configuration it rests
-    on, besides its premises. absence: it concludes from what nobody else did. excused_by: kinds of rows that excuse
-    and that only the context knows; excused_if: likewise, where the configuration is such; of_lives: likewise, where
-    they tell that another life of the client did a part of it. named_by: kinds that only say which of its findings it
-    is. looks_back: it concludes from what did not happen before. findings: the public
-    names of what it finds.
+    kinds: the rows its judge wants. levels: at which they were seen. wants: which rows of these kinds; None for all of
+    them. needs: the kinds without which nothing about it can be seen. settings: what of the configuration it rests on,
+    besides its premises. absence: it concludes from what nobody else did. excused_by: kinds of rows that excuse and
+    that only the context knows; excused_if: likewise, where the configuration is such; of_lives: likewise, where they
+    tell that another life of the client did a part of it. named_by: kinds that only say which of its findings it is.
+    looks_back: it concludes from what did not happen before. findings: the public names of what it finds.
     """
 
     key: Key

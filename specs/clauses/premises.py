@@ -185,7 +185,7 @@ IN_FLIGHT = Premise(
     "in flight",
     "a producer begins sends while others of its are not answered, each after the one before, and the system says that "
     "this changes nothing of their order (configuration, `in_flight`, of more than one)",
-    lambda info: (info.config.says("in_flight") or 0) > 1,
+    lambda info: info.config.counts("in_flight") > 1,
 )
 ANSWERED = Premise(
     "answered",

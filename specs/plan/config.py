@@ -120,6 +120,10 @@ class Config:
         """What another system was told, or is, under a name of its own; None where nobody says."""
         return None
 
+    def counts(self, name: str) -> int:
+        """Likewise, a number; 0 where nobody says one."""
+        return 0
+
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
 
@@ -206,6 +210,10 @@ class OtherConfig(Config):
 
     def says(self, name: str) -> Any:
         return self.settings.get(name)
+
+    def counts(self, name: str) -> int:
+        value = self.settings.get(name)
+        return value if isinstance(value, int) else 0
 
     def to_json(self) -> dict[str, Any]:
         return dict(self.settings)

@@ -13,7 +13,7 @@ A symbol is a line of the text notation with, in place of the time, how long it 
 half of its own tick, 2 for half of the next one too, and so on; `..` never ends. With a `!` before it, a symbol stands
 in a history once at most, as a final drain does. LANE, QUEUE and DEAD stand for a lane, its queue and the lane of its
 dead letters, `at=17` for `offset=17 id=m17`, and `at=17+18` for two messages of one call. What stands after a semicolon
-lasts just as long, as a message does that a reading finds.
+lasts just as long, as a message does that a reading finds. `until=` counts from the symbol's own begin.
 """
 
 from __future__ import annotations
@@ -135,6 +135,9 @@ def _lines(text: str, index: int = 0, tick_ms: int = 10) -> tuple[str, list[str]
     time = {"0": begins, "..": f"{begins}.."}.get(lasts)
     if time is None:
         time = f"{begins}..{(2 * (index + int(lasts)) - 1) * tick_ms / 2:g}ms"
+    rest = re.sub(
+        r"\buntil=(\d+)ms", lambda found: f"until={int(found[1]) + index * tick_ms}ms", rest
+    )
     lines: list[str] = []
     for part in rest.split(" ; "):
         batch = re.search(r"\bat=([0-9+]+)", part)
@@ -732,5 +735,195 @@ ALPHABETS: dict[str, tuple[Alphabet, Alphabet]] = {
             config="max_reconsume_times=1",
             tick_ms=10,
         ),
+    ),
+    "PML-1": (
+        Alphabet(
+            """
+            1 alice receives LANE offset=17 until=30ms ok
+            1 bob   receives LANE offset=17 until=30ms ok
+            3 bob   receives LANE offset=17 until=30ms ok
+            1 alice receives LANE offset=18 until=30ms ok
+            1 alice acks     LANE offset=17 ok
+            1 alice acks     LANE offset=17 refused
+            0 alice releases LANE offset=17 sent
+            1 bob   releases LANE offset=17 ok
+            2 alice renews   LANE offset=17 until=15ms ok
+            1 alice renews   LANE offset=17 until=50ms ok
+            0 alice steps-clock - value=5
+            0 b0    crashes  b0
+            """,
+            config="delay_bound_ms=12",
+        ),
+        Alphabet(
+            """
+            1 alice receives LANE offset=17 ok
+            1 bob   receives LANE offset=17 ok
+            1 alice receives LANE offset=17 until=26ms ok
+            1 bob   receives LANE unknown
+            1 bob   acks     LANE offset=17 unknown
+            1 bob   acks     LANE offset=18 ok
+            0 alice crashes  -
+            0 bob   crashes  -
+            1 alice leaves   billing
+            1 alice pauses   -
+            2 net   suffers  - detail="partition alice b0" ok
+            1 admin resets   LANE value=17
+            """,
+            config="delay_bound_ms=12",
+        ),
+    ),
+    "PML-2": (
+        Alphabet(
+            """
+            1 alice receives LANE offset=17 until=30ms ok
+            1 bob   receives LANE offset=17 until=30ms ok
+            3 bob   receives LANE offset=17 until=30ms ok
+            1 alice receives LANE offset=18 until=30ms ok
+            1 alice acks     LANE offset=17 ok
+            1 alice acks     LANE offset=17 refused
+            0 alice releases LANE offset=17 sent
+            1 bob   releases LANE offset=17 ok
+            2 alice renews   LANE offset=17 until=15ms ok
+            1 alice renews   LANE offset=17 until=50ms ok
+            0 alice steps-clock - value=5
+            0 b0    crashes  b0
+            """,
+            config="delay_bound_ms=12",
+        ),
+        Alphabet(
+            """
+            1 alice receives LANE offset=17 ok
+            1 bob   receives LANE offset=17 ok
+            1 alice receives LANE offset=17 until=26ms ok
+            1 bob   receives LANE unknown
+            1 bob   acks     LANE offset=17 unknown
+            1 bob   acks     LANE offset=18 ok
+            0 alice crashes  -
+            0 bob   crashes  -
+            1 alice leaves   billing
+            1 alice pauses   -
+            2 net   suffers  - detail="partition alice b0" ok
+            1 admin resets   LANE value=17
+            """,
+            config="delay_bound_ms=12",
+        ),
+    ),
+    "FLR-1": (
+        Alphabet(
+            """
+            1 alice receives LANE offset=17 rt=0 ok
+            1 alice receives LANE offset=17 rt=1 ok
+            1 bob   receives LANE offset=18 rt=0 ok
+            3 alice receives LANE offset=17 rt=0 ok
+            1 alice acks     LANE offset=17 ok
+            1 alice acks     LANE offset=17 refused
+            1 bob   acks     LANE offset=18 unknown
+            1 audit witnesses LANE value=18 ok
+            2 audit witnesses LANE value=19 ok
+            1 admin resets   LANE value=18
+            1 alice dead-letters LANE at=17 ok
+            0 b0    trims    QUEUE value=18
+            """,
+            config="max_reconsume_times=1",
+        ),
+        Alphabet("""
+            1 alice receives LANE offset=17 ok
+            1 bob   receives LANE offset=17 ok
+            1 alice receives LANE unknown
+            .. alice acks    LANE offset=17
+            1 bob   acks     LANE offset=17 ok
+            1 audit witnesses LANE value=17 ok
+            1 audit witnesses LANE value=18 ok
+            3 audit witnesses LANE value=18 ok
+            1 alice dead-letters LANE at=17 refused
+            0 b0    trims    QUEUE value=17
+            0 b0    trims    QUEUE value=19
+        """),
+    ),
+    "SND-10": (
+        Alphabet("""
+            1 shop  sends    QUEUE at=17 body=1 tags=red ok
+            1 till  sends    QUEUE at=17 body=2 tags=red ok
+            2 shop  sends    QUEUE id=m17 body=1 tags=red unknown
+            1 shop  sends    QUEUE at=17 ok
+            1 alice delivers LANE at=17 body=1 success
+            1 alice delivers LANE at=17 body=1 tags=red success
+            1 bob   delivers LANE at=17 success
+            1 alice delivers LANE at=17 body=2 tags=red success
+            2 drain reads    QUEUE at=17 body=1 tags=blue ok
+            1 drain reads    QUEUE at=17 body=1 tags=red ok
+            1 drain reads    billing/other/b0/3 at=17 body=3 ok
+        """),
+        Alphabet("""
+            1 shop  sends    QUEUE at=17 body=1 key=k1 props=5 delay_level=1 ok
+            1 shop  sends    QUEUE at=17 body=1 key=k1 ok
+            1 shop  sends    other/b0/3 at=17 body=9 ok
+            1 drain reads    QUEUE at=17 body=1 key=k1 ok
+            1 drain reads    QUEUE at=17 body=1 key=k2 ok
+            1 drain reads    QUEUE at=17 body=1 key=k1 props=6 ok
+            1 drain reads    QUEUE at=17 body=1 key=k1 props=5 delay_level=2 ok
+            1 alice delivers LANE at=17 body=1 key=k1 delay_level=1 success
+            1 alice delivers LANE at=17 body=1 success
+            .. alice delivers LANE at=17 body=2
+            1 drain reads    DEAD at=17 body=3 ok
+        """),
+    ),
+    "DLQ-3": (
+        Alphabet("""
+            1 alice dead-letters LANE at=17 ok
+            1 alice dead-letters LANE at=17 refused
+            1 alice dead-letters LANE at=17 code=10 ok
+            1 alice dead-letters LANE at=18 ok
+            1 alice delivers LANE at=17 success
+            1 alice delivers LANE at=17+18 suspend
+            1 alice delivers LANE at=17+18 success
+            1 alice delivers LANE at=18 success
+            1 bob   delivers LANE at=17 success
+            0 alice adds     LANE value=17
+            1 admin resets   LANE value=17
+        """),
+        Alphabet("""
+            1 alice dead-letters LANE at=17 ok
+            3 alice dead-letters LANE at=17 ok
+            1 alice dead-letters LANE at=17 inc=2 ok
+            1 alice delivers LANE at=17 suspend
+            1 alice delivers LANE at=17 mode=manual success
+            1 alice delivers LANE at=18 mode=- rollback
+            1 alice delivers LANE at=18 mode=- success
+            1 alice delivers LANE at=17 mode=- success
+            1 alice delivers LANE at=17 inc=2 success
+            0 alice crashes  -
+            0 alice adds     LANE value=17 inc=2
+            .. admin resets  LANE value=17
+        """),
+    ),
+    "SND-2": (
+        Alphabet("""
+            1 shop  sends    QUEUE at=17 attempt=1 ok
+            1 shop  sends    QUEUE id=m17 attempt=1 unknown
+            1 shop  sends    QUEUE id=m17 attempt=1 code=14 refused
+            1 shop  sends    QUEUE id=m17 ok
+            2 shop  sends    QUEUE id=m17 attempt=1 ok
+            1 alice delivers LANE at=17 success
+            1 alice delivers LANE offset=18 id=m17 success
+            1 drain reads    QUEUE offset=19 id=m17 ok
+            1 drain reads    DEAD offset=0 id=c1 origin=m17 ok
+            1 drain reads    DEAD offset=1 id=c2 ok
+            0 b0    crashes  b0
+            2 net   suffers  - detail="duplicate shop b0" ok
+        """),
+        Alphabet("""
+            1 shop  sends    QUEUE at=17 attempt=1 ok
+            1 shop  sends    QUEUE at=17 delay=1 attempt=1 ok
+            1 till  sends    orders/b0/4 offset=17 id=m17 attempt=1 ok
+            1 shop  sends    other/b0/3 id=m16 attempt=1 ok
+            .. shop sends    QUEUE id=m17 attempt=1
+            1 alice delivers LANE offset=18 id=m17 success
+            2 drain reads    QUEUE at=17 ok
+            1 drain reads    other/b0/3 at=16 ok
+            0 b0    crashes  b0
+            1 bob   delivers billing/orders/b0/4 at=17 success
+            1 net   suffers  - detail="cut shop b0" ok
+        """),
     ),
 }

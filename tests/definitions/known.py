@@ -218,26 +218,6 @@ KNOWN = (
     Known(
         "CMT-4",
         "invented",
-        "a commit that was refused counts as one",
-        """
-        0ms        alice commits billing/orders/b0/3 value=18 sent
-        10ms..15ms alice commits billing/orders/b0/3 value=17 refused
-        """,
-    ),
-    Known(
-        "CMT-5",
-        "invented",
-        "a commit that was refused counts as one",
-        """
-        0ms  alice locks   billing/orders/b0/3 ok
-        10ms alice unlocks billing/orders/b0/3 sent
-        20ms bob   locks   billing/orders/b0/3 ok
-        30ms alice commits billing/orders/b0/3 value=18 refused
-        """,
-    ),
-    Known(
-        "CMT-4",
-        "invented",
         "a commit that began before its incarnation was added anew counts for the new one when it ends",
         """
         0ms..15ms alice commits billing/orders/b0/3 value=18 view=pull ok
@@ -265,6 +245,118 @@ KNOWN = (
         100ms..350ms bob locks billing/orders/b0/3 ok
         200ms..250ms bob joins billing
         300ms..360ms bob locks billing/orders/b0/3 refused
+        """,
+    ),
+    Known(
+        "PML-1",
+        "missed",
+        "of several hand-outs to one member only the last one is compared with the next member's",
+        """
+        0ms..5ms   alice receives billing/orders/b0/3 offset=17 ok
+        10ms..15ms alice receives billing/orders/b0/3 offset=17 until=36ms ok
+        40ms..45ms bob   receives billing/orders/b0/3 offset=17 until=60ms ok
+        """,
+    ),
+    Known(
+        "SND-2",
+        "invented",
+        "two tries with one number count for all tries up to that number",
+        """
+        0ms..5ms   till  sends    orders/b0/4 offset=17 id=m17 attempt=2 ok
+        10ms..25ms drain reads    orders/b0/3 offset=17 id=m17 ok
+        20ms..25ms till  sends    orders/b0/4 offset=17 id=m17 attempt=2 ok
+        30ms..35ms alice delivers billing/orders/b0/3 offset=18 id=m17 success
+        """,
+    ),
+    Known(
+        "DLQ-3",
+        "missed",
+        "a batch excuses though its other message had come again without the one that was given up",
+        """
+        0ms..5ms   alice delivers     billing/orders/b0/3 offset=17 id=m17 call=0 suspend
+        0ms..5ms   alice delivers     billing/orders/b0/3 offset=18 id=m18 call=0 suspend
+        10ms..15ms alice delivers     billing/orders/b0/3 offset=17 id=m17 success
+        20ms..25ms alice dead-letters billing/orders/b0/3 offset=18 id=m18 ok
+        30ms..35ms alice delivers     billing/orders/b0/3 offset=17 id=m17 call=3 suspend
+        30ms..35ms alice delivers     billing/orders/b0/3 offset=18 id=m18 call=3 suspend
+        """,
+    ),
+    Known(
+        "SND-2",
+        "missed",
+        "a place that was seen when every try until then had been refused is not remembered",
+        """
+        0ms..5ms   shop  sends    orders/b0/3 id=m17 attempt=1 code=14 refused
+        10ms..15ms alice delivers billing/orders/b0/3 offset=18 id=m17 success
+        20ms..25ms shop  sends    orders/b0/3 offset=17 id=m17 attempt=1 ok
+        """,
+    ),
+    Known(
+        "SND-2",
+        "missed",
+        "likewise where a reader saw it",
+        """
+        0ms..5ms   shop  sends orders/b0/3 id=m17 attempt=1 code=14 refused
+        10ms..15ms drain reads orders/b0/3 offset=19 id=m17 ok
+        20ms..25ms shop  sends orders/b0/3 offset=17 id=m17 attempt=1 ok
+        """,
+    ),
+    Known(
+        "SND-2",
+        "missed",
+        "likewise of a place that was seen when a try before the last was not yet told",
+        """
+        0ms..5ms   till  sends    orders/b0/4 offset=17 id=m17 attempt=2 ok
+        10ms..15ms alice delivers billing/orders/b0/3 offset=18 id=m17 success
+        20ms..25ms shop  sends    orders/b0/3 offset=17 id=m17 attempt=1 ok
+        """,
+    ),
+    Known(
+        "ORD-12",
+        "missed",
+        "likewise where it was the same client in an earlier life",
+        """
+        config consume_from=last
+        0ms..5ms   alice delivers billing/orders/b0/3 offset=18 id=m18 key=k1 key_seq=5 success
+        10ms       alice crashes  -
+        20ms..25ms alice delivers billing/orders/b0/3 offset=18 id=m18 key=k1 key_seq=5 success
+        30ms..35ms alice delivers billing/orders/b0/3 offset=17 id=m17 key=k1 key_seq=4 success
+        """,
+    ),
+    Known(
+        "PML-2",
+        "missed",
+        "of several hand-outs that overlap only the last one is compared with the next",
+        """
+        config delay_bound_ms=12
+        0ms        alice releases billing/orders/b0/3 offset=17 sent
+        10ms..35ms bob   receives billing/orders/b0/3 offset=17 until=40ms ok
+        20ms..25ms alice receives billing/orders/b0/3 offset=17 until=50ms ok
+        30ms..35ms alice receives billing/orders/b0/3 offset=17 until=60ms ok
+        """,
+    ),
+    Known(
+        "PML-2",
+        "missed",
+        "likewise where the last one goes to the other member",
+        """
+        config delay_bound_ms=12
+        0ms        alice releases billing/orders/b0/3 offset=17 sent
+        10ms..35ms bob   receives billing/orders/b0/3 offset=17 until=40ms ok
+        20ms..25ms alice receives billing/orders/b0/3 offset=17 until=50ms ok
+        30ms..35ms bob   receives billing/orders/b0/3 offset=17 until=60ms ok
+        """,
+    ),
+    Known(
+        "PML-2",
+        "missed",
+        "likewise of three hand-outs of which the first is the longest on its way",
+        """
+        config delay_bound_ms=12
+        0ms alice releases billing/orders/b0/3 offset=17 sent
+        10ms..35ms bob   receives billing/orders/b0/3 offset=17 until=40ms ok
+        20ms..25ms bob   receives billing/orders/b0/3 offset=17 until=50ms ok
+        30ms..35ms bob   receives billing/orders/b0/3 offset=17 until=60ms ok
         """,
     ),
 )

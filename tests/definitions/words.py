@@ -134,6 +134,14 @@ def was_reset(rows: Rows, since: Row, until: Row) -> bool:
     )
 
 
+def was_moved_before(rows: Rows, until: Row) -> bool:
+    """Had an operator begun to move the lane's offset before this one was over?"""
+    end = until.seq_begin if until.seq_end is None else until.seq_end
+    return any(
+        same_lane(reset, until) and reset.seq_begin < end for reset in took_effect(rows, Kind.RESET)
+    )
+
+
 def moved_in_its_life(rows: Rows, call: Row) -> bool:
     """May an operator have moved the lane's offset since the incarnation was added (or ever, if nobody saw that)?"""
     begins = adds(rows, call)

@@ -53,6 +53,11 @@ def one_offset(rows: Sequence[Row], config: Config, _: Collection[Kind]) -> Show
     ], config
 
 
+def one_body(rows: Sequence[Row], config: Config, _: Collection[Kind]) -> Shown:
+    """Takes every body for the same."""
+    return [row if row.body_hash is None else row._replace(body_hash=1) for row in rows], config
+
+
 def next_number(rows: Sequence[Row], config: Config, _: Collection[Kind]) -> Shown:
     """Reads the number of an operation as one more than it is."""
     return [row if row.value is None else row._replace(value=row.value + 1) for row in rows], config
@@ -87,6 +92,12 @@ RULES_OF: dict[str, tuple[Rule, ...]] = {
     "ORD-12": (nothing_excuses, one_worker, one_offset),
     "LSE-4": (nothing_excuses, one_worker, limits_doubled),
     "CMT-4": (nothing_excuses, one_worker, all_went_well),
+    "FLR-1": (nothing_excuses, all_went_well, next_number),
+    "PML-1": (nothing_excuses, one_worker, at_once),
+    "PML-2": (nothing_excuses, one_offset, at_once),
+    "SND-10": (nothing_excuses, one_body, at_once),
+    "DLQ-3": (nothing_excuses, one_worker, one_offset),
+    "SND-2": (nothing_excuses, one_offset, at_once),
     "LIV-1": (nothing_excuses, all_went_well, one_offset),
     "SND-1": (nothing_excuses, all_went_well, next_number),
     "DLQ-1": (nothing_excuses, all_went_well, limits_doubled),

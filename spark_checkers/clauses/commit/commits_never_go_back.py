@@ -8,7 +8,7 @@ from functools import partial
 from spark_checkers.findings import Findings
 from spark_checkers.lanes import OP_COLUMNS, LaneItems, Machine, Op, ends_as, machine_kernel
 from spark_checkers.planting import Changes, Mutant, Trace
-from spark_checkers.segments import MS, NO_TEXT, NONE
+from spark_checkers.segments import MS, NEVER, NO_TEXT, NONE
 from spark_checkers.twin import Twin
 from specs.clauses.rows import acknowledges
 from specs.vocabulary import Kind, Outcome
@@ -57,10 +57,12 @@ class Lane(Machine):
             for each in new:
                 if self._lives(each) and (best is None or each.value > best.value):
                     best = each
-        if best is not None:
+        if best is not None and op.outcome is not Outcome.REFUSED:
             self.stakes += 1
             if op.value < best.value:
-                self.found(best, op)
+                # Of one whose end nobody saw it may be that it was refused.
+                certain = op.end < NEVER or self.context.info.closed_world
+                self.found(best, op, certain=certain)
 
     def _with_a_pull(self, op: Op) -> bool:
         """Did a pull carry the commit along? Then its value may be older than the commit."""

@@ -16,7 +16,7 @@ from spark_checkers.lanes import (
     machine_kernel,
 )
 from spark_checkers.planting import Changes, Mutant, Trace
-from spark_checkers.segments import MS, NO_TEXT
+from spark_checkers.segments import MS, NEVER, NO_TEXT
 from spark_checkers.twin import Twin
 from specs.vocabulary import Kind, Outcome
 
@@ -50,12 +50,16 @@ class Lane(Machine):
             if client.unlock is None:
                 client.unlock = op
         elif op.kind is Kind.COMMIT and op.incarnation != NO_TEXT and client.unlock is not None:
-            if self._is_over(client):
+            if op.outcome is Outcome.REFUSED or self._is_over(client):
                 return
             self.stakes += 1
             if client.others is not None and not self.broker_died_since(client.lock):
                 name = "committed-while-leaving" if self.may_be_leaving(op.client) else None
-                self.found(client.lock, client.unlock, client.others, op, name=name)
+                # Of one whose end nobody saw it may be that it was refused.
+                certain = op.end < NEVER or self.context.info.closed_world
+                self.found(
+                    client.lock, client.unlock, client.others, op, certain=certain, name=name
+                )
 
     def ends(self, op: Op) -> None:
         if op.kind is not Kind.LOCK or op.outcome is not Outcome.OK or op.client == NO_TEXT:

@@ -17,7 +17,7 @@ from spark_checkers.lanes import (
     machine_kernel,
 )
 from spark_checkers.planting import Changes, Mutant, Planted, Trace
-from spark_checkers.segments import NO_TEXT
+from spark_checkers.segments import NEVER, NO_TEXT
 from spark_checkers.twin import Twin
 from specs.vocabulary import LISTENER_SUSPENDS, Kind, Outcome
 
@@ -61,7 +61,7 @@ class Lane(Machine):
         else:
             last = self.known.get(op.incarnation, {}).get(op.offset)
             if last is not None:
-                self.stakes += last.outcome not in LISTENER_SUSPENDS
+                self.stakes += last.outcome not in LISTENER_SUSPENDS or last.end >= NEVER
                 self.found(last, op)
 
     def ends(self, op: Op) -> None:

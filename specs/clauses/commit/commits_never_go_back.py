@@ -122,10 +122,14 @@ class LaneJudge(Judge):
             return NOTHING
         ended.age(row.started_us - self.slack_us)
         highest = ended.before(row)
-        if highest is None:
+        if highest is None or row.outcome is Outcome.REFUSED:
             return NOTHING
         self.opportunities += 1
-        return (CommitWentBack(highest, row),) if row.value < (highest.value or 0) else NOTHING
+        if row.value >= (highest.value or 0):
+            return NOTHING
+        # Of one whose end nobody saw it may be that it was refused.
+        certain = row.seq_end is not None or self.context.info.closed_world
+        return (CommitWentBack(highest, row, certain=certain),)
 
     def ends(self, row: Row) -> Iterable[Finding]:
         self.corrections.ends(row)

@@ -4,7 +4,7 @@ Claimed where the client itself ended its lease: it had a grant, began to unlock
 lane while the first grant would certainly still have lived. A lease that ran out, or that the broker forgot, is no
 fault of the client, which may not know; nor is a second grant without any unlock (that is LSE-1). The next process of
 its name, or its next life in the group, knows nothing of what it gave back; where the unlock and the commit name one
-incarnation, one life did both.
+incarnation, one life did both. A commit that was refused is none: the broker fenced it off.
 
 RocketMQ's shutdown frees its leases before it reports its last offsets, in every version; profiles allow that. So what
 a client does while it shuts down its work in the group, or where nobody records who does, is a finding of its own:
@@ -91,16 +91,19 @@ class LaneJudge(Judge):
             return NOTHING
         # A commit outside of any incarnation is a raw request of somebody who works on nothing.
         other, unlock = client.others_lock, client.unlock
-        if row.kind is not Kind.COMMIT or row.incarnation is None or unlock is None:
+        is_one = row.kind is Kind.COMMIT and row.outcome is not Outcome.REFUSED
+        if not is_one or row.incarnation is None or unlock is None:
             return NOTHING
         if self._is_over(client.lock):
             return NOTHING
         self.opportunities += 1
         if other is None or self.context.broker_died_since(row.broker, client.lock):
             return NOTHING
-        if may_be_leaving(self.context, row.client_id, row.group):
-            return (CommittedWhileLeaving(client.lock, unlock, other, row),)
-        return (CommittedAfterwards(client.lock, unlock, other, row),)
+        is_leaving = may_be_leaving(self.context, row.client_id, row.group)
+        found = CommittedWhileLeaving if is_leaving else CommittedAfterwards
+        # Of one whose end nobody saw it may be that it was refused.
+        certain = row.seq_end is not None or self.context.info.closed_world
+        return (found(client.lock, unlock, other, row, certain=certain),)
 
     def ends(self, row: Row) -> Iterable[Finding]:
         if row.kind is not Kind.LOCK or row.outcome is not Outcome.OK or row.client_id is None:

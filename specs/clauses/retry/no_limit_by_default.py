@@ -82,7 +82,8 @@ class LaneJudge(Judge):
         else:
             last = self.last.get(name, {}).get(offset)
             if last is not None:
-                self.opportunities += last.outcome not in LISTENER_SUSPENDS
+                counted = last.outcome in LISTENER_SUSPENDS and last.seq_end is not None
+                self.opportunities += not counted  # others are at their end
                 return (GivenUp(last, row),)
         return NOTHING
 

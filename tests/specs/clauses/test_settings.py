@@ -9,6 +9,7 @@ import pytest
 
 from specs.clauses.catalogue import all_clauses, get
 from specs.clauses.clause import Clause
+from specs.history.runinfo import RunInfo
 from specs.history.text import parse_history
 from specs.plan.config import ALLOWED_BY_JUDGES, NOTHING_IS_LOST, Config, OtherConfig, config_of
 from specs.profiles import load
@@ -83,3 +84,13 @@ def test_of_rocketmq_its_own_defaults_are_known() -> None:
     judged = {clause.id for clause in all_clauses() if clause.unmet(foreign) is None}
     assert {"ORD-5", "ORD-7", "CMT-9", "SND-1"} <= judged
     assert not {"ORD-2", "LSE-1", "LSE-5", "RTY-1", "LIV-2"} & judged
+
+
+@pytest.mark.parametrize(
+    ("told", "is_met"), [(5, True), (1, False), ("many", False), (None, False)]
+)
+def test_what_another_system_says_in_words_is_no_number(told: object, is_met: bool) -> None:
+    """Its settings are handed in as they are: nobody has looked at their types."""
+    info = RunInfo("r", config=config_of({"system": "kafka", "in_flight": told}))
+    unmet = get("ORD-15").unmet(info)
+    assert (unmet is None or unmet.name != "in flight") is is_met

@@ -1,0 +1,67 @@
+"""FLR-1: below the floor that the store tells of a group, every message that was handed out is finished.
+
+Decisions where the page leaves room:
+
+- What counts as finished, removed or given up was begun before the witness had its answer.
+- An acknowledgement that was refused finished nothing.
+- A message was handed out as often as it may be if a hand-out of it that had ended when the witness asked carried as
+  many retries as the limit allows, or does not say how many, where there is a limit.
+"""
+
+from __future__ import annotations
+
+from specs.history.row import Row
+from specs.plan.config import Config
+from specs.vocabulary import Kind, Outcome
+from tests.definitions.words import (
+    Rows,
+    before,
+    of,
+    offset,
+    same_lane,
+    same_queue,
+    took_effect,
+    was_moved_before,
+)
+
+
+def broken(rows: Rows, config: Config) -> bool:
+    return any(
+        floor.outcome is Outcome.OK
+        and floor.value is not None
+        and handed.outcome is Outcome.OK
+        and same_lane(handed, floor)
+        and before(handed, floor)
+        and offset(handed) < floor.value
+        and not _may_be_finished(rows, handed, floor)
+        and not _may_be_given_up_unseen(rows, config, handed, floor)
+        and not was_moved_before(rows, floor)
+        for floor in of(rows, Kind.PROGRESS)
+        for handed in of(rows, Kind.RECEIVE)
+    )
+
+
+def _may_be_finished(rows: Rows, handed: Row, floor: Row) -> bool:
+    end = floor.seq_end or floor.seq_begin
+    finished = any(
+        same_lane(row, handed)
+        and row.seq_begin < end
+        and row.queue_offset in (None, handed.queue_offset)
+        for row in took_effect(rows, Kind.ACK, Kind.DEAD_LETTER)
+    )
+    removed = any(
+        same_queue(trim, handed) and trim.seq_begin < end and offset(handed) < (trim.value or 0)
+        for trim in took_effect(rows, Kind.TRIM)
+    )
+    return finished or removed
+
+
+def _may_be_given_up_unseen(rows: Rows, config: Config, handed: Row, floor: Row) -> bool:
+    limit = config.max_reconsume_times
+    return limit >= 0 and any(
+        same_lane(other, handed)
+        and other.queue_offset == handed.queue_offset
+        and before(other, floor)
+        and (other.reconsume_times is None or other.reconsume_times >= limit)
+        for other in of(rows, Kind.RECEIVE)
+    )
