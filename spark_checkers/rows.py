@@ -263,12 +263,18 @@ class Rows:
 
     def _processes(self) -> tuple[Ints, Ints]:
         """Where a client names the process of an incarnation, in the order of begin; and the process of every row."""
-        process = self.text("process")
+        process = self.own_process
         tells = (self.text("incarnation") != NO_TEXT) & (self.client != NO_TEXT)
         tells &= (process != NO_TEXT) & (self.client != self.code("client_id", SERVER_CONSUMER))
-        tells &= self.text("level") == self.code("level", Level.CLIENT.value)
         told = positions(tells)
         return told[np.argsort(self.begin[told], kind="stable")], process
+
+    @cached_property
+    def own_process(self) -> Ints:
+        """The process that a row names as its client's (`specs.clauses.rows.own_process`)."""
+        own = self.text("level") == self.code("level", Level.CLIENT.value)
+        found: Ints = np.where(own, self.text("process"), NO_TEXT)
+        return found
 
     @cached_property
     def _life(self) -> Ints:

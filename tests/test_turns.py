@@ -104,7 +104,7 @@ def test_pytest_takes_what_make_hands_it(target: str, tmp_path: Path) -> None:
     shown = subprocess.run(
         ["make", "-n", target], cwd=turns.ROOT, capture_output=True, text=True, check=True
     ).stdout
-    (line,) = [line for line in shown.splitlines() if "-n 4" in line]
+    (line,) = [line for line in shown.splitlines() if "--dist loadgroup" in line]
     words = line.partition("pytest ")[2].partition(";")[0]
     words = words.replace("$(.venv/bin/python -m tests.turns )", str(tmp_path))
     done = subprocess.run(

@@ -200,9 +200,8 @@ class ServedTarget(AdminTarget):
     async def prepare(self, run: Run) -> None:
         """Raises Unavailable where no server is that somebody has named."""
         await asyncio.to_thread(self._open)
-        if (
-            self._version is None
-        ):  # of a list some may be down, and what asks for TLS or a login is not asked
+        if self._version is None:
+            # Of a list some may be down; and what asks for TLS or a login does not answer so.
             reached = map(split_address, self.address.split(","))
             self._answering = [
                 each for each in reached if await asyncio.to_thread(self.server.answers, *each)

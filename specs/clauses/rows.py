@@ -36,6 +36,12 @@ CHANGE_NOTHING_REFUSED = frozenset(
 """Kinds of which no clause asks whether they were refused: such a row is as if it were not there."""
 
 
+def own_process(row: Row) -> str | None:
+    """The process that the row names as its client's. Only what a client records of itself does: on the wire it may be
+    a connection."""
+    return row.process if row.level is Level.CLIENT else None
+
+
 def changed_nothing(row: Row) -> bool:
     """Was it refused, and is it of a kind that no clause asks for its refusal? Nobody is shown such a row.
 

@@ -19,8 +19,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from specs.clauses.context import Context
+from specs.clauses.rows import own_process
 from specs.history.row import Row
-from specs.vocabulary import SERVER_CONSUMER, Lane, Level
+from specs.vocabulary import SERVER_CONSUMER, Lane
 
 _TOLD_APART = "\u2063"
 """Stands in the name of an incarnation that had another owner before, behind the name that was recorded."""
@@ -55,8 +56,7 @@ class Identity:
             old.get((client, None)) if old else None,
         )
         more: tuple[object, ...] = () if self.first.setdefault(name, life) == life else life
-        tells = row.level is Level.CLIENT and client != SERVER_CONSUMER
-        process = row.process if tells else None
+        process = None if client == SERVER_CONSUMER else own_process(row)
         if process and self.processes.setdefault((row.lane, name, life), process) != process:
             more = (*life, process)
         return row if not more else row._replace(incarnation=f"{name}{_TOLD_APART}{more}")

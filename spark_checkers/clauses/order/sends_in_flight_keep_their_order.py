@@ -14,7 +14,7 @@ from spark_checkers.segments import NEVER, NO_TEXT, NONE, NOWHERE, Ints, Mask, S
 from spark_checkers.twin import Twin
 from specs.clauses.rows import is_copy_topic
 from specs.history.row import Row
-from specs.vocabulary import DLQ_PREFIX, RETRY_PREFIX, Kind, Level, Outcome
+from specs.vocabulary import DLQ_PREFIX, RETRY_PREFIX, Kind, Outcome
 
 WATCHED = 64
 """So many answers of a producer are compared with its next one."""
@@ -41,10 +41,8 @@ def kernel(rows: Rows, findings: Findings) -> None:
 
 
 def _producers(rows: Rows) -> Ints:
-    """Number of each row's client and its process. Only what a client records of itself names its process."""
-    own = rows.text("level") == rows.code("level", Level.CLIENT.value)
-    numbers, _ = dense(rows.client, np.where(own, rows.text("process"), NO_TEXT))
-    return numbers
+    """Number of each row's client and its process."""
+    return dense(rows.client, rows.own_process)[0]
 
 
 def _alone(rows: Rows) -> Mask:

@@ -23,11 +23,11 @@ from dataclasses import dataclass
 from specs.clauses.context import Context
 from specs.clauses.judging import NOTHING, Finding, Judge
 from specs.clauses.premises import ANSWERED, BROKER_LIVES, IN_FLIGHT, NO_FRAME_TWICE
-from specs.clauses.rows import ended_before, is_copy_topic
+from specs.clauses.rows import ended_before, is_copy_topic, own_process
 from specs.clauses.stored import is_half
 from specs.clauses.words import at, who
 from specs.history.row import Row
-from specs.vocabulary import Key, Kind, Level, Outcome, Party
+from specs.vocabulary import Key, Kind, Outcome, Party
 
 ID = "ORD-15"
 TITLE = "sends in flight keep their order"
@@ -50,8 +50,7 @@ _Producer = tuple[str, str | None]
 
 
 def producer(row: Row) -> _Producer:
-    """Who sent it. Only what a client records of itself names its process."""
-    return row.client_id or "", row.process if row.level is Level.CLIENT else None
+    return row.client_id or "", own_process(row)
 
 
 def wants(row: Row) -> bool:

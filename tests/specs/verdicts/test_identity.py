@@ -9,7 +9,7 @@ from specs.history.row import Row
 from specs.history.runinfo import RunInfo
 from specs.history.text import parse_history
 from specs.verdicts.identity import Identity, as_recorded
-from specs.vocabulary import Kind, Outcome
+from specs.vocabulary import Kind, Level, Outcome
 
 LANE = "billing/orders/b0/3"
 CALL = f"delivers {LANE} client_id={{}} incarnation=1 offset={{}} id=m{{}} success"
@@ -74,6 +74,6 @@ def test_a_row_of_another_level_names_no_process() -> None:
     _, (first, second) = parse_history(f"0ms..1ms {call('p1', 1)}\n2ms..3ms {call('c:7', 2)}")
     identity = Identity(Context(RunInfo("r")))
     identity.named(first)
-    seen: Row = second._replace(level=second.level.__class__("wire"), outcome=Outcome.OK)
+    seen: Row = second._replace(level=Level.WIRE, outcome=Outcome.OK)
     assert identity.named(seen) == seen
     assert identity.named(second) != second
