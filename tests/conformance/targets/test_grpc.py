@@ -116,7 +116,7 @@ def test_its_driver_has_manners() -> None:
 @needs_parts
 @pytest.mark.long
 def test_a_listener_that_returns_nothing_is_overtaken(tmp_path: Path) -> None:
-    """What it was called with is put back, and what is behind comes first (docs/systems.md)."""
+    """What it was called with is put back, and what is behind comes first (docs/systems/rocketmq-grpc.md)."""
     made = local("5.4.0+grpc:5.1.2,app.null=none")
     nothing = tuple(
         ListenerRule(Outcome.NULL, number=number, delivery_max=LIMIT + 1)

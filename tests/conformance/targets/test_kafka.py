@@ -79,7 +79,7 @@ RELEASES = [
     (RESUMES.format("2.3.0"), "ORD-10", BROKEN),
     (RESUMES.format("2.4.0"), "ORD-10", KEPT),
 ]
-"""Releases, and what the clause says that finds their bug (docs/systems.md)."""
+"""Releases, and what the clause says that finds their bug (docs/systems/kafka.md)."""
 
 needs_parts = pytest.mark.skipif(
     not kafka.server_jars(kafka.DEFAULT).present

@@ -59,7 +59,7 @@ RELEASES = [
     (FOUR.format("2.10.9"), "FLR-2", BROKEN),
     (FOUR.format("2.15.2"), "FLR-2", KEPT),
 ]
-"""Releases, and what the clause says that finds their bug (docs/systems.md)."""
+"""Releases, and what the clause says that finds their bug (docs/systems/nats.md)."""
 
 needs_parts = pytest.mark.skipif(
     not nats.present(nats.DEFAULT) or not nats.client(nats.DEFAULT_CLIENT).present,

@@ -48,7 +48,7 @@ RELEASES = [
     (STATES.format("6.2.14"), "LIV-1", BROKEN),
     (STATES.format("7.0.15"), "LIV-1", KEPT),
 ]
-"""Releases, and what the clause says that finds their bug (docs/systems.md)."""
+"""Releases, and what the clause says that finds their bug (docs/systems/redis.md)."""
 
 needs_parts = pytest.mark.skipif(
     not redis.present(redis.DEFAULT) or not redis.client(redis.DEFAULT_CLIENT).present,

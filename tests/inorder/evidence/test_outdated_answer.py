@@ -23,7 +23,7 @@ def test_a_consumer_is_given_what_lies_below_its_assignment(tmp_path: Path) -> N
     wheel = kafka.librdkafka(kafka.DEFAULT_LIBRDKAFKA)
     reason = why_not("java")
     if reason is None and not (kafka.server_jars(kafka.DEFAULT).present and wheel.present):
-        reason = "needs Kafka and librdkafka; docs/systems.md says how to fetch them"
+        reason = "needs Kafka and librdkafka; docs/systems/kafka.md says how to fetch them"
     if reason is not None:
         pytest.skip(reason)
     with kafka.KafkaServer(kafka.DEFAULT, workdir=tmp_path / "kafka") as server:

@@ -24,7 +24,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     reason = why_not("java")
     wanted = (kafka.server_jars(kafka.DEFAULT), *map(kafka.client_jars, (RED, GREEN)))
     if reason is None and not all(jars.present for jars in wanted):
-        reason = "needs the jars of Kafka; docs/systems.md says how to fetch them"
+        reason = "needs the jars of Kafka; docs/systems/kafka.md says how to fetch them"
     if reason is not None:
         pytest.skip(reason)
     with kafka.KafkaServer(kafka.DEFAULT, workdir=tmp_path_factory.mktemp("kafka")) as server:
