@@ -12,7 +12,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all test-turn promises track-record matrix everywhere systems bench release lint format types contracts clean
+.PHONY: help setup demo test test-all test-turn parts promises track-record matrix everywhere systems bench release lint format types contracts clean
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -32,10 +32,14 @@ test: setup lint contracts ## lint, types, import contracts and all tests that d
 promises: setup ## README's targets, and by turns the pages, each as a process that has to end as promised (20 minutes)
 	@$(BIN)/python -m tests.docs.promises --out runs/promises $(ARGS)
 
-test-turn: setup ## of the long tests the eighth whose turn it is by the commit, begun within six minutes
+# Their tests say why they are skipped where one of these can't be had.
+parts: setup ## the other servers and clients that long tests need: RabbitMQ, ElasticMQ, RocketMQ's proxy (190 MB)
+	@for part in rabbitmq elasticmq rocketmq_proxy; do $(BIN)/python -m conformance.parts.$$part || true; done
+
+test-turn: parts ## of the long tests the eighth whose turn it is by the commit, begun within six minutes
 	$(BIN)/pytest -n $(WORKERS) --dist loadgroup -m long --turn commit --begin-before $$(($$(date +%s) + 360)) --durations 15
 
-test-all: setup lint types contracts ## the same with the long tests, going on where it was ended, and how much of specs and reference_impl all of them reach
+test-all: parts lint types contracts ## the same with the long tests, going on where it was ended, and how much of specs and reference_impl all of them reach
 	$(BIN)/coverage run -m pytest -n $(WORKERS) --dist loadgroup --durations 25 --go-on=$$($(BIN)/python -m tests.turns $(ARGS))
 	$(BIN)/coverage combine -q --append
 	$(BIN)/coverage report

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from spark_checkers.findings import Findings
 from specs.errors import SpecError
+from specs.facts.findings import Findings
 
 Place = tuple[str | None, str | None, str | None, int | None, int]
 Violation = tuple[str, tuple[int, ...], bool, str]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from spark_checkers.findings import Findings
 from spark_checkers.lanes import (
     LaneItems,
     Machine,
@@ -13,8 +12,9 @@ from spark_checkers.lanes import (
     may_have_put_back,
     may_put_back_unseen,
 )
-from spark_checkers.segments import NO_TEXT, NONE
 from spark_checkers.stored import STORED_WEAKLY
+from specs.facts.findings import Findings
+from specs.facts.segments import NO_TEXT, NONE
 from specs.vocabulary import LISTENER_RESULTS, Kind, Outcome
 
 BATCH_KINDS = (Kind.DELIVER, Kind.DEAD_LETTER, Kind.ADD, Kind.RESET)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from spark_checkers.findings import Findings
 from spark_checkers.lanes import (
     LaneItems,
     Machine,
@@ -17,7 +16,8 @@ from spark_checkers.lanes import (
     ends_as,
     may_put_back_unseen,
 )
-from spark_checkers.segments import NO_TEXT, NONE
+from specs.facts.findings import Findings
+from specs.facts.segments import NO_TEXT, NONE
 from specs.vocabulary import LISTENER_SUSPENDS, Kind, Outcome
 
 CALL_KINDS = (Kind.DELIVER, Kind.DEAD_LETTER, Kind.ADD, Kind.RESET)

@@ -1,4 +1,4 @@
-"""All twins, found by being there: a file in a family's folder with a `TWIN`."""
+"""All twins, found by being there: a file in a family's folder with a `TWIN`, or with a `CLAUSE` that is a relation."""
 
 from __future__ import annotations
 
@@ -11,28 +11,43 @@ from types import ModuleType
 
 import spark_checkers.clauses as package
 from spark_checkers.twin import Grouping, Twin
-from specs.clauses.catalogue import FAMILIES, all_clauses
+from specs.clauses.catalogue import FAMILIES, all_clauses, get
 from specs.clauses.certainty import told_of
+from specs.clauses.clause import Clause
 from specs.history.runinfo import RunInfo
 from specs.vocabulary import Level
 
 
 @cache
 def twin_modules() -> tuple[ModuleType, ...]:
-    """The modules of the twins, in catalogue order."""
+    """The modules of the twins and of what is planted, in catalogue order."""
     found: dict[str, ModuleType] = {}
     for family in FAMILIES:
         folder = importlib.import_module(f"{package.__name__}.{family}")
         for entry in pkgutil.iter_modules(folder.__path__):
             module = importlib.import_module(f"{folder.__name__}.{entry.name}")
-            found[module.TWIN.id] = module
+            found[clause_of(module)] = module
     return tuple(found[clause.id] for clause in all_clauses() if clause.id in found)
+
+
+def clause_of(module: ModuleType) -> str:
+    """The id of the clause whose twin, or whose planted defects, stand in the module."""
+    return module.CLAUSE if hasattr(module, "CLAUSE") else str(module.TWIN.id)
 
 
 @cache
 def all_twins() -> tuple[Twin, ...]:
     """In catalogue order."""
-    return tuple(module.TWIN for module in twin_modules())
+    return tuple(
+        module.TWIN if hasattr(module, "TWIN") else _of_clause(get(module.CLAUSE))
+        for module in twin_modules()
+    )
+
+
+def _of_clause(clause: Clause) -> Twin:
+    """Of a clause that is a relation itself."""
+    assert clause.relation is not None, clause.id
+    return Twin(clause.id, clause.columns, clause.relation)
 
 
 def applicable(info: RunInfo) -> tuple[Twin, ...]:

@@ -10,9 +10,9 @@ import pyarrow as pa
 
 from spark_checkers import hashing
 from spark_checkers.hashing import Hashes
-from spark_checkers.rows import coded, encoded
-from spark_checkers.segments import NONE, Ints, Mask
 from spark_checkers.twin import SOURCE
+from specs.facts.rows import coded, encoded
+from specs.facts.segments import NONE, Ints, Mask
 
 
 def codes_of(table: pa.Table, columns: Sequence[str]) -> list[Ints]:

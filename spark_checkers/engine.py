@@ -27,7 +27,6 @@ from spark_checkers import facts, scatter
 from spark_checkers.balances import Balance, Balances
 from spark_checkers.catalogue import all_twins, applicable, grouped
 from spark_checkers.facts import Facts
-from spark_checkers.findings import Findings
 from spark_checkers.hashing import Hashes
 from spark_checkers.homes import MOST_KEYS, without_home
 from spark_checkers.jobs import InProcesses, Jobs, OnSpark
@@ -51,10 +50,7 @@ from spark_checkers.ordered import (
     row_groups,
 )
 from spark_checkers.pieces import LONG_ROWS, PIECE_ROWS, Pieces
-from spark_checkers.rows import Rows, keep, kept
-from spark_checkers.run_context import Runs
 from spark_checkers.scatter import Scatter, Spill, Together, keys_in_order, shared_out
-from spark_checkers.segments import Ints, Mask, positions
 from spark_checkers.session import is_local, open_session, ship
 from spark_checkers.twin import (
     AT_HOME,
@@ -72,6 +68,10 @@ from specs.clauses.certainty import told_of
 from specs.clauses.clause import Clause
 from specs.clauses.judging import Finding
 from specs.errors import HistoryError, SpecError
+from specs.facts.findings import Findings
+from specs.facts.rows import Rows, keep, kept
+from specs.facts.run_context import Runs
+from specs.facts.segments import Ints, Mask, positions
 from specs.history.arrow import in_our_schema
 from specs.history.columns import NAMES
 from specs.history.row import Row

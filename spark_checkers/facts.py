@@ -26,13 +26,13 @@ from spark_checkers.homes import KeysSeen, keys_without_home
 from spark_checkers.jobs import Jobs
 from spark_checkers.keyed import with_source
 from spark_checkers.ordered import Group, Part, parts, read_group, read_groups, row_groups
-from spark_checkers.rows import KINDS, LEVELS, OUTCOMES, coded
-from spark_checkers.run_context import RunContext, Runs
 from spark_checkers.scatter import Spill, Together, even_cuts, gathered, spilled
-from spark_checkers.segments import NEVER, NONE, Ints, Mask, dense, first_of_each, ints, positions
 from specs.clauses.context import CONTEXT_KINDS
 from specs.clauses.rows import REQUEST_LEVELS
 from specs.errors import HistoryError
+from specs.facts.rows import KINDS, LEVELS, OUTCOMES, coded
+from specs.facts.run_context import RunContext, Runs
+from specs.facts.segments import NEVER, NONE, Ints, Mask, dense, first_of_each, ints, positions
 from specs.history import telling
 from specs.history.columns import COLUMNS
 from specs.history.runinfo import RunInfo

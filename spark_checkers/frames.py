@@ -24,7 +24,6 @@ from spark_checkers.catalogue import all_twins, applicable, grouped
 from spark_checkers.engine import Named, Sum, tallies_of
 from spark_checkers.facts import Facts, Report
 from spark_checkers.keyed import by_key
-from spark_checkers.rows import KINDS, LEVELS, OUTCOMES
 from spark_checkers.session import open_session, ship
 from specs import profiles
 from specs.clauses.catalogue import all_clauses, select
@@ -33,6 +32,7 @@ from specs.clauses.context import CONTEXT_KINDS
 from specs.clauses.rows import REQUEST_LEVELS
 from specs.documents import from_json
 from specs.errors import HistoryError, UsageError
+from specs.facts.rows import KINDS, LEVELS, OUTCOMES
 from specs.history import telling
 from specs.history.arrow import near_name
 from specs.history.columns import COLUMNS, NAMES

@@ -24,10 +24,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from spark_checkers.scatter import Spill, by_windows, gathered, one_by_one, spilled
-from spark_checkers.segments import NEVER, NONE, Ints, ints
 from spark_checkers.trace_mutants import Mutant, named, plant
 from spark_checkers.writing import BY_SEQ, ROWS_PER_FILE, ROWS_PER_GROUP, HistoryWriter
 from specs.errors import UsageError
+from specs.facts.segments import NEVER, NONE, Ints, ints
 from specs.history.arrow import arrow_schema
 from specs.history.columns import COLUMNS
 from specs.history.runinfo import RunInfo, write_runinfo

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from spark_checkers.findings import Findings
 from spark_checkers.lanes import LaneItems, Machine, Op, ended_before
-from spark_checkers.segments import MS, NEVER, NO_TEXT, NONE
+from specs.facts.findings import Findings
+from specs.facts.segments import MS, NEVER, NO_TEXT, NONE
 from specs.vocabulary import Kind, Outcome
 
 

@@ -22,10 +22,10 @@ from spark_checkers.hash_files import HashesFile
 from spark_checkers.hashing import Hashes
 from spark_checkers.jobs import Jobs
 from spark_checkers.keyed import wanted_of
-from spark_checkers.rows import Rows
 from spark_checkers.scatter import Together
-from spark_checkers.segments import NO_TEXT, NONE, Mask, dense, first_of_each
 from spark_checkers.twin import QUEUES, SOURCE
+from specs.facts.rows import Rows
+from specs.facts.segments import NO_TEXT, NONE, Mask, dense, first_of_each
 
 MOST_QUEUES = 1 << 20
 """So many queues a task can tell apart."""

@@ -20,11 +20,7 @@ from spark_checkers import pieces
 from spark_checkers.balances import Balance, Balances
 from spark_checkers.catalogue import grouped
 from spark_checkers.coding import codes_of, numbers_of
-from spark_checkers.findings import Findings
 from spark_checkers.pieces import Pieces
-from spark_checkers.rows import Rows, encoded
-from spark_checkers.run_context import Runs
-from spark_checkers.segments import Ints, positions
 from spark_checkers.twin import (
     CLIENTS,
     FINDINGS,
@@ -39,6 +35,10 @@ from spark_checkers.twin import (
     relevant_where,
     to_batch,
 )
+from specs.facts.findings import Findings
+from specs.facts.rows import Rows, encoded
+from specs.facts.run_context import Runs
+from specs.facts.segments import Ints, positions
 from specs.scratch import Scratch
 from specs.vocabulary import Key
 

@@ -17,12 +17,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from spark_checkers.findings import Findings
-from spark_checkers.rows import KINDS, OUTCOMES, Rows
-from spark_checkers.run_context import RunContext
-from spark_checkers.segments import NEVER, NO_TEXT, NONE, Ints, Mask, by_time, dense, positions
 from specs.clauses.certainty import recorded
 from specs.clauses.links import Sending
+from specs.facts.findings import Findings
+from specs.facts.rows import KINDS, OUTCOMES, Rows
+from specs.facts.run_context import RunContext
+from specs.facts.segments import NEVER, NO_TEXT, NONE, Ints, Mask, by_time, dense, positions
 from specs.plan.config import Config
 from specs.vocabulary import LISTENER_RESULTS, LISTENER_SUSPENDS, CommitMode, Kind, Outcome
 
@@ -141,19 +141,17 @@ def may_have_put_back(op: Op) -> bool:
     return may_put_back_unseen(op) or may_put_back(op)
 
 
-def may_be_by_hand(rows: Rows) -> Mask:
-    """Of each row: was it a call in manual mode, or one that ended and of which nobody says in which?"""
-    mode = rows.text("commit_mode")
-    manual = mode == rows.code("commit_mode", CommitMode.MANUAL)
-    found: Mask = manual | ((mode == NO_TEXT) & rows.ended_as(*LISTENER_RESULTS))
-    return found
+LEAST_MS, MOST_MS = 10, 30_000
 
 
-def may_put_back_unseen_of(rows: Rows) -> Mask:
-    """Of each row that is a call: did nobody see its result, nor say that it was in auto mode?"""
-    in_auto = rows.text("commit_mode") == rows.code("commit_mode", CommitMode.AUTO)
-    found: Mask = ~rows.ended_as(*LISTENER_RESULTS) & ~in_auto
-    return found
+def wait_ms(op: Op, default_ms: int) -> int:
+    """The pause that the ended call asks for."""
+    return own_wait_ms(default_ms if op.suspend < 0 else op.suspend)
+
+
+def own_wait_ms(wished_ms: int) -> int:
+    """The pause that is made of what was wished for."""
+    return min(max(wished_ms, LEAST_MS), MOST_MS)
 
 
 class Stretch(NamedTuple):
@@ -567,6 +565,11 @@ class Digest:
         return found
 
 
+def digest_of_requests(rows: Rows) -> Digest:
+    """The lanes without their calls, of which nothing has to be folded."""
+    return Digest(rows, LANE_KINDS - {Kind.DELIVER})
+
+
 def _rows_of_call(lane: Ints, op: Ints, begins: Mask) -> Ints:
     """Of each event that is a begin: how many rows the operation has in its lane."""
     at = positions(begins)
@@ -755,7 +758,7 @@ def _run_machines(
     apart: frozenset[Kind],
     lease: bool,
 ) -> None:
-    digest = rows.digest if Kind.DELIVER in wanted else rows.digest_of_requests
+    digest = rows.shared(Digest) if Kind.DELIVER in wanted else rows.shared(digest_of_requests)
     ends = machine.ENDS if machine.ends is not Machine.ends else frozenset()
     for lane in digest.lanes(wanted, apart, ends=ends):
         if machine.STAKE is not None and machine.STAKE not in lane.kinds:

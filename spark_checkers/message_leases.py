@@ -14,13 +14,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from spark_checkers.findings import Findings
 from spark_checkers.message_names import may_be_any, offsets
-from spark_checkers.rows import Rows
-from spark_checkers.run_context import RunContext
-from spark_checkers.segments import MS, NEVER, NO_TEXT, NONE, Ints, dense
 from spark_checkers.twin import Kernel
 from specs.clauses.links import Sending
+from specs.facts.findings import Findings
+from specs.facts.rows import Rows
+from specs.facts.run_context import RunContext
+from specs.facts.segments import MS, NEVER, NO_TEXT, NONE, Ints, dense
 from specs.vocabulary import Kind, Outcome
 
 COLUMNS = ("lease_id", "lease_until_us", "message_id", "queue_offset", "reconsume_times")

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from spark_checkers.rows import Rows
-from spark_checkers.segments import NEVER, NO_TEXT, NONE, Ints, Mask, dense
+from specs.facts.rows import Rows
+from specs.facts.segments import NEVER, NO_TEXT, NONE, Ints, Mask, dense
 from specs.vocabulary import Kind, Outcome
 
 ABOUT_A_MESSAGE = (Kind.ACK, Kind.RELEASE, Kind.RENEW, Kind.DEAD_LETTER)

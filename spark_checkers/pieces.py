@@ -41,8 +41,8 @@ import pyarrow as pa
 
 from spark_checkers.coding import Columns
 from spark_checkers.message_names import ABOUT_A_MESSAGE, Messages
-from spark_checkers.run_context import RunContext, Runs
-from spark_checkers.segments import (
+from specs.facts.run_context import RunContext, Runs
+from specs.facts.segments import (
     MS,
     NEVER,
     NO_TEXT,

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from spark_checkers.rows import Rows
-from spark_checkers.run_context import RunContext
-from spark_checkers.segments import NONE, Ints, Mask, chosen, ints
+from specs.facts.rows import Rows
+from specs.facts.run_context import RunContext
+from specs.facts.segments import NONE, Ints, Mask, chosen, ints
 from specs.vocabulary import Kind
 
 

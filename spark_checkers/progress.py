@@ -19,9 +19,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from spark_checkers.findings import Findings
 from spark_checkers.lanes import (
     END,
+    Digest,
     LaneItems,
     Machine,
     Op,
@@ -30,9 +30,10 @@ from spark_checkers.lanes import (
     may_be_manual,
     run_lane,
 )
-from spark_checkers.rows import Rows
-from spark_checkers.segments import NEVER, NO_TEXT, NONE, Ints
 from specs.clauses.intervals import Intervals, Searched
+from specs.facts.findings import Findings
+from specs.facts.rows import Rows
+from specs.facts.segments import NEVER, NO_TEXT, NONE, Ints
 from specs.vocabulary import Kind, Outcome
 
 PROGRESS_KINDS = (
@@ -167,7 +168,7 @@ class Progress(Machine):
         super().__init__(lane, findings)
         rows = lane.digest.rows
         self.queue = int(rows.queue[lane.place])
-        self.sends: Sends = rows.sends
+        self.sends: Sends = rows.shared(Sends)
         self.finished = Intervals()
         self.delivered = Intervals()
         self.searched = Searched()  # where nothing is owed, nor will be by a SEND
@@ -488,7 +489,7 @@ def queue_kernel(
 def _run_queues(
     rows: Rows, findings: Findings, *, machine: type[Progress], wanted: frozenset[Kind]
 ) -> None:
-    every = rows.digest.lanes(wanted, ends=machine.ENDS, grouped=False)
+    every = rows.shared(Digest).lanes(wanted, ends=machine.ENDS, grouped=False)
     of_queue = groupby(every, lambda lane: int(rows.queue[lane.place]))
     for _queue, lanes in of_queue:
         states = [machine(lane, findings) for lane in lanes]

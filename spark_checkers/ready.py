@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from spark_checkers.rows import Rows
-from spark_checkers.segments import (
+from specs.facts.rows import Rows
+from specs.facts.segments import (
     MS,
     NEVER,
     NO_TEXT,

@@ -25,8 +25,8 @@ from spark_checkers.coding import codes_of
 from spark_checkers.hashing import Hashes
 from spark_checkers.keyed import Long, columns_of, in_order, wanted_of, with_source
 from spark_checkers.ordered import Group, Part, plain, read_groups
-from spark_checkers.segments import Ints, dense, first_of_each
 from spark_checkers.twin import QUEUES, SOURCE, Grouping, Twin
+from specs.facts.segments import Ints, dense, first_of_each
 
 BUCKET_ROWS = 1 << 18
 """About how many rows of a history come to a bucket, if all of them are wanted."""

@@ -10,13 +10,13 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from itertools import groupby
 
-from spark_checkers.findings import Findings
-from spark_checkers.lanes import OP_COLUMNS, LaneItems, Op, Stretch, run_lane
+from spark_checkers.lanes import OP_COLUMNS, Digest, LaneItems, Op, Stretch, run_lane
 from spark_checkers.progress import PROGRESS_KINDS, Incarnation, Progress
-from spark_checkers.rows import Rows
-from spark_checkers.segments import NEVER, NO_TEXT, NONE, NOWHERE
 from specs.clauses.rows import is_copy_topic
 from specs.clauses.settled import LEASE
+from specs.facts.findings import Findings
+from specs.facts.rows import Rows
+from specs.facts.segments import NEVER, NO_TEXT, NONE, NOWHERE
 from specs.vocabulary import Kind, Outcome
 
 SETTLED = "settled"
@@ -199,7 +199,7 @@ def _run_settled(
     if not found and not unread:
         return
     for queue, lanes in groupby(
-        rows.digest.lanes(wanted, grouped=False), lambda lane: int(rows.queue[lane.place])
+        rows.shared(Digest).lanes(wanted, grouped=False), lambda lane: int(rows.queue[lane.place])
     ):
         for lane in lanes:
             if (queue not in found and not unread) or is_copy_topic(lane.topic):

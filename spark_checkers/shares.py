@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from spark_checkers.rows import Rows
-from spark_checkers.segments import NO_TEXT
+from specs.facts.rows import Rows
+from specs.facts.segments import NO_TEXT
 from specs.vocabulary import Kind
 
 COLUMNS = ("client_id", "view", "detail")

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from spark_checkers.rows import Rows
-from spark_checkers.segments import MS, NEVER, NO_TEXT, NONE, NOWHERE, Ints, Mask, positions
 from specs.clauses.rows import is_copy_topic
+from specs.facts.rows import Rows
+from specs.facts.segments import MS, NEVER, NO_TEXT, NONE, NOWHERE, Ints, Mask, positions
 from specs.vocabulary import Kind, Outcome
 
 STORED_WEAKLY = (10, 11, 12)

@@ -15,12 +15,13 @@ import numpy as np
 import pyarrow as pa
 
 from spark_checkers.balances import Balance
-from spark_checkers.findings import Findings
-from spark_checkers.rows import Rows, coded, keep
-from spark_checkers.run_context import Runs
-from spark_checkers.segments import Ints, Mask
 from specs.clauses import catalogue
 from specs.clauses.clause import Clause
+from specs.facts.findings import Findings
+from specs.facts.judged import columns_of
+from specs.facts.rows import Rows, coded, keep
+from specs.facts.run_context import Runs
+from specs.facts.segments import Ints, Mask
 from specs.vocabulary import Key, Kind
 
 Kernel = Callable[[Rows, Findings], None]
@@ -51,24 +52,6 @@ FINDINGS_ARROW = pa.schema(
 )
 SOURCE = "source_id"
 """The id of the message as it was first sent; made from origin_id and message_id."""
-ALWAYS = (
-    "run",
-    "seq_begin",
-    "seq_end",
-    "started_us",
-    "ended_us",
-    "clock",
-    "kind",
-    "level",
-    "outcome",
-    "client_id",
-    "group",
-    "topic",
-    "broker",
-    "broker_epoch",
-    "queue_id",
-)
-"""Columns that every kernel may use, and that the rules for all clauses do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +90,7 @@ Only = Mapping[Kind, tuple[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class Twin:
-    """The twin of the clause `id`. columns: what its kernel uses besides `ALWAYS`.
+    """The twin of the clause `id`. columns: what its kernel uses besides `specs.facts.judged.ALWAYS`.
 
     What grows with the number of messages is never brought together by group or by run, so a twin says what it can do
     without. by: under which other key its kernel finds the same. kinds, only: which rows it needs, where these are
@@ -149,10 +132,7 @@ class Twin:
 
 def needed(twins: Iterable[Twin]) -> tuple[str, ...]:
     """The columns that these twins use, in a fixed order."""
-    extra = {name for twin in twins for name in twin.columns}
-    if "incarnation" in extra:  # whose it is, the process tells as well
-        extra.add("process")
-    return (*ALWAYS, *sorted(extra.difference(ALWAYS)))
+    return columns_of(name for twin in twins for name in twin.columns)
 
 
 def judge_table(table: pa.Table, twins: Sequence[Twin], runs: Runs) -> Iterator[Findings]:

@@ -1,8 +1,9 @@
 """Every clause, read from its file. The order is that of the documentation.
 
 A clause module is found by being there: a file in a family's folder with an `ID`. One with a `judge` is decided
-by a history. It may name wire rules that are its facets (`RULES`, by their ids); one without a judge is decided by
-these, or by a table (`VECTORS`). The wire rules that no clause names stand at the end of the one catalogue.
+by a history: a class judges one key row by row, a function the columns of many rows. It may name wire rules that are
+its facets (`RULES`, by their ids); one without a judge is decided by these, or by a table (`VECTORS`). The wire rules
+that no clause names stand at the end of the one catalogue.
 """
 
 from __future__ import annotations
@@ -63,7 +64,10 @@ def _promise(module: ModuleType) -> Promise:
         key=module.KEY,
         kinds=frozenset(module.KINDS),
         levels=frozenset(getattr(module, "LEVELS", REQUEST_LEVELS)),
-        judge=judge,
+        judge=judge if isinstance(judge, type) else None,
+        relation=None if isinstance(judge, type) else judge,
+        columns=tuple(getattr(module, "COLUMNS", ())),
+        module=module.__name__,
         explain=module.explain,
         # Beside the module, wherever that lies: Spark's workers read it from a zip.
         examples=read_transcript(
@@ -72,13 +76,14 @@ def _promise(module: ModuleType) -> Promise:
         needs=frozenset(module.NEEDS),
         settings=frozenset(getattr(module, "SETTINGS", ())),
         named_by=frozenset(getattr(module, "NAMED_BY", ())),
+        heeded=frozenset(getattr(module, "HEEDED", ())),
         excused_by=frozenset(getattr(module, "EXCUSED_BY", ())),
         excused_if=getattr(module, "EXCUSED_IF", {}),
         of_lives=frozenset(getattr(module, "EXCUSED_BY_ANOTHER_LIFE", ())),
         absence=bool(getattr(module, "CONCLUDES_FROM_ABSENCE", False)),
         looks_back=bool(getattr(module, "LOOKS_BACK", False)),
         findings=_findings(module),
-        needs_finish=judge.finish is not Judge.finish,
+        needs_finish=getattr(judge, "finish", Judge.finish) is not Judge.finish,
         wants=getattr(module, "wants", None),
     )
 

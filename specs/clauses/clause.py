@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from specs.clauses.certainty import THAT_LAST, gaps, recorded
-from specs.clauses.context import Context
 from specs.clauses.judging import Judge
 from specs.clauses.premises import Premise
 from specs.clauses.transcript import Example, Expected
@@ -17,6 +16,12 @@ from specs.plan.config import Config
 from specs.plan.traits import Stake
 from specs.vocabulary import Key, Kind, Level, Party
 
+if TYPE_CHECKING:
+    from specs.facts.findings import Findings
+    from specs.facts.rows import Rows
+
+Relation = Callable[["Rows", "Findings"], None]
+"""Writes down what it finds in the rows of whole keys."""
 ORDER = "ORD"
 """The family of the promises of order."""
 
@@ -87,18 +92,24 @@ class Promise:
 class Clause(Promise):
     """A clause that a history decides, read from its module.
 
-    kinds: the rows its judge wants. levels: at which they were seen. wants: which rows of these kinds; None for all of
-    them. needs: the kinds without which nothing about it can be seen. settings: what of the configuration it rests on,
-    besides its premises. absence: it concludes from what nobody else did. excused_by: kinds of rows that excuse and
-    that only the context knows; excused_if: likewise, where the configuration is such; of_lives: likewise, where they
-    tell that another life of the client did a part of it. named_by: kinds that only say which of its findings it is.
-    looks_back: it concludes from what did not happen before. findings: the public names of what it finds.
+    judge: of one key, row by row; relation: over the columns of many rows, and then there is no judge. columns: what
+    the relation uses besides those that all do. module: where it stands. kinds: the rows that it looks at. levels: at
+    which they were seen. wants: which rows of these kinds; None for all of them. needs: the kinds without which nothing
+    about it can be seen. settings: what of the configuration it rests on, besides its premises. absence: it concludes
+    from what nobody else did. excused_by: kinds of rows that excuse and that only the context knows; excused_if:
+    likewise, where the configuration is such; of_lives: likewise, where they tell that another life of the client did a
+    part of it. named_by: kinds that only say which of its findings it is. heeded: kinds that excuse where they are
+    told; a history without them is judged as if nothing of the kind had happened. looks_back: it concludes from what
+    did not happen before. findings: the public names of what it finds.
     """
 
     key: Key
     kinds: frozenset[Kind]
     levels: frozenset[Level]
-    judge: Callable[[Context], Judge] = field(repr=False)
+    judge: type[Judge] | None = field(repr=False)
+    relation: Relation | None = field(repr=False)
+    columns: tuple[str, ...]
+    module: str
     explain: Callable[[Any], str] = field(repr=False)
     examples: tuple[Example, ...] = field(repr=False)
     needs: frozenset[Kind]
@@ -107,6 +118,7 @@ class Clause(Promise):
     excused_if: Mapping[Kind, Callable[[Config], bool]] = field(repr=False)
     of_lives: frozenset[Kind]
     named_by: frozenset[Kind]
+    heeded: frozenset[Kind]
     absence: bool
     looks_back: bool
     findings: tuple[str, ...]
@@ -120,7 +132,7 @@ class Clause(Promise):
         """The kinds of rows that could excuse what looks like a violation, in whatever configuration."""
         told = (premise.told_by for premise in self.premise)
         known_to_context = self.excused_by.union(self.excused_if, self.of_lives, *told)
-        return self.kinds.difference(self.needs, self.named_by) | known_to_context
+        return self.kinds.difference(self.needs, self.named_by, self.heeded) | known_to_context
 
     def excuses_in(self, info: RunInfo) -> frozenset[Kind]:
         """Those of them that could do so in this run."""
@@ -145,7 +157,9 @@ class Clause(Promise):
 
     def gaps(self, info: RunInfo) -> frozenset[Kind]:
         """The kinds that it goes by and of which rows are known to be missing."""
-        return gaps(info) & (self.needs | self.excuses_in(info)) if info.gaps else frozenset()
+        if not info.gaps:
+            return frozenset()
+        return gaps(info) & (self.needs | self.excuses_in(info) | self.heeded)
 
     def missing(self, known: frozenset[Kind]) -> frozenset[Kind]:
         """What it needs and does not have, of the kinds that are recorded."""

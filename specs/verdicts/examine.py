@@ -1,4 +1,4 @@
-"""The Python judge: one pass over the rows, all clauses at once, constant memory per key."""
+"""Judges rows in memory, all clauses at once: in one pass, and at a run's end those that are relations over columns."""
 
 from __future__ import annotations
 
@@ -24,6 +24,9 @@ from specs.clauses.judging import Finding, Judge
 from specs.clauses.keys import KeyValue, key_of
 from specs.clauses.premises import NO_WALL_CLOCK_STEP, NOT_MOVED, STAMPS_COMPARE
 from specs.clauses.rows import REQUEST_LEVELS, changed_nothing, is_unsure
+from specs.facts.findings import Findings
+from specs.facts.judged import judged
+from specs.facts.run_context import RunContext
 from specs.history import telling
 from specs.history.row import Row
 from specs.history.runinfo import RunInfo
@@ -61,6 +64,7 @@ class _Bench:
     __slots__ = (
         "clause",
         "context",
+        "counted",
         "finished",
         "judges",
         "kept",
@@ -78,6 +82,8 @@ class _Bench:
             tuple[str | None, Judge]
         ] = []  # with the group that it judges, if it judges one only
         self.finished = 0  # so many of them are of runs that are over
+        # Of a relation, when it was at stake in the runs that are over: (seq_begin, how often).
+        self.counted: list[tuple[int, int]] = []
         self.sums: dict[
             tuple[str | None, str], _Sum
         ] = {}  # by the evidence's group and the finding's name
@@ -94,7 +100,14 @@ class _Bench:
     def silenced(self) -> bool:
         return self.stops_at_clock_step and self.context.clock_stepped is not None
 
+    @property
+    def opportunities(self) -> int:
+        return sum(judge.opportunities for _, judge in self.judges) + sum(
+            times for _, times in self.counted
+        )
+
     def new_judge(self, key: KeyValue) -> Judge:
+        assert self.clause.judge is not None
         judge = self.clause.judge(self.context)
         self.judges.append((str(key[1]) if self.clause.key in _OF_A_GROUP else None, judge))
         return judge
@@ -148,6 +161,12 @@ class _Bench:
             and row.level in clause.levels
         ):
             self.unended.setdefault((key_of(clause.key)(row), row.client_id), row.seq_begin)
+
+    def take_of_run(self, findings: Findings, rows: Sequence[Row]) -> None:
+        """What a relation found in a run that is over. rows: those that it was shown."""
+        self.counted.extend(findings.stakes())
+        for finding in findings.of_rows(rows):
+            self._count(finding)
 
     def _count(self, finding: Finding) -> None:
         if self.kept is not None:
@@ -208,6 +227,7 @@ class _Bench:
             self.kept = [finding for finding in self.kept if judged[_group_of(finding)]]
         tally = Tally(
             opportunities=sum(judge.opportunities for group, judge in self.judges if judged[group])
+            + sum(times for _, times in self.counted)
         )
         merged: dict[str, _Sum] = {}
         for (group, name), found in self.sums.items():
@@ -297,9 +317,15 @@ class Examiner:
         self._order = [clause.id for clause in chosen]
         self._of_the_run: list[Mark] = []
         self.facts = RunFacts()
+        self._relations = {
+            bench.clause.id: bench for bench in self.benches if bench.clause.relation is not None
+        }
+        self._rows: list[Row] = []  # of this run, for the relations
+        self._alone = alone
+        row_by_row = [bench for bench in self.benches if bench.clause.judge is not None]
         self._panels = [
-            _Panel(key_of(key), tuple(bench for bench in self.benches if bench.clause.key is key))
-            for key in dict.fromkeys(bench.clause.key for bench in self.benches)
+            _Panel(key_of(key), tuple(bench for bench in row_by_row if bench.clause.key is key))
+            for key in dict.fromkeys(bench.clause.key for bench in row_by_row)
         ]
         self._open: list[
             tuple[int, int, Row]
@@ -345,6 +371,8 @@ class Examiner:
             if waiting and waiting[0][0] < row.seq_begin:
                 self._end_until(row.seq_begin)
             self._check(row)
+            if self._relations:
+                self._rows.append(row)
             if self._seen is not None:
                 self._seen.setdefault(row.group, set()).add(row.kind)
             if row.broker_epoch is not None:
@@ -404,9 +432,22 @@ class Examiner:
         if not self._judging:
             return
         self._end_until(None)
+        self._relate()
         self._of_the_run.sort(key=_when)
         for bench in self.benches:
             bench.finish(self._of_the_run)
+
+    def _relate(self) -> None:
+        """Judge the run, which is over, by the clauses that are relations over columns."""
+        rows, self._rows = self._rows, []
+        if not rows:
+            return
+        context = RunContext.of_rows(self.info, rows)
+        if self._alone:
+            context.seen = None
+        clauses = [bench.clause for bench in self._relations.values()]
+        for clause, findings, shown in judged(clauses, rows, context):
+            self._relations[clause.id].take_of_run(findings, shown)
 
     def _mark(self, row: Row) -> None:
         if row.kind in OF_THE_RUN:
@@ -417,6 +458,7 @@ class Examiner:
     def _begin_run(self, run: str) -> None:
         """Runs of one file are judged one after the other; nothing of one is known in the next."""
         self._end_until(None)
+        self._relate()
         if self._run is not None:
             for bench in self.benches:
                 bench.end_run()

@@ -36,16 +36,6 @@ KNOWN = (
         """,
     ),
     Known(
-        "ORD-3",
-        "missed",
-        "what two suspended batches owe is compared with the highest message of either",
-        """
-        0ms..5ms   alice delivers billing/orders/b0/3 offset=18 id=m18 suspend
-        10ms..15ms alice delivers billing/orders/b0/3 offset=17 id=m17 suspend
-        20ms..25ms alice delivers billing/orders/b0/3 offset=18 id=m18 suspend
-        """,
-    ),
-    Known(
         "LSE-2",
         "missed",
         "an unlock in mid-call, which may arrive after a later grant, is taken for an excuse",
@@ -55,16 +45,6 @@ KNOWN = (
         100ms        alice unlocks  billing/orders/b0/3 sent
         200ms        alice locks    billing/orders/b0/3 ok
         300ms..350ms bob   delivers billing/orders/b0/3 offset=17 id=m17 success
-        """,
-    ),
-    Known(
-        "RTY-3",
-        "missed",
-        "of the first deliveries of an incarnation only those above all earlier ones are looked at",
-        """
-        0ms        alice adds     billing/orders/b0/3 value=17
-        10ms..15ms alice delivers billing/orders/b0/3 offset=18 id=m18 rt=0 success
-        20ms..25ms alice delivers billing/orders/b0/3 offset=17 id=m17 rt=1 suspend
         """,
     ),
     Known(

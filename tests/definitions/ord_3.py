@@ -5,7 +5,7 @@ Decisions where the page leaves room:
 - An incarnation has one running call at a time: a second one breaks the promise at whatever offset it starts.
 - A call is beyond what is owed of a batch when it starts above every message of it that is owed.
 - "Failed" is a dead letter that ended without being acknowledged, also where no answer came.
-- "The next call" is the one that starts beyond the batch.
+- "The next call" is the one after the call of the message, wherever it starts.
 - A batch that was put back by a manual ROLLBACK is owed whatever is given up of it.
 """
 
@@ -66,7 +66,18 @@ def _is_owed(rows: Rows, config: Config, message: Row, call: Row) -> bool:
         return False
     limit, retries = config.max_reconsume_times, message.reconsume_times
     used_up = limit >= 0 and (retries is None or retries >= limit)
-    return not used_up or bool(tries)
+    return not used_up or any(before(each, _next_call(rows, message)) for each in tries)
+
+
+def _next_call(rows: Rows, message: Row) -> Row:
+    later = [
+        row
+        for row in calls(rows)
+        if same_incarnation(rows, row, message)
+        and began_before(message, row)
+        and not same_call(row, message)
+    ]
+    return min(later, key=lambda row: row.seq_begin)
 
 
 def _given_up(rows: Rows, message: Row, call: Row) -> list[Row]:

@@ -7,14 +7,14 @@ from dataclasses import replace
 
 from spark_checkers.facts import OF_CONTEXT
 from spark_checkers.keyed import judge_in_memory
-from spark_checkers.run_context import RunContext
-from spark_checkers.segments import NEVER
 from spark_checkers.twin import Twin
 from specs.clauses.certainty import told_of
 from specs.clauses.clause import Clause
 from specs.clauses.context import CONTEXT_KINDS
 from specs.clauses.rows import REQUEST_LEVELS, is_unsure
 from specs.clauses.stored import is_marker
+from specs.facts.run_context import RunContext
+from specs.facts.segments import NEVER
 from specs.history.columns import NAMES
 from specs.history.row import Row
 from specs.history.runinfo import RunInfo

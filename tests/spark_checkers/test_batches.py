@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from spark_checkers.batches import Work
 from spark_checkers.lanes import Op
-from spark_checkers.segments import NO_TEXT, NONE
+from specs.facts.segments import NO_TEXT, NONE
 from specs.vocabulary import Kind, Outcome
 
 

@@ -11,11 +11,11 @@ from judging import by_python, context_of
 
 from spark_checkers.catalogue import all_twins
 from spark_checkers.generate import queue_tables
-from spark_checkers.lanes import BEGIN, END, LANE_KINDS, STRETCH, Stretch, ends_as
-from spark_checkers.rows import Rows, keep
-from spark_checkers.run_context import RunContext
-from spark_checkers.segments import NEVER
+from spark_checkers.lanes import BEGIN, END, LANE_KINDS, STRETCH, Digest, Stretch, ends_as
 from specs.clauses.rows import REQUEST_LEVELS, changed_nothing
+from specs.facts.rows import Rows, keep
+from specs.facts.run_context import RunContext
+from specs.facts.segments import NEVER
 from specs.history.runinfo import RunInfo
 from specs.history.store import rows_to_table
 from specs.vocabulary import Kind, Outcome
@@ -28,7 +28,7 @@ def test_items_are_all_begins_and_ends_in_their_order(history: tuple) -> None:
     table = keep(rows_to_table(rows), "level", REQUEST_LEVELS)
     columns = Rows(table, {info.run: context_of(rows, info)})
     seen: list[tuple[int, int]] = []
-    for lane in columns.digest.lanes(LANE_KINDS):
+    for lane in columns.shared(Digest).lanes(LANE_KINDS):
         events: list[tuple[int, int, int]] = []
         for what, when, item in lane.items:
             if what == STRETCH:
@@ -63,7 +63,7 @@ def test_a_lane_without_ends_that_nobody_looks_at(
 ) -> None:
     info, rows = history
     table = keep(rows_to_table(rows), "level", REQUEST_LEVELS)
-    digest = Rows(table, {info.run: context_of(rows, info)}).digest
+    digest = Rows(table, {info.run: context_of(rows, info)}).shared(Digest)
     whole = digest.lanes(LANE_KINDS)
     some = {
         lane.place: lane.items for lane in digest.lanes(LANE_KINDS, ends=ends_as(kinds, outcomes))
@@ -124,5 +124,5 @@ def expanded(lane: object, stretch: Stretch) -> list:
 def test_most_of_a_healthy_history_is_folded_away(tmp_path: Path) -> None:
     table = next(iter(queue_tables(40_000, 1))).table
     rows = Rows(table, {f"generated-{1}": RunContext(RunInfo("generated-1"))})
-    items = sum(len(lane.items) for lane in rows.digest.lanes(LANE_KINDS))
+    items = sum(len(lane.items) for lane in rows.shared(Digest).lanes(LANE_KINDS))
     assert items * 8 < table.num_rows

@@ -8,9 +8,10 @@ from judging import context_of
 from nearby import nearby
 
 from spark_checkers.keyed import together
-from spark_checkers.rows import Rows
+from spark_checkers.lanes import Digest
 from spark_checkers.twin import QUEUES
 from specs.clauses.catalogue import get
+from specs.facts.rows import Rows
 from specs.history.row import Row
 from specs.history.runinfo import RunInfo
 from specs.history.store import rows_to_table
@@ -39,7 +40,7 @@ def calls_taken_whole(info: RunInfo, rows: list[Row]) -> int:
 
     twins = [twin for twin in all_twins() if twin.id == "ORD-4"]
     table = together(rows_to_table(rows), twins, QUEUES)
-    found = Rows(table, {info.run: context_of(rows, info)}).digest.stretches if rows else ()
+    found = Rows(table, {info.run: context_of(rows, info)}).shared(Digest).stretches if rows else ()
     return max((stretch.calls for stretch in found), default=0)
 
 

@@ -23,11 +23,11 @@ from spark_checkers.generate import generate, plan_defect
 from spark_checkers.jobs import OnSpark
 from spark_checkers.keyed import by_key
 from spark_checkers.layout import compact
-from spark_checkers.run_context import RunContext
 from spark_checkers.trace_mutants import DEFECTS, plant, spread
 from specs import profiles
 from specs.clauses.catalogue import all_clauses
 from specs.errors import HistoryError, TargetMisbehaved, UsageError
+from specs.facts.run_context import RunContext
 from specs.history.columns import COLUMNS
 from specs.history.row import Row
 from specs.history.runinfo import RunInfo, write_runinfo

@@ -30,12 +30,12 @@ from spark_checkers.generate import generate, plan_defect
 from spark_checkers.jobs import InProcesses
 from spark_checkers.keyed import IN_PIECES, columns_of, wanted_of, with_source
 from spark_checkers.pieces import Pieces
-from spark_checkers.rows import Rows
-from spark_checkers.run_context import Runs
-from spark_checkers.segments import dense
 from spark_checkers.trace_mutants import DEFECTS, LOOKALIKES, Mutant, plant
 from spark_checkers.twin import CLIENTS, QUEUES, Grouping, Twin, judge_rows, levels_of, relevant
 from specs.errors import SpecError, UsageError
+from specs.facts.rows import Rows
+from specs.facts.run_context import Runs
+from specs.facts.segments import dense
 from specs.history.row import Row
 from specs.history.runinfo import RunInfo
 from specs.history.store import History, open_history, rows_to_table, write_history

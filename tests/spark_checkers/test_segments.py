@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_checkers.segments import (
+from specs.facts.segments import (
     NOWHERE,
     Segments,
     Spans,

@@ -17,7 +17,7 @@ from neighbours import steps, turns
 from recorded import recorded
 
 import spark_checkers
-from spark_checkers.catalogue import all_twins, twin_modules
+from spark_checkers.catalogue import all_twins, clause_of, twin_modules
 from spark_checkers.trace_mutants import DEFECTS, LOOKALIKES, Mutant, plant, spread
 from specs.clauses.catalogue import all_clauses
 from specs.clauses.clause import Clause
@@ -32,7 +32,7 @@ TWINS = Path(spark_checkers.__file__).parent / "clauses"
 def test_every_clause_has_a_twin_in_the_same_place() -> None:
     assert [twin.id for twin in all_twins()] == [clause.id for clause in all_clauses()]
     for clause in all_clauses():
-        where = Path(*clause.judge.__module__.split(".")[2:]).with_suffix(".py")
+        where = Path(*clause.module.split(".")[2:]).with_suffix(".py")
         assert (TWINS / where).is_file(), where
 
 
@@ -174,7 +174,7 @@ def test_every_clause_has_a_defect() -> None:
 def test_a_defect_lies_with_the_twin_of_the_clause_that_it_breaks() -> None:
     """And a lookalike names no clause: it breaks nothing."""
     for module in twin_modules():
-        assert {mutant.clause for mutant in module.DEFECTS} == {module.TWIN.id}
+        assert {mutant.clause for mutant in module.DEFECTS} == {clause_of(module)}
         assert {mutant.clause for mutant in getattr(module, "LOOKALIKES", ())} <= {None}
 
 

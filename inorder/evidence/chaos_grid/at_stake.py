@@ -60,11 +60,18 @@ def at_stake(
     examiner.feed(rows[done:])
     examiner.result()
     counts.append(_count(examiner))
-    return {
+    found = {
         clause: (counts[1].get(clause, 0) - counts[0].get(clause, 0))
         + (total - counts[2].get(clause, 0))
         for clause, total in counts[3].items()
     }
+    mine = {
+        row.seq_begin
+        for row in (*rows[before : max(before, min(after, read))], *rows[max(before, read) :])
+    }
+    for bench in examiner.benches:
+        found[bench.clause.id] += sum(times for seq, times in bench.counted if seq in mine)
+    return found
 
 
 def _first(rows: Sequence[Row], is_it: Callable[[Row], bool]) -> int:

@@ -16,7 +16,7 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
-from spark_checkers.catalogue import twin_modules
+from spark_checkers.catalogue import clause_of, twin_modules
 from specs.clauses.catalogue import FAMILIES, all_clauses
 
 
@@ -63,8 +63,8 @@ SHARED: Mapping[Side, tuple[str, ...]] = {
         "spark_checkers.progress",
         "spark_checkers.readings",
         "spark_checkers.ready",
-        "spark_checkers.rows",
-        "spark_checkers.segments",
+        "specs.facts.rows",
+        "specs.facts.segments",
         "spark_checkers.settled",
         "spark_checkers.shares",
         "spark_checkers.stored",
@@ -115,7 +115,7 @@ NOT_JUDGING: Mapping[str, tuple[str, ...]] = {
         "length_of",
     ),
     "spark_checkers.twin": ("Twin.find", "relevant_where", "_quoted", "to_batch"),
-    "spark_checkers.rows": ("Findings.places", "Findings._place"),
+    "specs.facts.rows": ("Findings.places", "Findings._place"),
     # What queues hand on; rows that are in memory need no picking.
     "spark_checkers.clauses.dead_letter.exhausted_message_reaches_dead_letters": ("relevant",),
 }
@@ -188,11 +188,11 @@ def concerned(module: str) -> tuple[str, ...]:
     """
     if module == EXAMINER:
         return tuple(clause.id for clause in all_clauses())
-    twins = {each.TWIN.id: each.__name__ for each in twin_modules()}
+    twins = {clause_of(each): each.__name__ for each in twin_modules()}
     return tuple(
         clause.id
         for clause in all_clauses()
-        if module in rests_on(clause.judge.__module__) or module in rests_on(twins[clause.id])
+        if module in rests_on(clause.module) or module in rests_on(twins[clause.id])
     )
 
 

@@ -20,7 +20,7 @@ from functools import cache
 from statistics import median
 
 from inorder.evidence.operators.pools import left_out, source_of
-from spark_checkers.catalogue import twin_modules
+from spark_checkers.catalogue import clause_of, twin_modules
 from specs.clauses.catalogue import get
 
 GRAM = 5
@@ -62,12 +62,12 @@ class Likeness:
 
 def likenesses() -> list[Likeness]:
     """Of every clause, in the catalogue's order."""
-    twins = {each.TWIN.id: tokens_of(each.__name__) for each in twin_modules()}
+    twins = {clause_of(each): tokens_of(each.__name__) for each in twin_modules()}
     return [_likeness(clause, twins) for clause in twins]
 
 
 def _likeness(clause: str, twins: dict[str, tuple[str, ...]]) -> Likeness:
-    judge, twin = tokens_of(get(clause).judge.__module__), twins[clause]
+    judge, twin = tokens_of(get(clause).module), twins[clause]
     strangers = [shared(judge, other) for name, other in twins.items() if name != clause]
     matcher = SequenceMatcher(None, judge, twin, autojunk=False)
     return Likeness(

@@ -7,11 +7,11 @@ from functools import partial
 import numpy as np
 
 from spark_checkers import planting
-from spark_checkers.findings import Findings
 from spark_checkers.planting import Changes, Mutant, Trace
-from spark_checkers.rows import Rows
 from spark_checkers.shares import COLUMNS, Share, by_group, last_of_each
 from spark_checkers.twin import Twin
+from specs.facts.findings import Findings
+from specs.facts.rows import Rows
 
 
 def _known(share: Share) -> tuple[list[str], list[str]]:

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from spark_checkers.findings import Findings
 from spark_checkers.planting import BROADCASTING, Changes, Mutant, Trace
-from spark_checkers.rows import Rows
-from spark_checkers.segments import NO_TEXT, NONE, by_time
 from spark_checkers.twin import Twin
+from specs.facts.findings import Findings
+from specs.facts.rows import Rows
+from specs.facts.segments import NO_TEXT, NONE, by_time
 from specs.history.row import Row
 from specs.vocabulary import Kind, Lane, Outcome
 

@@ -7,7 +7,6 @@ from functools import partial
 
 import numpy as np
 
-from spark_checkers.findings import Findings
 from spark_checkers.lanes import (
     OP_COLUMNS,
     LaneItems,
@@ -19,10 +18,11 @@ from spark_checkers.lanes import (
 )
 from spark_checkers.planting import Changes, Mutant, Trace
 from spark_checkers.progress import acknowledges, certainly_acknowledges
-from spark_checkers.segments import MS, NO_TEXT, NONE, Ints
 from spark_checkers.twin import Twin
 from specs.clauses import rows as of_rows
 from specs.clauses.intervals import Intervals
+from specs.facts.findings import Findings
+from specs.facts.segments import MS, NO_TEXT, NONE, Ints
 from specs.vocabulary import LISTENER_SUSPENDS, Kind, Level, Outcome
 
 

@@ -6,12 +6,12 @@ from collections import deque
 from functools import partial
 
 from spark_checkers import planting
-from spark_checkers.findings import Findings
 from spark_checkers.lanes import OP_COLUMNS, LaneItems, Machine, Op, Stretch, machine_kernel
 from spark_checkers.planting import Changes, Mutant, Trace
 from spark_checkers.progress import certainly_acknowledges
-from spark_checkers.segments import MS, NO_TEXT, NONE
 from spark_checkers.twin import Twin
+from specs.facts.findings import Findings
+from specs.facts.segments import MS, NO_TEXT, NONE
 from specs.vocabulary import Kind, Outcome
 
 

@@ -6,7 +6,6 @@ from functools import partial
 from typing import Any
 
 from spark_checkers import planting
-from spark_checkers.findings import Findings
 from spark_checkers.lanes import (
     OP_COLUMNS,
     LaneItems,
@@ -18,8 +17,9 @@ from spark_checkers.lanes import (
 )
 from spark_checkers.planting import Changes, Mutant, Planted, Trace
 from spark_checkers.progress import acknowledges
-from spark_checkers.segments import NO_TEXT, NONE
 from spark_checkers.twin import Twin
+from specs.facts.findings import Findings
+from specs.facts.segments import NO_TEXT, NONE
 from specs.history.row import Row
 from specs.vocabulary import LISTENER_SUSPENDS, Kind, Outcome
 

@@ -8,7 +8,6 @@ import numpy as np
 
 from spark_checkers import planting
 from spark_checkers.clauses.commit.fetch_answers_the_last_commit import answered_offset
-from spark_checkers.findings import Findings
 from spark_checkers.lanes import (
     OP_COLUMNS,
     LaneItems,
@@ -19,8 +18,10 @@ from spark_checkers.lanes import (
     machine_kernel,
 )
 from spark_checkers.planting import STRANGER, Changes, Mutant, Planted, Trace
-from spark_checkers.segments import MS, NO_TEXT, NONE
+from spark_checkers.progress import Sends
 from spark_checkers.twin import Twin
+from specs.facts.findings import Findings
+from specs.facts.segments import MS, NO_TEXT, NONE
 from specs.history.row import Row
 from specs.vocabulary import RETRY_PREFIX, Kind, Outcome
 
@@ -37,7 +38,7 @@ class Lane(Machine):
         super().__init__(lane, findings)
         rows = lane.digest.rows
         self.bound_us = self.config.delay_bound_ms * MS + self.context.info.clock_bound_us
-        self.sent = rows.sends.of_queue(int(rows.queue[lane.place]))
+        self.sent = rows.shared(Sends).of_queue(int(rows.queue[lane.place]))
         first = self.sent[rows.offset[self.sent] == 0]
         self.first = int(first[np.argmin(rows.end[first])]) if len(first) else None
         self.start = self._start()

@@ -8,9 +8,9 @@ import numpy as np
 
 from spark_checkers import planting
 from spark_checkers.clauses.dead_letter.dead_letter_without_delay import ONLY_DEAD_READS, dead_reads
-from spark_checkers.findings import Findings
 from spark_checkers.lanes import (
     OP_COLUMNS,
+    Digest,
     LaneItems,
     Machine,
     Op,
@@ -19,10 +19,11 @@ from spark_checkers.lanes import (
     run_lane,
 )
 from spark_checkers.planting import Changes, Mutant, Trace
-from spark_checkers.rows import Rows
-from spark_checkers.segments import MS, NEVER, NO_TEXT, NONE, Ints, dense
 from spark_checkers.stored import STORED_WEAKLY
 from spark_checkers.twin import Twin
+from specs.facts.findings import Findings
+from specs.facts.rows import Rows
+from specs.facts.segments import MS, NEVER, NO_TEXT, NONE, Ints, dense
 from specs.vocabulary import (
     DLQ_PREFIX,
     LISTENER_SUSPENDS,
@@ -101,7 +102,7 @@ class Lane(Machine):
 def gone_through(rows: Rows, findings: Findings) -> list[Lane]:
     """All lanes, with what each passed by."""
     states = []
-    for lane in rows.digest.lanes(_LANE_KINDS):
+    for lane in rows.shared(Digest).lanes(_LANE_KINDS):
         state = Lane(lane, findings)
         run_lane(state, lane, NEVER)
         states.append(state)

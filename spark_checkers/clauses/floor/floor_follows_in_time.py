@@ -8,12 +8,12 @@ from functools import partial
 import numpy as np
 
 from spark_checkers import planting
-from spark_checkers.findings import Findings
 from spark_checkers.planting import LEASED, Changes, Mutant, Trace
-from spark_checkers.rows import Rows
-from spark_checkers.segments import MS, NEVER, NONE
 from spark_checkers.twin import Twin
 from specs.clauses.intervals import Intervals
+from specs.facts.findings import Findings
+from specs.facts.rows import Rows
+from specs.facts.segments import MS, NEVER, NONE
 from specs.vocabulary import Kind, Outcome
 
 

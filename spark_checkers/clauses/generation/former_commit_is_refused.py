@@ -5,11 +5,11 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from spark_checkers.findings import Findings
 from spark_checkers.lanes import OP_COLUMNS, LaneItems, Machine, Op, ended_before, machine_kernel
 from spark_checkers.planting import GENERATIONS, STRANGER, Changes, Mutant, Planted, Trace
-from spark_checkers.segments import NO_TEXT
 from spark_checkers.twin import Twin
+from specs.facts.findings import Findings
+from specs.facts.segments import NO_TEXT
 from specs.history.row import Row
 from specs.vocabulary import Kind, Outcome
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from functools import partial
 
-from spark_checkers.findings import Findings
 from spark_checkers.lanes import (
     OP_COLUMNS,
     LaneItems,
@@ -15,8 +14,9 @@ from spark_checkers.lanes import (
     machine_kernel,
 )
 from spark_checkers.planting import Changes, Mutant, Trace
-from spark_checkers.segments import MS, NO_TEXT, NONE
 from spark_checkers.twin import Twin
+from specs.facts.findings import Findings
+from specs.facts.segments import MS, NO_TEXT, NONE
 from specs.vocabulary import Kind, Outcome
 
 

@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 
 from spark_checkers import planting
-from spark_checkers.findings import Findings
 from spark_checkers.grants import refuses
-from spark_checkers.lanes import BEGIN, END, OP_COLUMNS, Op
+from spark_checkers.lanes import BEGIN, END, OP_COLUMNS, Digest, Op
 from spark_checkers.planting import ANOTHER, STRANGER, Changes, Mutant, Planted, Trace
-from spark_checkers.rows import Rows
-from spark_checkers.run_context import RunContext
-from spark_checkers.segments import MS, NEVER, NO_TEXT, NONE
 from spark_checkers.twin import Twin
+from specs.facts.findings import Findings
+from specs.facts.rows import Rows
+from specs.facts.run_context import RunContext
+from specs.facts.segments import MS, NEVER, NO_TEXT, NONE
 from specs.history.row import Row
 from specs.vocabulary import Kind, Outcome
 
@@ -199,7 +199,7 @@ def kernel(rows: Rows, findings: Findings) -> None:
         row[order],
         strict=True,
     )
-    ops = {op.place: op for op in rows.digest.ops(where)}
+    ops = {op.place: op for op in rows.shared(Digest).ops(where)}
     for run, what, now, place in events:
         state = runs.get(run)
         if state is None:

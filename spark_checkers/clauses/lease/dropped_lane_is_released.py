@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import partial
 
 from spark_checkers import planting
-from spark_checkers.findings import Findings
 from spark_checkers.grants import refuses
 from spark_checkers.lanes import (
     OP_COLUMNS,
@@ -18,8 +17,9 @@ from spark_checkers.lanes import (
     machine_kernel,
 )
 from spark_checkers.planting import ANOTHER, STRANGER, Changes, Mutant, Planted, Trace
-from spark_checkers.segments import MS, NEVER, NO_TEXT
 from spark_checkers.twin import Twin
+from specs.facts.findings import Findings
+from specs.facts.segments import MS, NEVER, NO_TEXT
 from specs.history.row import Row
 from specs.vocabulary import Kind, Outcome
 

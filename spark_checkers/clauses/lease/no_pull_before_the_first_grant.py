@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from functools import partial
 
-from spark_checkers.findings import Findings
 from spark_checkers.grants import refuses
 from spark_checkers.lanes import (
     OP_COLUMNS,
@@ -16,8 +15,9 @@ from spark_checkers.lanes import (
     machine_kernel,
 )
 from spark_checkers.planting import Changes, Mutant, Trace
-from spark_checkers.segments import NO_TEXT
 from spark_checkers.twin import Twin
+from specs.facts.findings import Findings
+from specs.facts.segments import NO_TEXT
 from specs.vocabulary import Kind, Outcome
 
 

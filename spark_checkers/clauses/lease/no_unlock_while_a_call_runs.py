@@ -6,7 +6,6 @@ from functools import partial
 from typing import Any
 
 from spark_checkers import planting
-from spark_checkers.findings import Findings
 from spark_checkers.lanes import (
     OP_COLUMNS,
     LaneItems,
@@ -18,8 +17,9 @@ from spark_checkers.lanes import (
     machine_kernel,
 )
 from spark_checkers.planting import Changes, Mutant, Trace
-from spark_checkers.segments import MS, NO_TEXT
 from spark_checkers.twin import Twin
+from specs.facts.findings import Findings
+from specs.facts.segments import MS, NO_TEXT
 from specs.vocabulary import Kind, Outcome
 
 

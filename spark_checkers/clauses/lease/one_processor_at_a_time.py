@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from spark_checkers.findings import Findings
 from spark_checkers.grants import Unlocks
 from spark_checkers.lanes import (
     OP_COLUMNS,
@@ -18,9 +17,10 @@ from spark_checkers.lanes import (
     machine_kernel,
 )
 from spark_checkers.planting import STRANGER, Changes, Mutant, Planted, Trace
-from spark_checkers.segments import MS, NEVER, NO_TEXT, NONE
 from spark_checkers.twin import Twin
 from specs.clauses.rows import is_manual
+from specs.facts.findings import Findings
+from specs.facts.segments import MS, NEVER, NO_TEXT, NONE
 from specs.history.row import Row
 from specs.vocabulary import Kind, Outcome
 

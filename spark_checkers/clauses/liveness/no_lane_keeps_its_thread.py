@@ -6,12 +6,12 @@ from functools import partial
 
 import numpy as np
 
-from spark_checkers.findings import Findings
 from spark_checkers.planting import Changes, Mutant, Trace
-from spark_checkers.rows import KINDS, OUTCOMES, Rows
-from spark_checkers.run_context import RunContext
-from spark_checkers.segments import MS, NEVER, NO_TEXT, NONE, Ints, Mask, by_time, dense
 from spark_checkers.twin import CLIENTS, Twin
+from specs.facts.findings import Findings
+from specs.facts.rows import KINDS, OUTCOMES, Rows
+from specs.facts.run_context import RunContext
+from specs.facts.segments import MS, NEVER, NO_TEXT, NONE, Ints, Mask, by_time, dense
 from specs.vocabulary import Kind, Outcome
 
 BEGIN, END = 0, 1

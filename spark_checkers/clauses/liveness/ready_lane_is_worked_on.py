@@ -12,15 +12,15 @@ from functools import partial
 import numpy as np
 
 from spark_checkers import planting
-from spark_checkers.findings import Findings
-from spark_checkers.lanes import may_be_by_hand
 from spark_checkers.planting import Changes, Mutant, Trace
 from spark_checkers.presence import by_client, have_threads, were_there
 from spark_checkers.ready import COLUMNS, Lanes, Leases, ready_calls
-from spark_checkers.rows import Rows
-from spark_checkers.run_context import RunContext
-from spark_checkers.segments import MS, NEVER, NONE, NOWHERE, Ints, Mask, by_time
 from spark_checkers.twin import CLIENTS, Twin
+from specs.facts.calls import may_be_by_hand
+from specs.facts.findings import Findings
+from specs.facts.rows import Rows
+from specs.facts.run_context import RunContext
+from specs.facts.segments import MS, NEVER, NONE, NOWHERE, Ints, Mask, by_time
 from specs.vocabulary import Kind, Outcome
 
 

@@ -7,13 +7,13 @@ from functools import partial
 import numpy as np
 
 from spark_checkers import planting
-from spark_checkers.findings import Findings
 from spark_checkers.message_leases import COLUMNS, may_be_cut, requests
 from spark_checkers.message_names import may_be_any, offsets
 from spark_checkers.planting import LEASED, STRANGER, Changes, Mutant, Trace
-from spark_checkers.rows import Rows
-from spark_checkers.segments import NEVER, NO_TEXT, NONE, NOWHERE, Ints, by_time, dense
 from spark_checkers.twin import Twin
+from specs.facts.findings import Findings
+from specs.facts.rows import Rows
+from specs.facts.segments import NEVER, NO_TEXT, NONE, NOWHERE, Ints, by_time, dense
 from specs.history.row import Row
 from specs.vocabulary import Kind, Outcome
 

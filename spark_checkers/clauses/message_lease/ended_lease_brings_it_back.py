@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from spark_checkers import planting
-from spark_checkers.findings import Findings
 from spark_checkers.message_leases import COLUMNS, FOR_EVER, Request, applied_until, events
 from spark_checkers.message_names import may_be_any, offsets
 from spark_checkers.planting import LEASED, STRANGER, Changes, Mutant, Planted, Trace
-from spark_checkers.rows import Rows
-from spark_checkers.segments import MS, NEVER, NO_TEXT, NONE, NOWHERE, Ints, ints
 from spark_checkers.twin import Twin
+from specs.facts.findings import Findings
+from specs.facts.rows import Rows
+from specs.facts.segments import MS, NEVER, NO_TEXT, NONE, NOWHERE, Ints, ints
 from specs.history.row import Row
 from specs.vocabulary import Kind, Outcome, Queue
 

@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from spark_checkers.findings import Findings
 from spark_checkers.planting import Changes, Mutant, Trace
-from spark_checkers.rows import Rows
-from spark_checkers.run_context import RunContext
-from spark_checkers.segments import NEVER, NO_TEXT, NONE, NOWHERE, Ints, Mask, by_time
 from spark_checkers.twin import Twin
 from specs.clauses.rows import is_copy_topic
+from specs.facts.findings import Findings
+from specs.facts.rows import Rows
+from specs.facts.run_context import RunContext
+from specs.facts.segments import NEVER, NO_TEXT, NONE, NOWHERE, Ints, Mask, by_time
 from specs.history.row import Row
 from specs.vocabulary import DLQ_PREFIX, RETRY_PREFIX, Kind, Outcome
 

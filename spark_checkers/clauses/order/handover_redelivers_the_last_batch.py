@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import partial
 from typing import NamedTuple
 
-from spark_checkers.findings import Findings
 from spark_checkers.lanes import (
     BEGIN,
     OP_COLUMNS,
@@ -21,9 +20,10 @@ from spark_checkers.lanes import (
 )
 from spark_checkers.planting import Changes, Mutant, Trace
 from spark_checkers.progress import certainly_acknowledges
-from spark_checkers.segments import NO_TEXT, NONE
 from spark_checkers.twin import Twin
 from specs.clauses.rows import is_manual
+from specs.facts.findings import Findings
+from specs.facts.segments import NO_TEXT, NONE
 from specs.vocabulary import Kind, Outcome
 
 

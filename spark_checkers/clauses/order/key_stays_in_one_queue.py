@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from spark_checkers import planting
-from spark_checkers.findings import Findings
 from spark_checkers.planting import Changes, Mutant, Trace
-from spark_checkers.rows import Rows
-from spark_checkers.segments import NEVER, NO_TEXT, NONE, NOWHERE, Timeline, dense, positions
 from spark_checkers.twin import Twin
+from specs.facts.findings import Findings
+from specs.facts.rows import Rows
+from specs.facts.segments import NEVER, NO_TEXT, NONE, NOWHERE, Timeline, dense, positions
 from specs.vocabulary import Kind, Outcome
 
 BY_KEY = re.compile(r"\s*(?!(?:random|round-robin)\s)\S+\s+\S")

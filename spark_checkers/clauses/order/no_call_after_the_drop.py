@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from functools import partial
 
-from spark_checkers.findings import Findings
 from spark_checkers.planting import Changes, Mutant, Trace
-from spark_checkers.rows import Rows
-from spark_checkers.segments import NO_TEXT, NOWHERE, Timeline, chosen, positions
 from spark_checkers.twin import Twin
+from specs.facts.findings import Findings
+from specs.facts.rows import Rows
+from specs.facts.segments import NO_TEXT, NOWHERE, Timeline, chosen, positions
 from specs.vocabulary import Kind, Outcome
 
 

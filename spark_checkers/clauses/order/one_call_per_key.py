@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import deque
 from functools import partial
 
-from spark_checkers.findings import Findings
 from spark_checkers.lanes import (
     OP_COLUMNS,
     LaneItems,
@@ -16,8 +15,9 @@ from spark_checkers.lanes import (
     machine_kernel,
 )
 from spark_checkers.planting import KEY_ORDERED, Changes, Mutant, Trace
-from spark_checkers.segments import MS, NO_TEXT, NONE
 from spark_checkers.twin import Twin
+from specs.facts.findings import Findings
+from specs.facts.segments import MS, NO_TEXT, NONE
 from specs.history.row import Row
 from specs.vocabulary import Kind, Outcome
 

@@ -7,11 +7,13 @@ from functools import partial
 
 import numpy as np
 
-from spark_checkers.findings import Findings
-from spark_checkers.lanes import may_be_by_hand, may_put_back_unseen_of
 from spark_checkers.planting import Changes, Mutant, Trace
-from spark_checkers.rows import KINDS, OFFSET_MOVED, OUTCOMES, Rows
-from spark_checkers.segments import (
+from spark_checkers.twin import Twin
+from specs.clauses.rows import is_manual
+from specs.facts.calls import may_be_by_hand, may_put_back_unseen_of
+from specs.facts.findings import Findings
+from specs.facts.rows import KINDS, OFFSET_MOVED, OUTCOMES, Rows
+from specs.facts.segments import (
     NEVER,
     NO_TEXT,
     NONE,
@@ -23,8 +25,6 @@ from spark_checkers.segments import (
     by_time,
     dense,
 )
-from spark_checkers.twin import Twin
-from specs.clauses.rows import is_manual
 from specs.vocabulary import Kind, Outcome
 
 REMEMBERED = 1000

@@ -8,11 +8,11 @@ import numpy as np
 
 from spark_checkers import planting
 from spark_checkers.clauses.order.key_stays_in_one_queue import BY_KEY
-from spark_checkers.findings import Findings
 from spark_checkers.planting import STRANGER, Changes, Mutant, Trace
-from spark_checkers.rows import Rows
-from spark_checkers.segments import NO_TEXT, NONE, dense, first_of_each, positions
 from spark_checkers.twin import Twin
+from specs.facts.findings import Findings
+from specs.facts.rows import Rows
+from specs.facts.segments import NO_TEXT, NONE, dense, first_of_each, positions
 from specs.vocabulary import Kind
 
 

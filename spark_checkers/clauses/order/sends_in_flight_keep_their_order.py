@@ -7,12 +7,12 @@ from functools import partial
 
 import numpy as np
 
-from spark_checkers.findings import Findings
 from spark_checkers.planting import Changes, Mutant, Planted, Trace
-from spark_checkers.rows import Rows
-from spark_checkers.segments import NEVER, NO_TEXT, NONE, NOWHERE, Ints, Mask, Segments, dense
 from spark_checkers.twin import Twin
 from specs.clauses.rows import is_copy_topic
+from specs.facts.findings import Findings
+from specs.facts.rows import Rows
+from specs.facts.segments import NEVER, NO_TEXT, NONE, NOWHERE, Ints, Mask, Segments, dense
 from specs.history.row import Row
 from specs.vocabulary import DLQ_PREFIX, RETRY_PREFIX, Kind, Outcome
 

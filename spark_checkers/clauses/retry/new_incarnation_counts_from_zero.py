@@ -7,7 +7,6 @@ from collections import OrderedDict
 from functools import partial
 from typing import Any
 
-from spark_checkers.findings import Findings
 from spark_checkers.lanes import (
     OP_COLUMNS,
     LaneItems,
@@ -19,10 +18,11 @@ from spark_checkers.lanes import (
     machine_kernel,
 )
 from spark_checkers.planting import Changes, Mutant, Planted, Trace
-from spark_checkers.segments import NO_TEXT, NONE
 from spark_checkers.twin import Twin
 from specs.clauses.intervals import Intervals
 from specs.clauses.rows import acknowledges, is_manual
+from specs.facts.findings import Findings
+from specs.facts.segments import NO_TEXT, NONE
 from specs.history.row import Row
 from specs.vocabulary import DLQ_PREFIX, LISTENER_SUSPENDS, RETRY_PREFIX, Kind, Outcome
 

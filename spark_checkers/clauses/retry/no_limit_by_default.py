@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import partial
 
 from spark_checkers import planting
-from spark_checkers.findings import Findings
 from spark_checkers.lanes import (
     OP_COLUMNS,
     LaneItems,
@@ -17,8 +16,9 @@ from spark_checkers.lanes import (
     machine_kernel,
 )
 from spark_checkers.planting import Changes, Mutant, Planted, Trace
-from spark_checkers.segments import NEVER, NO_TEXT
 from spark_checkers.twin import Twin
+from specs.facts.findings import Findings
+from specs.facts.segments import NEVER, NO_TEXT
 from specs.vocabulary import LISTENER_SUSPENDS, Kind, Outcome
 
 

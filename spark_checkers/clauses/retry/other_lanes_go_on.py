@@ -12,13 +12,14 @@ from functools import partial
 import numpy as np
 
 from spark_checkers import planting
-from spark_checkers.clauses.retry.no_redelivery_before_suspend import LEAST_MS, MOST_MS
-from spark_checkers.findings import Findings
+from spark_checkers.lanes import LEAST_MS, MOST_MS
 from spark_checkers.planting import Changes, Mutant, Planted, Trace
 from spark_checkers.presence import have_threads, last_crash, were_there
 from spark_checkers.ready import COLUMNS, Lanes, Leases, Ready, ready_calls
-from spark_checkers.rows import Rows
-from spark_checkers.segments import (
+from spark_checkers.twin import CLIENTS, Twin
+from specs.facts.findings import Findings
+from specs.facts.rows import Rows
+from specs.facts.segments import (
     MS,
     NEVER,
     NONE,
@@ -35,7 +36,6 @@ from spark_checkers.segments import (
     highest_so_far,
     pairs,
 )
-from spark_checkers.twin import CLIENTS, Twin
 from specs.history.row import Row
 from specs.vocabulary import LISTENER_SUSPENDS, CommitMode, Kind, Outcome
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from functools import partial
 
 from spark_checkers import planting
-from spark_checkers.clauses.retry.no_redelivery_before_suspend import own_wait_ms, wait_ms
-from spark_checkers.findings import Findings
 from spark_checkers.lanes import (
     OP_COLUMNS,
     LaneItems,
@@ -17,10 +15,13 @@ from spark_checkers.lanes import (
     ends_as,
     machine_kernel,
     may_put_back,
+    own_wait_ms,
+    wait_ms,
 )
 from spark_checkers.planting import Changes, Mutant, Trace
-from spark_checkers.segments import MS, NEVER, NO_TEXT, NONE
 from spark_checkers.twin import Twin
+from specs.facts.findings import Findings
+from specs.facts.segments import MS, NEVER, NO_TEXT, NONE
 from specs.vocabulary import LISTENER_SUSPENDS, Kind, Outcome
 
 LOCK_WAIT_MS = 1000

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from functools import partial
 
-from spark_checkers.findings import Findings
 from spark_checkers.lanes import (
     END,
     OP_COLUMNS,
@@ -16,9 +15,10 @@ from spark_checkers.lanes import (
     machine_kernel,
 )
 from spark_checkers.planting import Changes, Mutant, Trace
-from spark_checkers.segments import NO_TEXT, NONE
 from spark_checkers.twin import Twin
 from specs.clauses.rows import is_manual
+from specs.facts.findings import Findings
+from specs.facts.segments import NO_TEXT, NONE
 from specs.vocabulary import LISTENER_RESULTS, LISTENER_SUSPENDS, Kind, Outcome
 
 _AUTO_FINISHES = (Outcome.SUCCESS, Outcome.COMMIT, Outcome.ROLLBACK)

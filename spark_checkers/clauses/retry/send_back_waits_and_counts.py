@@ -7,12 +7,12 @@ from functools import partial
 
 import numpy as np
 
-from spark_checkers.findings import Findings
 from spark_checkers.planting import CONCURRENT, Changes, Mutant, Trace
-from spark_checkers.rows import Rows
-from spark_checkers.segments import MS, NO_TEXT, NONE, dense
 from spark_checkers.twin import Twin
 from specs.clauses.rows import is_copy_topic
+from specs.facts.findings import Findings
+from specs.facts.rows import Rows
+from specs.facts.segments import MS, NO_TEXT, NONE, dense
 from specs.history.row import Row
 from specs.plan.config import Config
 from specs.vocabulary import RETRY_PREFIX, Kind

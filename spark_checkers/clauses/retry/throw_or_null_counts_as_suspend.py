@@ -6,12 +6,11 @@ from functools import partial
 
 from spark_checkers import planting
 from spark_checkers.calls import CALL_KINDS, CallLane, Calls
-from spark_checkers.clauses.retry.no_redelivery_before_suspend import wait_ms
-from spark_checkers.lanes import OP_COLUMNS, Op, machine_kernel
+from spark_checkers.lanes import OP_COLUMNS, Op, machine_kernel, wait_ms
 from spark_checkers.planting import Changes, Mutant, Trace
-from spark_checkers.segments import MS, NEVER
 from spark_checkers.twin import Twin
 from specs.clauses.rows import is_manual
+from specs.facts.segments import MS, NEVER
 from specs.vocabulary import Outcome
 
 

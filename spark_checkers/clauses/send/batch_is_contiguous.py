@@ -8,10 +8,13 @@ from functools import partial
 import numpy as np
 
 from spark_checkers import planting
-from spark_checkers.findings import Findings
 from spark_checkers.planting import Changes, Mutant, Trace
-from spark_checkers.rows import Rows
-from spark_checkers.segments import (
+from spark_checkers.stored import COLUMNS, broker_died, halves, refused
+from spark_checkers.twin import Twin
+from specs.clauses.rows import is_copy_topic
+from specs.facts.findings import Findings
+from specs.facts.rows import Rows
+from specs.facts.segments import (
     NEVER,
     NO_TEXT,
     NONE,
@@ -21,9 +24,6 @@ from spark_checkers.segments import (
     by_time,
     positions,
 )
-from spark_checkers.stored import COLUMNS, broker_died, halves, refused
-from spark_checkers.twin import Twin
-from specs.clauses.rows import is_copy_topic
 from specs.vocabulary import Kind, Outcome
 
 

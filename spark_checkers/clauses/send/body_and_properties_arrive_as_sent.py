@@ -7,10 +7,12 @@ from functools import partial
 import numpy as np
 
 from spark_checkers import planting
-from spark_checkers.findings import Findings
 from spark_checkers.planting import Changes, Mutant, Trace
-from spark_checkers.rows import Rows
-from spark_checkers.segments import (
+from spark_checkers.stored import delayed, halves
+from spark_checkers.twin import Twin
+from specs.facts.findings import Findings
+from specs.facts.rows import Rows
+from specs.facts.segments import (
     NEVER,
     NO_TEXT,
     NONE,
@@ -22,8 +24,6 @@ from spark_checkers.segments import (
     ints,
     positions,
 )
-from spark_checkers.stored import delayed, halves
-from spark_checkers.twin import Twin
 from specs.vocabulary import DLQ_PREFIX, RETRY_PREFIX, Kind, Outcome
 
 HALF = "half"

@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 
 from spark_checkers import planting
-from spark_checkers.findings import Findings
 from spark_checkers.planting import Changes, Mutant, Planted, Trace
 from spark_checkers.readings import COLUMNS as READING_COLUMNS
 from spark_checkers.readings import Queue, queues_with
-from spark_checkers.rows import Rows
-from spark_checkers.segments import MS, NEVER, NO_TEXT, Ints
 from spark_checkers.stored import COLUMNS, COMMIT, ROLLBACK, STORED_WEAKLY, copies, halves, refused
 from spark_checkers.twin import Twin
+from specs.facts.findings import Findings
+from specs.facts.rows import Rows
+from specs.facts.segments import MS, NEVER, NO_TEXT, Ints
 from specs.history.row import Row
 from specs.vocabulary import Kind, Outcome
 

@@ -7,12 +7,9 @@ from functools import partial
 import numpy as np
 
 from spark_checkers import planting
-from spark_checkers.findings import Findings
 from spark_checkers.planting import MS, Changes, Mutant, Planted, Trace
 from spark_checkers.readings import COLUMNS as READING_COLUMNS
 from spark_checkers.readings import Queue, queues_with
-from spark_checkers.rows import Rows
-from spark_checkers.segments import NEVER, NO_TEXT, NONE, Ints
 from spark_checkers.stored import (
     COLUMNS,
     STORED_WEAKLY,
@@ -23,6 +20,9 @@ from spark_checkers.stored import (
     refused,
 )
 from spark_checkers.twin import Twin
+from specs.facts.findings import Findings
+from specs.facts.rows import Rows
+from specs.facts.segments import NEVER, NO_TEXT, NONE, Ints
 from specs.history.row import Row
 from specs.vocabulary import SCHEDULE_TOPIC, Kind, Outcome
 

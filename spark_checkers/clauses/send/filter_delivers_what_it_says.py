@@ -7,10 +7,12 @@ from functools import partial
 
 import numpy as np
 
-from spark_checkers.findings import Findings
 from spark_checkers.planting import Changes, Mutant, Trace
-from spark_checkers.rows import Rows
-from spark_checkers.segments import (
+from spark_checkers.stored import STORED_WEAKLY, broker_died, halves
+from spark_checkers.twin import Twin
+from specs.facts.findings import Findings
+from specs.facts.rows import Rows
+from specs.facts.segments import (
     NEVER,
     NO_TEXT,
     NONE,
@@ -23,8 +25,6 @@ from spark_checkers.segments import (
     first_of_each,
     positions,
 )
-from spark_checkers.stored import STORED_WEAKLY, broker_died, halves
-from spark_checkers.twin import Twin
 from specs.vocabulary import DLQ_PREFIX, RETRY_PREFIX, Kind, Outcome
 
 

@@ -7,12 +7,12 @@ from functools import partial
 import numpy as np
 
 from spark_checkers import planting
-from spark_checkers.findings import Findings
 from spark_checkers.planting import Changes, Mutant, Planted, Trace
-from spark_checkers.rows import Rows
-from spark_checkers.segments import NONE, dense, positions
 from spark_checkers.stored import refused as certainly_refused
 from spark_checkers.twin import Twin
+from specs.facts.findings import Findings
+from specs.facts.rows import Rows
+from specs.facts.segments import NONE, dense, positions
 from specs.history.row import Row
 from specs.vocabulary import Kind, Outcome
 

@@ -4,7 +4,8 @@ An incarnation is one client's work on one lane, from add until drop; who has le
 begins another one, also where it has the same number and no ADD is recorded. Redeliveries may go back: a suspended
 batch comes again, a manual ROLLBACK replays all that was taken. So only an offset that the incarnation has never
 delivered counts, and it must lie above all that it has. An incarnation that has delivered when an operator resets the
-offset is judged no more: it may go back at any later moment, and a ROLLBACK may replay what it took before. Where the
+offset is judged no more: it may go back at any later moment, and a ROLLBACK may replay what it took before. One whose
+pull was told to go on further back begins anew there, where a pull tells so (`specs.facts.tenures`). Where the
 incarnation's ADD was not seen it may have put back, before its first row, what lies below it: an offset below the
 first one seen counts only where that call, in auto mode, acknowledged it. Where nobody says in which mode the call
 was, and it succeeded, it counts until a call of the incarnation has put back, or may have, what was taken before.
@@ -13,23 +14,30 @@ Says nothing about where the incarnation begins, nor about holes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specs.clauses.context import Context
-from specs.clauses.intervals import Intervals
-from specs.clauses.judging import NOTHING, Finding, Judge
+import numpy as np
+
+from specs.clauses.judging import Finding
 from specs.clauses.premises import NO_RESET, ORDERLY
-from specs.clauses.rows import (
-    acknowledges,
-    is_manual,
-    may_be_manual,
-    may_have_put_back,
-    may_put_back,
-)
 from specs.clauses.words import at, who
+from specs.facts.calls import may_be_by_hand, may_put_back_unseen_of
+from specs.facts.findings import Findings
+from specs.facts.rows import Rows
+from specs.facts.segments import (
+    NONE,
+    NOWHERE,
+    Mask,
+    Segments,
+    chosen,
+    dense,
+    first_of_each,
+    is_first,
+    positions,
+)
+from specs.facts.tenures import Tenures
 from specs.history.row import Row
-from specs.vocabulary import Key, Kind, Party
+from specs.vocabulary import CommitMode, Key, Kind, Outcome, Party
 
 ID = "ORD-2"
 TITLE = "first deliveries ascend"
@@ -38,8 +46,10 @@ PARTY = Party.CLIENT
 KEY = Key.LANE
 PREMISE = (ORDERLY, NO_RESET)
 SOURCES = ("docs/sources.md#orderly-loop",)
-KINDS = frozenset({Kind.DELIVER, Kind.ADD, Kind.RESET})
+KINDS = frozenset({Kind.DELIVER, Kind.ADD, Kind.RESET, Kind.PULL})
 NEEDS = frozenset({Kind.DELIVER})
+HEEDED = frozenset({Kind.PULL})
+COLUMNS = ("client_id", "code", "commit_mode", "incarnation", "queue_offset", "value")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,92 +61,46 @@ class WentBack(Finding):
     second: Row
 
 
-class _Delivered:
-    """What one incarnation has delivered."""
-
-    __slots__ = (
-        "first",
-        "first_offset",
-        "highest",
-        "highest_offset",
-        "offsets",
-        "puts_back",
-        "root",
-        "was_reset",
-    )
-
-    def __init__(self, row: Row, offset: int, add: Row | None) -> None:
-        """add: where it was seen; else what lies below the first offset may have been put back before."""
-        self.root = row if add is None else add
-        self.first = self.highest = row
-        self.first_offset = self.highest_offset = offset
-        self.offsets = Intervals()
-        self.offsets.add(offset)
-        # May any of its calls have put back what was taken? Was the offset reset since it began?
-        self.puts_back, self.was_reset = may_have_put_back(row), False
-
-    def settles(self, row: Row) -> bool:
-        """Does one of its calls, as its result says, leave nothing below it to come again?"""
-        is_done = acknowledges(row) and not is_manual(row) and not may_put_back(row)
-        return is_done and not (self.puts_back and may_be_manual(row))
-
-    def is_known(self, offset: int) -> bool:
-        """Is it known that an offset which it did not deliver was not put back before its first row?"""
-        return (
-            offset >= self.first_offset or self.root is not self.first or self.settles(self.first)
-        )
+def judge(rows: Rows, findings: Findings) -> None:
+    """First deliveries of a stand that lie below one that came before in it."""
+    tenures = rows.shared(Tenures)
+    calls = positions(tenures.named & rows.are(Kind.DELIVER) & (rows.offset >= 0))
+    tenure, tenures_in_all = dense(tenures.number[calls])
+    began = rows.begin[calls[first_of_each(tenure, tenures_in_all)[tenure]]]
+    reset = chosen(rows.begin, tenures.reset[calls], NONE)
+    calls = calls[reset < began]
+    offset, add = rows.offset[calls], tenures.add[calls]
+    stand, stands_in_all = dense(tenures.stand[calls])
+    first, of_stand = calls[first_of_each(stand, stands_in_all)[stand]], Segments(stand)
+    before = chosen(calls, of_stand.highest_before(offset), NOWHERE)
+    in_auto, in_any = _leave_nothing(rows)
+    untouched = of_stand.count_before(_may_put_back(rows)[calls]) == 0
+    follows = before != NOWHERE
+    above = follows & (offset > rows.offset[before])
+    settled = in_auto[first] | (in_any[first] & untouched)
+    known = (add != NOWHERE) | settled | (offset >= rows.offset[first])
+    broken = follows & ~above & known
+    if broken.any():
+        same = positions(np.isin(offset, offset[broken]))
+        broken[same] &= is_first(stand[same], offset[same])
+    findings.at_stake(calls[above | broken])
+    shows = in_auto[before] | (in_any[before] & untouched)
+    root = np.where(shows, NOWHERE, np.where(add != NOWHERE, add, first))
+    findings.broken(WentBack, root=root[broken], highest=before[broken], second=calls[broken])
 
 
-class LaneJudge(Judge):
-    """Remembers, for each incarnation, the offsets that it delivered (as ranges) and the row of the highest."""
-
-    __slots__ = ("delivered", "watched")
-
-    def __init__(self, context: Context) -> None:
-        super().__init__(context)
-        self.delivered: dict[str, _Delivered] = {}
-        self.watched: dict[str, Row] = {}  # their ADD was seen, and they have delivered nothing yet
-
-    def begins(self, row: Row) -> Iterable[Finding]:
-        name, offset = row.incarnation, row.queue_offset
-        if row.kind is Kind.RESET:
-            for mine in self.delivered.values():
-                mine.was_reset = True
-        elif name is not None and row.kind is Kind.ADD:
-            self.delivered.pop(name, None)
-            self.watched[name] = row
-        elif name is not None and offset is not None:
-            return self._delivered(name, row, offset)
-        return NOTHING
-
-    def _delivered(self, name: str, row: Row, offset: int) -> Iterable[Finding]:
-        mine = self.delivered.get(name)
-        if mine is None or self._began_anew(mine.root, row):
-            add = self.watched.pop(name, None)
-            seen = add is not None and not self._began_anew(add, row)
-            self.delivered[name] = _Delivered(row, offset, add if seen else None)
-            return NOTHING
-        if mine.was_reset:
-            return NOTHING
-        is_new, is_above = offset not in mine.offsets, offset > mine.highest_offset
-        mine.offsets.add(offset)
-        went_back = is_new and not is_above and mine.is_known(offset)
-        self.opportunities += is_above or went_back
-        found: Iterable[Finding] = NOTHING
-        if went_back:
-            root = None if mine.settles(mine.highest) else mine.root
-            found = (WentBack(root, mine.highest, row),)
-        if is_above:
-            mine.highest, mine.highest_offset = row, offset
-        mine.puts_back |= may_have_put_back(row)
-        return found
-
-    def _began_anew(self, root: Row, row: Row) -> bool:
-        """Has the client left the group, and begun anew there, since it began this incarnation?"""
-        return self.context.is_of_an_old_life(row.client_id, row.group, root)
+def _leave_nothing(rows: Rows) -> tuple[Mask, Mask]:
+    """Of each call: does it leave nothing below it to come again, for good; and as long as nothing is put back?"""
+    mode = rows.text("commit_mode")
+    done = rows.ended_as(Outcome.SUCCESS, Outcome.COMMIT)
+    in_auto = (done | rows.ended_as(Outcome.ROLLBACK)) & ~may_be_by_hand(rows)
+    return in_auto, done & (mode != rows.code("commit_mode", CommitMode.MANUAL))
 
 
-judge = LaneJudge
+def _may_put_back(rows: Rows) -> Mask:
+    """Of each call: may it put back what was taken, or may nobody have seen that it did?"""
+    rolled_back = rows.ended_as(Outcome.ROLLBACK) & may_be_by_hand(rows)
+    return may_put_back_unseen_of(rows) | rolled_back
 
 
 def explain(found: WentBack) -> str:

@@ -6,23 +6,38 @@ came again, or was given up by a dead letter that began after the call had ended
 incarnation speaks for its client). A ROLLBACK takes its dead letters back as well. A message whose retries were used
 up, or whose counter is not told though there is a limit, is owed only where such a dead letter of it had failed when
 the next call began: a client that is watched from outside gives messages up without telling, and whether they
-arrived is for DLQ-1 to say. What is owed is forgotten when the incarnation is added anew, and when its client dies.
+arrived is for DLQ-1 to say. What is owed is forgotten when the incarnation is added anew, and when its client dies; and
+of a message that is known to be gone (`specs.facts.gone`). Of several batches each is owed by itself.
 Says nothing about which message of the batch comes first, nor about other lanes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specs.clauses.calls import may_be_given_up
-from specs.clauses.context import Context
-from specs.clauses.judging import NOTHING, Finding, Judge
+import numpy as np
+
+from specs.clauses.judging import Finding
 from specs.clauses.premises import NO_RESET, ORDERLY
-from specs.clauses.rows import asks_again, ended_before, over_us
+from specs.clauses.rows import over_us
 from specs.clauses.words import at, who
+from specs.facts.calls import Calls
+from specs.facts.findings import Findings
+from specs.facts.rows import Rows
+from specs.facts.segments import (
+    NEVER,
+    NOWHERE,
+    Batches,
+    Ints,
+    Segments,
+    Timeline,
+    chosen,
+    is_first,
+    pairs,
+    positions,
+)
 from specs.history.row import Row
-from specs.vocabulary import Key, Kind, Outcome, Party
+from specs.vocabulary import Key, Kind, Party
 
 ID = "ORD-3"
 TITLE = "a suspended batch blocks the lane"
@@ -31,9 +46,20 @@ PARTY = Party.CLIENT
 KEY = Key.LANE
 PREMISE = (ORDERLY, NO_RESET)
 SOURCES = ("docs/sources.md#orderly-loop",)
-KINDS = frozenset({Kind.DELIVER, Kind.DEAD_LETTER, Kind.ADD, Kind.RESET})
+KINDS = frozenset({Kind.DELIVER, Kind.DEAD_LETTER, Kind.ADD, Kind.RESET, Kind.PULL})
 SETTINGS = ("max_reconsume_times",)
 NEEDS = frozenset({Kind.DELIVER})
+HEEDED = frozenset({Kind.PULL, Kind.TRIM})
+COLUMNS = (
+    "client_id",
+    "code",
+    "commit_mode",
+    "incarnation",
+    "op_id",
+    "queue_offset",
+    "reconsume_times",
+    "value",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,123 +72,54 @@ class Overtaken(Finding):
     dead_letter: Row | None = None
 
 
-class _Calls:
-    """The calls of one incarnation: the last one, that of all which ends last, and what earlier ones put back."""
-
-    __slots__ = ("failed", "given_up", "last_end", "op", "owed", "rows")
-
-    def __init__(self) -> None:
-        self.op = -1
-        self.rows: list[Row] = []  # of the call that began last
-        self.given_up: set[int] = set()  # its offsets that were given up since it ended
-        self.failed: dict[
-            int, Row
-        ] = {}  # the dead letters of what is owed that were not acknowledged
-        self.owed: dict[
-            int, Row
-        ] = {}  # by offset: put back by calls before the last, and not seen again since
-        self.last_end: Row | None = None
-
-    def settled(self, offset: int) -> None:
-        """The message came again, or was given up."""
-        self.owed.pop(offset, None)
-        self.failed.pop(offset, None)
+def judge(rows: Rows, findings: Findings) -> None:
+    """Each call beside the one before it that ends last, and beside what is owed of each batch before it."""
+    calls = rows.shared(Calls)
+    following = positions(calls.follows)
+    new = calls.first[following]
+    findings.at_stake(new)
+    stand = calls.tenures.stand[calls.at]
+    longest = np.full(rows.size, NOWHERE, np.int64)
+    before = Segments(stand).highest_before(rows.end[calls.at])
+    longest[calls.at] = chosen(calls.at, before, NOWHERE)
+    runs = rows.end[longest[new]] >= rows.begin[new]
+    findings.broken(Overtaken, {"running": True}, owed=longest[new[runs]], overtaking=new[runs])
+    _overtaken(rows, calls, following[runs], findings)
 
 
-class LaneJudge(Judge):
-    """Remembers, for each incarnation, its last call and what is still owed of it."""
+def _overtaken(rows: Rows, calls: Calls, beside_another: Ints, findings: Findings) -> None:
+    """Calls that start beyond all that is owed of a batch; of each batch the first such call.
 
-    __slots__ = ("calls",)
-
-    def __init__(self, context: Context) -> None:
-        super().__init__(context)
-        self.calls: dict[str, _Calls] = {}
-
-    def begins(self, row: Row) -> Iterable[Finding]:
-        if row.kind is Kind.DELIVER:
-            return self._delivered(row)
-        if row.kind is Kind.RESET:
-            self.calls.clear()
-        elif row.kind is Kind.ADD and row.incarnation is not None:
-            self.calls.pop(row.incarnation, None)
-        return NOTHING
-
-    def _delivered(self, row: Row) -> Iterable[Finding]:
-        if row.incarnation is None or row.queue_offset is None:
-            return NOTHING
-        calls = self.calls.get(row.incarnation)
-        found: Iterable[Finding] = NOTHING
-        if calls is None:
-            calls = self.calls[row.incarnation] = _Calls()
-            calls.op = row.op_id
-        elif row.op_id != calls.op:
-            self.opportunities += 1
-            found = self._new_call(calls, row, row.queue_offset)
-            calls.op = row.op_id
-            calls.rows.clear()
-            calls.given_up.clear()
-        calls.settled(row.queue_offset)
-        calls.rows.append(row)
-        last = calls.last_end
-        if (
-            last is None
-            or row.seq_end is None
-            or (last.seq_end is not None and row.seq_end >= last.seq_end)
-        ):
-            calls.last_end = row
-        return found
-
-    def _new_call(self, calls: _Calls, row: Row, offset: int) -> Iterable[Finding]:
-        if calls.last_end is not None and not ended_before(calls.last_end, row):
-            return (Overtaken(calls.last_end, row, running=True),)
-        last = calls.rows[-1]
-        if asks_again(last):
-            all_of_it = last.outcome is Outcome.ROLLBACK
-            calls.owed.update(
-                (each.queue_offset or 0, each)
-                for each in calls.rows
-                if all_of_it or self._is_owed(calls, each)
-            )
-        highest = max(calls.owed, default=offset)
-        if offset <= highest:
-            return NOTHING
-        found = Overtaken(
-            calls.owed[highest], row, running=False, dead_letter=calls.failed.get(highest)
-        )
-        calls.owed.clear()  # said once
-        calls.failed.clear()
-        return (found,)
-
-    def _is_owed(self, calls: _Calls, row: Row) -> bool:
-        offset = row.queue_offset
-        return offset not in calls.given_up and (
-            offset in calls.failed or not may_be_given_up(row, self.config)
-        )
-
-    def ends(self, row: Row) -> Iterable[Finding]:
-        if row.kind is Kind.DEAD_LETTER and row.queue_offset is not None:
-            for calls in self._of(row):
-                put_back = calls.owed.get(row.queue_offset)
-                if not ended_before(put_back or calls.rows[-1], row):
-                    continue
-                if row.outcome is not Outcome.OK:
-                    calls.failed[row.queue_offset] = row
-                    continue
-                if put_back is None:
-                    calls.given_up.add(row.queue_offset)
-                calls.settled(row.queue_offset)
-        return NOTHING
-
-    def _of(self, letter: Row) -> list[_Calls]:
-        """Whose dead letter it is. One that arrived and names no incarnation speaks for its client."""
-        if letter.incarnation is not None:
-            return [each for each in (self.calls.get(letter.incarnation),) if each is not None]
-        if letter.outcome is not Outcome.OK:
-            return []
-        return [each for each in self.calls.values() if each.rows[-1].client_id == letter.client_id]
-
-
-judge = LaneJudge
+    beside_another: calls that started while another one ran, of which that is said.
+    """
+    owed, line = calls.owed, Timeline(calls.stand, rows.begin[calls.first])
+    start, stop = line.between(calls.stand[owed.batch], owed.since, owed.until + 1)
+    batches = Batches(owed.batch)
+    found: list[tuple[Ints, Ints]] = []
+    for batch, place in pairs(batches.lowest(start), batches.highest(stop)):
+        call = line.order[place]
+        highest, message = np.full((2, len(call)), NOWHERE, np.int64)
+        for each in batches.members():
+            one = each[batch]
+            lives = (one != NOWHERE) & (start[one] <= place) & (place < stop[one])
+            higher = lives & (rows.offset[owed.row[one]] > highest)
+            message = np.where(higher, one, message)
+            highest = np.where(higher, rows.offset[owed.row[one]], highest)
+        beyond = (message != NOWHERE) & (rows.offset[calls.first[call]] > highest)
+        at = positions(beyond & ~np.isin(call, beside_another))
+        at = at[is_first(batch[at])]
+        found.append((call[at], message[at]))
+    if not found:
+        return
+    call, message = (np.concatenate(each) for each in zip(*found, strict=True))
+    order = np.lexsort((-rows.offset[owed.row[message]], call))
+    order = order[is_first(call[order])]  # who goes on beyond two batches is told once
+    call, message = calls.first[call[order]], message[order]
+    letter = owed.failed[message]
+    letter = np.where(chosen(rows.end, letter, NEVER) < rows.begin[call], letter, NOWHERE)
+    findings.broken(
+        Overtaken, {"running": False}, owed=owed.row[message], overtaking=call, dead_letter=letter
+    )
 
 
 def explain(found: Overtaken) -> str:

@@ -9,14 +9,18 @@ those of RTY-3.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specs.clauses.judging import NOTHING, Finding
+import numpy as np
+
+from specs.clauses.judging import Finding
 from specs.clauses.premises import DEAD_LETTER_SENT, NO_ROLLBACK, ORDERLY
-from specs.clauses.retry.counting import COUNTING_KINDS, Call, Counter, CountingJudge
-from specs.clauses.rows import ended_before
 from specs.clauses.words import at, who
+from specs.facts.findings import Findings
+from specs.facts.moments import Line
+from specs.facts.rows import Rows
+from specs.facts.segments import NEVER, NONE, NOWHERE, Ints, Mask, chosen, positions
+from specs.facts.tries import Tries
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Party
 
@@ -27,9 +31,20 @@ PARTY = Party.CLIENT
 KEY = Key.LANE
 PREMISE = (ORDERLY, NO_ROLLBACK, DEAD_LETTER_SENT)
 SOURCES = ("docs/sources.md#orderly-loop", "docs/sources.md#dead-letters")
-KINDS = COUNTING_KINDS
+KINDS = frozenset({Kind.DELIVER, Kind.DEAD_LETTER, Kind.ADD, Kind.RESET, Kind.PULL})
 SETTINGS = ("batch", "max_reconsume_times")
 NEEDS = frozenset({Kind.DELIVER})
+HEEDED = frozenset({Kind.PULL})
+COLUMNS = (
+    "client_id",
+    "code",
+    "commit_mode",
+    "incarnation",
+    "op_id",
+    "queue_offset",
+    "reconsume_times",
+    "value",
+)
 LOOKS_BACK = True
 
 
@@ -44,53 +59,56 @@ class LimitMissed(Finding):
     call: tuple[Row, ...] = ()
 
 
-class LaneJudge(CountingJudge):
-    """Compares what follows a delivery with the counter that it carried."""
+def judge(rows: Rows, findings: Findings) -> None:
+    """Dead letters beside the tries before them, then deliveries after a call that had tried all it could."""
+    tries, times = rows.shared(Tries), rows.number("reconsume_times")
+    letters = tries.letters[tries.limit[tries.letters] >= 0]
+    last, began = tries.before[letters], rows.begin[letters]
+    told = (times[last] != NONE) & ~tries.failed_to_be_given_up(last, began)
+    told &= began < tries.counted_until[letters]
+    findings.at_stake(letters[told])
+    soon = told & (times[last] < tries.limit[last])
+    _missed(rows, tries, last[soon], letters[soon], findings)
 
-    __slots__ = ()
-
-    def delivered(self, counter: Counter, call: Call | None, row: Row) -> Iterable[Finding]:
-        if call is None or call.failed:
-            return NOTHING
-        shown = self._over(counter, call)
-        last = call.rows[row.queue_offset or 0]
-        if shown is None or not ended_before(last, row):
-            return NOTHING
-        return (LimitMissed(last, row, self.config.max_reconsume_times, shown),)
-
-    def given_up(self, call: Call, row: Row) -> Iterable[Finding]:
-        offset, limit = row.queue_offset or 0, self.config.max_reconsume_times
-        last = call.rows[offset]
-        if limit < 0 or last.reconsume_times is None or offset in call.failed:
-            return NOTHING
-        self.opportunities += 1
-        return (LimitMissed(last, row, limit),) if last.reconsume_times < limit else NOTHING
-
-    def ends(self, row: Row) -> Iterable[Finding]:
-        counter = self.counters.get(row.incarnation or "")
-        if row.kind is Kind.DELIVER and counter is not None and not counter.rolled_back:
-            call = counter.calls.get(row.queue_offset if row.queue_offset is not None else -1)
-            mine = call is not None and call.op == row.op_id
-            if mine and call is not None and self._over(counter, call) is not None:
-                self.opportunities += 1
-        return CountingJudge.ends(self, row)
-
-    def _over(self, counter: Counter, call: Call) -> tuple[Row, ...] | None:
-        """What shows that each message of the call was delivered for the last time allowed, in vain; None: it was not.
-
-        In a closed world, and of a call of one message, no row is missing. Else the call is full, or the incarnation is
-        there from its begin on.
-        """
-        if not all(self.is_exhausted(row) for row in call.rows.values()):
-            return None
-        if self.context.info.closed_world or self.config.batch == 1:
-            return ()
-        if len(call.rows) >= self.config.batch:
-            return tuple(call.rows.values())
-        return None if counter.add is None else (counter.add, *call.rows.values())
+    over = tries.all_exhausted()
+    findings.at_stake(_last_tries(rows, tries, over))
+    at, last = tries.at, tries.before[tries.at]
+    broken = (last != NOWHERE) & over[last] & (rows.end[last] < rows.begin[at])
+    broken &= rows.begin[at] < tries.counted_until[at]
+    broken &= ~tries.call_failed_to_be_given_up(last, rows.begin[at])
+    _missed(rows, tries, last[broken], at[broken], findings, call_counts=True)
 
 
-judge = LaneJudge
+def _last_tries(rows: Rows, tries: Tries, over: Mask) -> Ints:
+    """Those of such a call that had ended before the stand was moved, or its message was tried again."""
+    spent = positions(over & (rows.end < np.minimum(tries.counted_until, NEVER)))
+    spent = spent[np.isin(spent, tries.at) & tries.calls.tenures.stands_until_end(spent)]
+    message = tries.calls.message
+    again = Line(message, rows.begin, tries.at).first_after(message[spent], rows.begin[spent])
+    still = chosen(rows.begin, again, NEVER) > rows.end[spent]
+    found: Ints = spent[still | (tries.call[again] == tries.call[spent])]
+    return found
+
+
+def _missed(
+    rows: Rows,
+    tries: Tries,
+    last: Ints,
+    after: Ints,
+    findings: Findings,
+    *,
+    call_counts: bool = False,
+) -> None:
+    """call_counts: the evidence holds what shows that the call is there as a whole."""
+    for each, then in zip(last.tolist(), after.tolist(), strict=True):
+        call: list[int] = []
+        config = rows.config_of(each)
+        if call_counts and not rows.context_of(each).info.closed_world and config.batch != 1:
+            mine = tries.calls.at[tries.calls.number == tries.call[each]].tolist()
+            add = int(tries.calls.tenures.add[each])
+            call = mine if len(mine) >= config.batch else [add, *mine]
+        roles = {"last": each, "next": then, "call": call}
+        findings.shown(LimitMissed, roles, {"limit": config.max_reconsume_times})
 
 
 def explain(found: LimitMissed) -> str:

@@ -7,22 +7,26 @@ again, whatever of the lane comes in between: several keys may be suspended at o
 nothing any more: a ROLLBACK may replay it soon. One that had used up its retries, and may have been given up where
 nobody saw it, waits until a call has ended in what may be a manual ROLLBACK, or has begun of which nobody knows how it
 ended, nor that it was in auto mode. A dead letter that was refused gave nothing up, and alone excuses nothing. Nothing
-is remembered across an ADD or a reset: a call that began before is of an earlier life, and asks for nothing when it
-ends. Says nothing about another incarnation, nor about coming late."""
+is remembered across an ADD, a reset, or a pull that was told to go on further back: a call that began before is of an
+earlier life, and asks for nothing when it ends. Says nothing about another incarnation, nor about coming late.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specs.clauses.calls import may_be_given_up
-from specs.clauses.context import Context
-from specs.clauses.judging import NOTHING, Finding, Judge
+import numpy as np
+
+from specs.clauses.judging import Finding
 from specs.clauses.premises import IN_PLACE
-from specs.clauses.rows import asks_again, may_put_back, may_put_back_unseen, over_us
+from specs.clauses.rows import over_us
 from specs.clauses.words import MS, at, ms, who
+from specs.facts.calls import Calls
+from specs.facts.findings import Findings
+from specs.facts.rows import Rows
+from specs.facts.segments import Ints
 from specs.history.row import Row
-from specs.vocabulary import Key, Kind, Outcome, Party
+from specs.vocabulary import Key, Kind, Party
 
 ID = "RTY-1"
 TITLE = "no redelivery before the suspend time"
@@ -31,9 +35,21 @@ PARTY = Party.CLIENT
 KEY = Key.LANE
 PREMISE = (IN_PLACE,)
 SOURCES = ("docs/sources.md#orderly-loop",)
-KINDS = frozenset({Kind.DELIVER, Kind.DEAD_LETTER, Kind.ADD, Kind.RESET})
+KINDS = frozenset({Kind.DELIVER, Kind.DEAD_LETTER, Kind.ADD, Kind.RESET, Kind.PULL})
 SETTINGS = ("max_reconsume_times", "suspend_ms")
 NEEDS = frozenset({Kind.DELIVER})
+HEEDED = frozenset({Kind.PULL})
+COLUMNS = (
+    "client_id",
+    "code",
+    "commit_mode",
+    "incarnation",
+    "op_id",
+    "queue_offset",
+    "reconsume_times",
+    "suspend_ms",
+    "value",
+)
 
 SUSPEND_MS_MIN = 10
 SUSPEND_MS_MAX = 30_000
@@ -45,10 +61,6 @@ def suspend_ms(row: Row, default_ms: int) -> int:
     return min(max(asked, SUSPEND_MS_MIN), SUSPEND_MS_MAX)
 
 
-def _is_refused_letter(row: Row) -> bool:
-    return row.kind is Kind.DEAD_LETTER and row.outcome is Outcome.REFUSED
-
-
 @dataclass(frozen=True, slots=True)
 class TooEarly(Finding):
     suspended: Row
@@ -56,75 +68,22 @@ class TooEarly(Finding):
     promised_ms: int
 
 
-class _Life:
-    """An incarnation. since: what began earlier is not of it. suspended: by offset, what has not come again.
-
-    unsure: has a call begun that may have been a manual ROLLBACK, as nobody knows how it ended?
-    """
-
-    __slots__ = ("since", "suspended", "unsure")
-
-    def __init__(self, since: int) -> None:
-        self.since = since
-        self.suspended: dict[int, Row] = {}
-        self.unsure = False
+def judge(rows: Rows, findings: Findings) -> None:
+    """What comes again, beside the delivery that put it back."""
+    again, before = rows.shared(Calls).come_again
+    findings.at_stake(again)
+    promised = _pause_ms(rows, before)
+    early = rows.started[again] <= rows.ended[before] + (promised - 1) * MS
+    findings.broken(
+        TooEarly, {"promised_ms": promised[early]}, suspended=before[early], again=again[early]
+    )
 
 
-class LaneJudge(Judge):
-    """Remembers, for each incarnation, the suspended messages that have not come again."""
-
-    __slots__ = ("lives",)
-
-    def __init__(self, context: Context) -> None:
-        super().__init__(context)
-        self.lives: dict[str, _Life] = {}
-
-    def begins(self, row: Row) -> Iterable[Finding]:
-        if row.kind is Kind.RESET:
-            self.lives.clear()
-            return NOTHING
-        if row.incarnation is None:
-            return NOTHING
-        life = self.lives.get(row.incarnation)
-        if row.kind is Kind.ADD or life is None:
-            life = self.lives[row.incarnation] = _Life(row.seq_begin)
-        if row.queue_offset is None or row.kind is Kind.ADD or _is_refused_letter(row):
-            return NOTHING
-        before = life.suspended.pop(row.queue_offset, None)
-        if row.kind is not Kind.DELIVER:
-            return NOTHING
-        found = NOTHING if before is None else self._again(life, before, row)
-        life.unsure |= may_put_back_unseen(row)
-        return found
-
-    def _again(self, life: _Life, before: Row, row: Row) -> Iterable[Finding]:
-        if before.ended_us is None or (life.unsure and may_be_given_up(before, self.config)):
-            return NOTHING
-        self.opportunities += 1
-        promised = suspend_ms(before, self.config.suspend_ms)
-        if row.started_us > before.ended_us + (promised - 1) * MS:
-            return NOTHING
-        return (TooEarly(before, row, promised),)
-
-    def ends(self, row: Row) -> Iterable[Finding]:
-        life = self.lives.get(row.incarnation or "")
-        if (
-            life is None
-            or row.seq_begin < life.since
-            or row.kind is not Kind.DELIVER
-            or row.queue_offset is None
-        ):
-            return NOTHING
-        if may_put_back(row):
-            for offset, before in list(life.suspended.items()):
-                if may_be_given_up(before, self.config):
-                    del life.suspended[offset]
-        if asks_again(row):
-            life.suspended[row.queue_offset] = row
-        return NOTHING
-
-
-judge = LaneJudge
+def _pause_ms(rows: Rows, where: Ints) -> Ints:
+    """`suspend_ms` of these deliveries."""
+    asked = rows.number("suspend_ms")[where]
+    asked = np.where(asked < 0, rows.config("suspend_ms", where), asked)
+    return np.clip(asked, SUSPEND_MS_MIN, SUSPEND_MS_MAX)
 
 
 def explain(found: TooEarly) -> str:

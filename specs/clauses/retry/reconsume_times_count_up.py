@@ -12,14 +12,18 @@ a client does after it has left and come again, or died, whatever name the incar
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specs.clauses.judging import NOTHING, Finding
+import numpy as np
+
+from specs.clauses.judging import Finding
 from specs.clauses.premises import DEAD_LETTER_SENT, NO_ROLLBACK, ORDERLY
-from specs.clauses.retry.counting import COUNTING_KINDS, Call, Counter, CountingJudge
-from specs.clauses.rows import asks_again, ended_before
 from specs.clauses.words import at, who
+from specs.facts.findings import Findings
+from specs.facts.moments import Line
+from specs.facts.rows import Rows
+from specs.facts.segments import NONE, NOWHERE, dense
+from specs.facts.tries import Tries
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Party
 
@@ -30,9 +34,20 @@ PARTY = Party.CLIENT
 KEY = Key.LANE
 PREMISE = (ORDERLY, NO_ROLLBACK, DEAD_LETTER_SENT)
 SOURCES = ("docs/sources.md#orderly-loop",)
-KINDS = COUNTING_KINDS
+KINDS = frozenset({Kind.DELIVER, Kind.DEAD_LETTER, Kind.ADD, Kind.RESET, Kind.PULL})
 SETTINGS = ("batch", "max_reconsume_times")
 NEEDS = frozenset({Kind.DELIVER})
+HEEDED = frozenset({Kind.PULL})
+COLUMNS = (
+    "client_id",
+    "code",
+    "commit_mode",
+    "incarnation",
+    "op_id",
+    "queue_offset",
+    "reconsume_times",
+    "value",
+)
 LOOKS_BACK = True
 
 
@@ -45,44 +60,30 @@ class Miscounted(Finding):
     expected: int
 
 
-class LaneJudge(CountingJudge):
-    """Compares each delivery with the one before of the same incarnation."""
+def judge(rows: Rows, findings: Findings) -> None:
+    """First deliveries beside the add of their tenure, then each delivery beside the try before it."""
+    tries = rows.shared(Tries)
+    tenures, times = tries.calls.tenures, rows.number("reconsume_times")
+    at = tries.at[times[tries.at] != NONE]
+    message = dense(tenures.number, rows.offset)[0]
+    known = Line(message, rows.begin, tries.at).last_before(message[at], rows.begin[at])
+    wrong = at[(known == NOWHERE) & (times[at] != 0) & tenures.unmoved[at]]
+    findings.at_stake(wrong)
+    findings.broken(Miscounted, {"expected": 0}, before=tenures.add[wrong], again=wrong)
 
-    __slots__ = ()
-
-    def delivered(self, counter: Counter, call: Call | None, row: Row) -> Iterable[Finding]:
-        times, offset = row.reconsume_times, row.queue_offset or 0
-        if times is None:
-            return NOTHING
-        if call is None:
-            if offset <= counter.highest or counter.add is None or times == 0:
-                return NOTHING
-            if self._is_gone(counter.add, row):
-                return NOTHING
-            self.opportunities += 1
-            return (Miscounted(counter.add, row, 0),)
-        last = call.rows[offset]
-        before = last.reconsume_times
-        if (
-            before is None
-            or offset in call.failed
-            or not asks_again(last)
-            or not ended_before(last, row)
-            or self._is_gone(last, row)
-        ):
-            return NOTHING
-        of_others = (len(call.rows) > 1 or not self.is_whole(call)) and self.is_exhausted(last)
-        if of_others and times in (before, before + 1):
-            return NOTHING
-        self.opportunities += 1
-        return NOTHING if times == before + 1 else (Miscounted(last, row, before + 1),)
-
-    def _is_gone(self, before: Row, row: Row) -> bool:
-        """Did the client that delivers this leave and come again, or die, since that one?"""
-        return self.context.is_of_an_old_life(row.client_id, row.group, before)
-
-
-judge = LaneJudge
+    at = at[(tries.before[at] != NOWHERE) & (rows.begin[at] < tries.counted_until[at])]
+    last = tries.before[at]
+    follows = (times[last] != NONE) & (rows.end[last] < rows.begin[at])
+    follows &= ~tries.failed_to_be_given_up(last, rows.begin[at])
+    more = times[at] - times[last]
+    # One that was tried for the last time may come again because of others, uncounted.
+    size = np.bincount(tries.calls.number, minlength=len(tries.calls.first))[tries.call[last]]
+    of_others = ((size > 1) | ~tries.is_whole(begun=True)[last]) & tries.exhausted[last]
+    stakes = follows & ~(of_others & (more >= 0) & (more <= 1))
+    findings.at_stake(at[stakes])
+    broken = stakes & (more != 1)
+    expected = times[last[broken]] + 1
+    findings.broken(Miscounted, {"expected": expected}, before=last[broken], again=at[broken])
 
 
 def explain(found: Miscounted) -> str:

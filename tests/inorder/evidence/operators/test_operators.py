@@ -112,8 +112,8 @@ def test_every_clause_rests_on_its_judge_and_its_twin() -> None:
     assert concerned(OWNER) == concerned(TWIN) == ("LSE-1",)
     assert set(concerned("specs.clauses.context")) == {clause.id for clause in all_clauses()}
     for clause in all_clauses():
-        assert clause.judge.__module__ in modules(Side.JUDGES)
-        assert clause.id in concerned(clause.judge.__module__)
+        assert clause.module in modules(Side.JUDGES)
+        assert clause.id in concerned(clause.module)
 
 
 def test_what_judges_nothing_is_left_alone() -> None:

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
-from spark_checkers.rows import KINDS, Rows
-from spark_checkers.run_context import RunContext
-from spark_checkers.segments import (
+from specs.clauses.catalogue import get
+from specs.clauses.certainty import Mark, is_one_life, is_quiet, moved_meanwhile
+from specs.clauses.judging import Finding, name_of
+from specs.clauses.premises import NOT_MOVED
+from specs.facts.rows import KINDS, Rows
+from specs.facts.run_context import RunContext
+from specs.facts.segments import (
     NEVER,
     NO_TEXT,
     NONE,
@@ -20,12 +26,12 @@ from spark_checkers.segments import (
     first_of_each,
     ints,
 )
-from specs.clauses.catalogue import get
-from specs.clauses.certainty import Mark, is_one_life, is_quiet, moved_meanwhile
-from specs.clauses.premises import NOT_MOVED
+from specs.history.row import Row
 from specs.history.runinfo import RunInfo
 from specs.vocabulary import Key, Kind, Lane
 
+Shown = tuple[type[Finding], Mapping[str, int | Sequence[int]], Mapping[str, Any]]
+"""What a finding is, the positions of its rows by their roles, and what it says besides."""
 _PLAIN = RunContext(RunInfo(""))
 _DELIVER = KINDS.index(Kind.DELIVER)
 
@@ -44,6 +50,8 @@ class Findings:
         self._clause = get(clause)
         self._at_stake = np.zeros(len(rows.words("run")) if rows.size else 0, np.int64)
         self._found: list[tuple[int, tuple[int, ...], tuple[int, ...], bool, str]] = []
+        self._shown: list[Shown] = []
+        self._stakes: list[tuple[Ints, Ints | None]] = []
         self._judged: Mask | None = None
         self._unended: Ints | None = None
         self._certain: dict[tuple[int, bool, bool, bool], bool] = {}
@@ -75,6 +83,7 @@ class Findings:
         if len(where) and self._judged is not None:
             times = None if times is None else times[self._judged[where]]
             where = where[self._judged[where]]
+        self._stakes.append((where, times))
         if len(where) and len(self._at_stake) == 1:
             self._at_stake += len(where) if times is None else times.sum()
         elif len(where):
@@ -85,6 +94,70 @@ class Findings:
         """The clause was at stake that often in the run of the row at this position."""
         if self._judged is None or self._judged[place]:
             self._at_stake[self.rows.run[place]] += times
+
+    def broken(
+        self,
+        kind: type[Finding],
+        also: Mapping[str, Any] | None = None,
+        *,
+        certain: Mask | None = None,
+        **roles: Ints,
+    ) -> None:
+        """One finding of this kind per index of these equally long arrays: its rows' positions, by their roles.
+
+        NOWHERE: there is no such row. also: what it says besides, of all or (an array) of each. certain: as far as the
+        clause can tell.
+        """
+        for index in range(len(next(iter(roles.values())))):
+            self.shown(
+                kind,
+                {name: int(column[index]) for name, column in roles.items()},
+                {
+                    name: int(each[index]) if isinstance(each, np.ndarray) else each
+                    for name, each in (also or {}).items()
+                },
+                certain=certain is None or bool(certain[index]),
+            )
+
+    def shown(
+        self,
+        kind: type[Finding],
+        roles: Mapping[str, int | Sequence[int]],
+        also: Mapping[str, Any] | None = None,
+        *,
+        certain: bool = True,
+    ) -> None:
+        """One finding of this kind: the positions of its rows, by their roles; of a role that is many rows, a list."""
+        where = [
+            at
+            for part in roles.values()
+            for at in ((part,) if isinstance(part, int) else part)
+            if at != NOWHERE
+        ]
+        before = len(self._found)
+        self.violation(where, certain=certain, name=name_of(kind))
+        if len(self._found) > before:
+            self._shown.append((kind, roles, also or {}))
+
+    def of_rows(self, rows: Sequence[Row]) -> Iterator[Finding]:
+        """Each finding with its rows, where a clause says their roles. rows: those at these positions."""
+
+        def named(part: int | Sequence[int]) -> Row | tuple[Row, ...] | None:
+            if isinstance(part, int):
+                return None if part == NOWHERE else rows[part]
+            return tuple(rows[at] for at in part)
+
+        for (kind, roles, also), (_run, _seqs, certain, _name) in zip(
+            self._shown, self.violations, strict=True
+        ):
+            fields: dict[str, Any] = {name: named(part) for name, part in roles.items()}
+            yield kind(**fields, **also, certain=certain)
+
+    def stakes(self) -> Iterator[tuple[int, int]]:
+        """(seq_begin of a row at which the clause was at stake, how often)."""
+        for where, times in self._stakes:
+            often = itertools.repeat(1) if times is None else times.tolist()
+            yield from zip(self.rows.begin[where].tolist(), often, strict=False)
 
     def violated(
         self, *evidence: Ints, certain: Mask | None = None, name: str | None = None

@@ -12,16 +12,23 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from spark_checkers.segments import MS, NEVER, NONE, Ints, ints
 from specs.clauses.certainty import OF_THE_RUN, Mark, marks_of, recorded, told_of
-from specs.clauses.context import DISTURBS, is_pause_of_another, takes_everything
+from specs.clauses.context import (
+    CONTEXT_KINDS,
+    DISTURBS,
+    LOOKS,
+    is_pause_of_another,
+    takes_everything,
+)
 from specs.clauses.links import HoldUps, Sending, arrives_until, is_disturbed
 from specs.clauses.rows import REQUEST_LEVELS, changed_nothing, is_unsure
+from specs.clauses.stored import is_marker
+from specs.facts.segments import MS, NEVER, NONE, Ints, ints
 from specs.faults import disk_full, duplicate, lingers_us
 from specs.history.evidence import names_of
 from specs.history.row import Row
 from specs.history.runinfo import RunInfo
-from specs.vocabulary import Kind, Queue
+from specs.vocabulary import DLQ_PREFIX, Kind, Outcome, Queue
 
 Looks = Mapping[tuple[Any, ...], int]
 Moments = dict[str, list[tuple[int, int]]]
@@ -135,6 +142,38 @@ class RunContext:
                 untold = _epoch_deaths(found.broker_died.get(broker, ()), named)
                 found.unflushed.setdefault(broker, []).extend((seq, -NEVER) for seq in untold)
         return found
+
+    @classmethod
+    def of_rows(cls, info: RunInfo, rows: Sequence[Row]) -> RunContext:
+        """From all rows of one run, by seq_begin."""
+        epochs: dict[str, dict[int, int]] = {}
+        seen: dict[str | None, set[Kind]] = {None: set()}
+        looks: dict[tuple[Any, ...], int] = {}
+        named_origin = NEVER
+        for row in rows:
+            seen.setdefault(row.group, set()).add(row.kind)
+            if row.broker_epoch is not None:
+                epochs.setdefault(row.broker or "", {}).setdefault(row.broker_epoch, row.seq_begin)
+            if row.kind not in LOOKS or row.level not in REQUEST_LEVELS:
+                continue
+            if row.kind is Kind.DELIVER:
+                looks[(row.topic,)] = row.seq_begin
+                continue
+            if is_marker(row) and row.outcome is Outcome.OK:
+                looks[tuple(row.queue)] = row.seq_begin
+            if row.origin_id is not None and (row.topic or "").startswith(DLQ_PREFIX):
+                named_origin = min(named_origin, row.seq_begin)
+        return cls.of(
+            info,
+            [row for row in rows if row.kind in CONTEXT_KINDS or is_unsure(row)],
+            {
+                broker: [(seq, epoch) for epoch, seq in firsts.items()]
+                for broker, firsts in epochs.items()
+            },
+            {group: frozenset(kinds) for group, kinds in seen.items()},
+            looks,
+            named_origin,
+        )
 
     def _take(self, row: Row) -> None:
         if is_unsure(row) and row.client_id is not None and row.seq_end is not None:

@@ -297,6 +297,32 @@ class Spans:
         return chosen(self._line.order, first_fitting(start, stop, covers), NOWHERE)
 
 
+class Batches:
+    """Indexes that belong together: of each batch which they are. A batch is a number, small or large."""
+
+    __slots__ = ("_first", "_number", "_order", "_size")
+
+    def __init__(self, batch: Ints) -> None:
+        self._number, count = dense(batch)
+        self._order = np.argsort(self._number, kind="stable")
+        self._size = np.bincount(self._number, minlength=count)
+        self._first = np.cumsum(self._size) - self._size
+
+    def lowest(self, values: Ints) -> Ints:
+        """Of each batch, in the order of their numbers."""
+        return np.minimum.reduceat(values[self._order], self._first) if len(values) else values
+
+    def highest(self, values: Ints) -> Ints:
+        return np.maximum.reduceat(values[self._order], self._first) if len(values) else values
+
+    def members(self) -> Iterator[Ints]:
+        """Of each batch its first index, then its second, and so on; NOWHERE of one that has no more."""
+        for rank in range(int(self._size.max(initial=0))):
+            has = rank < self._size
+            place = np.where(has, self._first + rank, 0)
+            yield np.where(has, self._order[place], NOWHERE)
+
+
 def highest_so_far(segment: Ints, values: Ints) -> Ints:
     """The position of the highest value up to each row and with it; segments lie one after the other, ascending."""
     if not len(values):

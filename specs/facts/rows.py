@@ -9,15 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_checkers.run_context import RunContext, Runs
-from spark_checkers.segments import (
+from specs.clauses.links import Sending
+from specs.clauses.rows import CHANGE_NOTHING_REFUSED
+from specs.facts.run_context import RunContext, Runs
+from specs.facts.segments import (
     NEVER,
     NO_TEXT,
     NONE,
@@ -30,15 +32,9 @@ from spark_checkers.segments import (
     ints,
     positions,
 )
-from specs.clauses.links import Sending
-from specs.clauses.rows import CHANGE_NOTHING_REFUSED
 from specs.history.runinfo import RunInfo
 from specs.plan.config import Config
 from specs.vocabulary import SERVER_CONSUMER, Kind, Level, Outcome, Queue
-
-if TYPE_CHECKING:
-    from spark_checkers.lanes import Digest
-    from spark_checkers.progress import Sends
 
 KINDS: tuple[Kind, ...] = tuple(Kind)
 OUTCOMES: tuple[Outcome, ...] = tuple(Outcome)
@@ -50,7 +46,7 @@ OFFSET_MOVED, NOTHING_HERE = 21, (19, 20)
 """The codes of pulls that are told to go on elsewhere, or that found nothing."""
 
 
-_MADE_OF_KINDS = ("correction", "told_ahead", "digest", "digest_of_requests", "sends")
+_MADE_OF_KINDS = ("correction", "told_ahead")
 """What `Rows` derives from the kinds of rows."""
 
 
@@ -407,27 +403,6 @@ class Rows:
         """Does the text begin with the prefix?"""
         codes, words = self.text(name), self.words(name)
         return np.asarray([*(word.startswith(prefix) for word in words), False], np.bool_)[codes]
-
-    @cached_property
-    def digest(self) -> Digest:
-        """The lanes, with their uneventful calls folded away."""
-        from spark_checkers.lanes import Digest
-
-        return Digest(self)
-
-    @cached_property
-    def digest_of_requests(self) -> Digest:
-        """The lanes without their calls, of which nothing has to be folded."""
-        from spark_checkers.lanes import LANE_KINDS, Digest
-
-        return Digest(self, LANE_KINDS - {Kind.DELIVER})
-
-    @cached_property
-    def sends(self) -> Sends:
-        """The acknowledged sends, by queue and offset."""
-        from spark_checkers.progress import Sends
-
-        return Sends(self)
 
     # ---- what is known of the runs
 

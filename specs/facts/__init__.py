@@ -1,0 +1,1 @@
+"""What the rows of a history mean, established once for all clauses."""

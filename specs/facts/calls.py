@@ -1,0 +1,196 @@
+"""Calls of listeners: which deliveries are one call, what it did to its messages, and what is owed of them.
+
+A *call* is the deliveries of one operation in one stand (`specs.facts.tenures`), one after the other; how its last row
+ended says how it ended. It *puts back* its messages after SUSPEND, null, a throw, or a manual ROLLBACK.
+
+Each message that was put back is *owed* from the next call of its stand on, until it is delivered again, until its dead
+letter, begun after the call had ended, is acknowledged (one that names no incarnation speaks for its client), or until
+nothing lies there any more (`specs.facts.gone`). A ROLLBACK takes back the dead letters that were acknowledged before
+the next call. A message whose retries were used up, or whose counter nobody tells though there is a limit, may have
+been given up where nobody saw it: it is owed only where a dead letter of it had failed before the next call.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from specs.facts.gone import gone_from
+from specs.facts.moments import Line
+from specs.facts.rows import Rows
+from specs.facts.segments import (
+    NEVER,
+    NO_TEXT,
+    NONE,
+    NOWHERE,
+    Ints,
+    Mask,
+    by_time,
+    chosen,
+    dense,
+    positions,
+)
+from specs.facts.tenures import Tenures
+from specs.vocabulary import LISTENER_RESULTS, LISTENER_SUSPENDS, CommitMode, Kind, Outcome
+
+
+def may_be_by_hand(rows: Rows) -> Mask:
+    """Of each row: was it a call in manual mode, or one that ended and of which nobody says in which?"""
+    mode = rows.text("commit_mode")
+    manual = mode == rows.code("commit_mode", CommitMode.MANUAL)
+    found: Mask = manual | ((mode == NO_TEXT) & rows.ended_as(*LISTENER_RESULTS))
+    return found
+
+
+def may_put_back_unseen_of(rows: Rows) -> Mask:
+    """Of each row that is a call: did nobody see its result, nor say that it was in auto mode?"""
+    in_auto = rows.text("commit_mode") == rows.code("commit_mode", CommitMode.AUTO)
+    found: Mask = ~rows.ended_as(*LISTENER_RESULTS) & ~in_auto
+    return found
+
+
+def may_be_given_up(rows: Rows) -> Mask:
+    """Of each delivery: could it, by what is known of its counter, have been the last one allowed?"""
+    limit = rows.config("max_reconsume_times", np.arange(rows.size))
+    times = rows.number("reconsume_times")
+    found: Mask = (limit >= 0) & ((times == NONE) | (times >= limit))
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Owed:
+    """What is owed, equally long arrays: a message for each index.
+
+    row: its delivery; batch: the number of the call that put it back. It is owed by the calls after that one of which
+    the first row begins from `since` to `until`, both included. failed: its first dead letter that failed, or NOWHERE.
+    """
+
+    row: Ints
+    batch: Ints
+    since: Ints
+    until: Ints
+    failed: Ints
+
+
+class Calls:
+    """The calls of all stands, by stand and begin.
+
+    at: the deliveries that are of a tenure; number: of each of these its call. first, last, stand: of each call.
+    """
+
+    def __init__(self, rows: Rows) -> None:
+        self.rows, self.tenures = rows, rows.shared(Tenures)
+        told = self.tenures.named & (rows.offset >= 0)
+        self.letters = told & rows.are(Kind.DEAD_LETTER)
+        self.at = positions(told & rows.are(Kind.DELIVER))
+        stand = self.tenures.stand[self.at]
+        order = by_time(stand, rows.begin[self.at])
+        stand, op = stand[order], rows.number("op_id")[self.at][order]
+        new = np.ones(len(order) + 1, np.bool_)
+        new[1:-1] = (stand[1:] != stand[:-1]) | (op[1:] != op[:-1])
+        self.number = np.empty(len(order), np.int64)
+        self.number[order] = np.cumsum(new[:-1]) - 1
+        self.first, self.last = self.at[order][new[:-1]], self.at[order][new[1:]]
+        self.stand = self.tenures.stand[self.first]
+
+    @cached_property
+    def follows(self) -> Mask:
+        """Of each call: is there one before it in its stand?"""
+        found = np.zeros(len(self.first), np.bool_)
+        found[1:] = self.stand[1:] == self.stand[:-1]
+        return found
+
+    @cached_property
+    def call_of(self) -> Ints:
+        """Of each row the number of its call; NOWHERE of one that is of none."""
+        found = np.full(self.rows.size, NOWHERE, np.int64)
+        found[self.at] = self.number
+        return found
+
+    @cached_property
+    def puts_back(self) -> Mask:
+        """Of each row that is a delivery: does its end put the message back?"""
+        manual = self.rows.text("commit_mode") == self.rows.code("commit_mode", CommitMode.MANUAL)
+        by_hand = self.rows.ended_as(Outcome.ROLLBACK) & manual
+        found: Mask = self.rows.ended_as(*LISTENER_SUSPENDS) | by_hand
+        return found
+
+    @cached_property
+    def message(self) -> Ints:
+        """Of each delivery and dead letter a number of its stand and offset; NOWHERE of other rows."""
+        found = np.full(self.rows.size, NOWHERE, np.int64)
+        mine = np.concatenate([self.at, positions(self.letters)])
+        found[mine] = dense(self.tenures.stand[mine], self.rows.offset[mine])[0]
+        return found
+
+    @cached_property
+    def come_again(self) -> tuple[Ints, Ints]:
+        """Deliveries of what was put back in their stand and came again for the first time; and what put it back.
+
+        What was given up in between waits for nothing, and comes again by another way. What may have been given up
+        unseen does so from when on a call of the stand ended in what may be a manual ROLLBACK, or began of which nobody
+        knows how it ended.
+        """
+        rows, stand, message, at = self.rows, self.tenures.stand, self.message, self.at
+        begin, end = rows.begin, rows.end
+        back = self.at[(self.puts_back & (end < NEVER))[self.at]]
+        before = Line(message, end, back).last_before(message[at], begin[at])
+        at, before = at[before != NOWHERE], before[before != NOWHERE]
+        refused = rows.ended_as(Outcome.REFUSED)
+        touching = np.concatenate([self.at, positions(self.letters & ~refused)])
+        touched = Line(message, begin, touching).last_before(message[at], begin[at])
+        by_hand = may_be_by_hand(rows) & rows.ended_as(Outcome.ROLLBACK) & (end < NEVER)
+        rolls = Line(stand, end, self.at[by_hand[self.at]])
+        rolled_back = chosen(end, rolls.last_before(stand[at], begin[at]), NONE) > end[before]
+        unseen = Line(stand, begin, self.at[may_put_back_unseen_of(rows)[self.at]])
+        unsure = rolled_back | (unseen.count_before(stand[at], begin[at]) > 0)
+        waits = begin[touched] <= end[before]
+        waits &= ~(unsure & may_be_given_up(rows)[before])
+        return at[waits], before[waits]
+
+    @cached_property
+    def owed(self) -> Owed:
+        rows = self.rows
+        batches = np.zeros(len(self.first), np.bool_)
+        batches[:-1] = self.follows[1:] & self.puts_back[self.last[:-1]]
+        batches[:-1] &= rows.end[self.last[:-1]] < rows.begin[self.first[1:]]
+        row, batch = self.at[batches[self.number]], self.number[batches[self.number]]
+        over, then = rows.end[self.last[batch]], rows.begin[self.first[batch + 1]]
+        rolled_back = rows.ended_as(Outcome.ROLLBACK)[self.last[batch]]
+        again = Line(self.message, rows.begin, self.at).first_after(
+            self.message[row], rows.begin[row]
+        )
+        acknowledged = np.where(rolled_back, then, over)
+        given_up = np.minimum(
+            *(
+                self._ended(letters, key, row, over, acknowledged)[1]
+                for letters, key in self._acknowledged()
+            )
+        )
+        failing = self.letters & ~rows.ended_as(Outcome.OK) & (rows.end < NEVER)
+        failed, failed_at = self._ended(positions(failing), self.message, row, over, over)
+        until = np.minimum(chosen(rows.begin, again, NEVER), given_up - 1)
+        until = np.minimum(until, gone_from(rows, row) - 1)
+        owed = rolled_back | ~may_be_given_up(rows)[row] | (failed_at < then)
+        return Owed(row[owed], batch[owed], then[owed], until[owed], failed[owed])
+
+    def _acknowledged(self) -> tuple[tuple[Ints, Ints], tuple[Ints, Ints]]:
+        """Dead letters that were acknowledged, and by what they belong to a delivery: stand and offset; or, of those
+        that name no incarnation, client, lane and offset."""
+        rows = self.rows
+        arrived = rows.ended_as(Outcome.OK) & (rows.offset >= 0)
+        nameless = positions(rows.are(Kind.DEAD_LETTER) & arrived & ~self.tenures.named)
+        by_client = dense(rows.lane, rows.client, rows.offset)[0] if len(nameless) else self.message
+        return (positions(self.letters & arrived), self.message), (nameless, by_client)
+
+    def _ended(
+        self, letters: Ints, key: Ints, row: Ints, begun: Ints, ended: Ints
+    ) -> tuple[Ints, Ints]:
+        """The first of each row's letters that began after one moment and ended after another; and when it ended."""
+        begin, end = self.rows.begin, self.rows.end
+        found = Line(key, end, letters).first_after_with(
+            key[row], ended, lambda index, letter: begin[letter] > begun[index]
+        )
+        return found, chosen(end, found, NEVER)
