@@ -10,7 +10,7 @@ from reference_impl.core.consumer import ConsumerConfig, OrderlyConsumer
 NAME = "same-client-id"
 BUG = "B-23: containers with the same address and process number have the same client id"
 SOURCE = "RocketMQ issues 667, 1547, 2760, 3480 and 1589"
-KILLED_BY = "ORD-3"
+KILLED_BY = "LSE-2"
 
 
 class Mutated(OrderlyConsumer):

@@ -267,8 +267,9 @@ def test_three_nodes_keep_what_one_of_them_was_told_and_leave_nothing(tmp_path: 
     assert left_since(before) == []
 
 
-SLEEPS_MS, WAKES_MS = 2_500, 7_500
-"""Longer than its session, and until another has its partitions, and has committed."""
+SLEEPS_MS, WAKES_MS = 6_000, 11_000
+"""Once it has its partitions, also on a busy machine; longer than its session, and until another has them, and has
+committed."""
 
 
 @needs_parts
@@ -284,8 +285,9 @@ def test_who_was_not_heard_for_long_can_not_commit(
     """The first consumer stands still in the midst of a call; a sabotaged one says that its late commit was taken."""
     first = {"node": FIRST}
     faults = (Action(SLEEPS_MS, "pause", first), Action(WAKES_MS, "resume", first))
-    slow = ListenerRule(duration_ms=120, client=FIRST)
-    work = replace(WORK, turns=6, second_ms=(700, 20_000), fails=(slow,), until_ms=WAKES_MS + 500)
+    slow = ListenerRule(duration_ms=800, client=FIRST)
+    second_ms = (SLEEPS_MS - 1_800, 20_000)
+    work = replace(WORK, turns=6, second_ms=second_ms, fails=(slow,), until_ms=WAKES_MS + 500)
     program = SABOTAGED if bug else Librdkafka.program
     with sabotaged(target, Librdkafka(kafka.DEFAULT_LIBRDKAFKA, program), bug, monkeypatch):
         told = found(judged(target, tmp_path / "run", work, *faults))

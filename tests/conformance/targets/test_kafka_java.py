@@ -81,7 +81,7 @@ def test_who_was_not_heard_for_long_can_not_commit(
     """The first consumer stands still in the midst of a call, and comes back to a lane that is another's."""
     first = {"node": FIRST}
     faults = (Action(SLEEPS_MS, "pause", first), Action(WAKES_MS, "resume", first))
-    slow = ListenerRule(duration_ms=120, client=FIRST)
+    slow = ListenerRule(duration_ms=800, client=FIRST)
     second_ms = (SLEEPS_MS - 1_800, 20_000)
     work = replace(WORK, second_ms=second_ms, fails=(slow,), until_ms=WAKES_MS + 500)
     lies = sabotaged(target, Lying(VERSION, bug), bug, monkeypatch) if bug else nullcontext()
