@@ -340,7 +340,7 @@ class Digest:
             rows.begin,
             rows.end,
             rows.number("op_id"),
-            np.asarray(KINDS, object)[rows.kind],
+            np.asarray([*KINDS, None], object)[rows.kind],  # some may be hidden
             rows.client,
             np.where(unnamed, NO_TEXT, rows.incarnation),
             rows.offset,
@@ -544,7 +544,8 @@ class Digest:
         found: dict[int, set[Kind]] = {}
         for number in np.unique(self.lane * (len(KINDS) + 1) + self.kind).tolist():
             lane, kind = divmod(number, len(KINDS) + 1)
-            found.setdefault(lane, set()).add(KINDS[kind])
+            if kind < len(KINDS):
+                found.setdefault(lane, set()).add(KINDS[kind])
         return found
 
     def kinds_of(self, lane: int) -> Collection[Kind]:

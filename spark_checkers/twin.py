@@ -17,9 +17,10 @@ import pyarrow as pa
 from spark_checkers.balances import Balance
 from specs.clauses import catalogue
 from specs.clauses.clause import Clause
+from specs.clauses.rows import TOLD_OF_REFUSED_COMMITS
 from specs.facts.findings import Findings
 from specs.facts.judged import columns_of
-from specs.facts.rows import Rows, coded, keep
+from specs.facts.rows import Rows, coded, keep, without_refused_commits
 from specs.facts.run_context import Runs
 from specs.facts.segments import Ints, Mask
 from specs.vocabulary import Key, Kind
@@ -154,7 +155,8 @@ def judge_rows(rows: Rows, twins: Sequence[Twin]) -> Iterator[Findings]:
     for twin in twins:
         findings = Findings(rows, twin.id)
         if rows.size:
-            twin.kernel(rows, findings)
+            told = twin.id in TOLD_OF_REFUSED_COMMITS or Kind.COMMIT not in twin.clause.kinds
+            twin.kernel(rows if told else rows.shared(without_refused_commits), findings)
         yield findings
 
 

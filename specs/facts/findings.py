@@ -9,7 +9,13 @@ from typing import Any
 import numpy as np
 
 from specs.clauses.catalogue import get
-from specs.clauses.certainty import Mark, is_one_life, is_quiet, moved_meanwhile
+from specs.clauses.certainty import (
+    THAT_MUST_END,
+    Mark,
+    is_one_life,
+    is_quiet,
+    moved_meanwhile,
+)
 from specs.clauses.judging import Finding, name_of
 from specs.clauses.premises import NOT_MOVED
 from specs.facts.rows import KINDS, Rows
@@ -33,7 +39,7 @@ from specs.vocabulary import Key, Kind, Lane
 Shown = tuple[type[Finding], Mapping[str, int | Sequence[int]], Mapping[str, Any]]
 """What a finding is, the positions of its rows by their roles, and what it says besides."""
 _PLAIN = RunContext(RunInfo(""))
-_DELIVER = KINDS.index(Kind.DELIVER)
+_MUST_END = frozenset(map(KINDS.index, THAT_MUST_END))
 
 
 class Findings:
@@ -229,7 +235,7 @@ class Findings:
         rows = self.rows
         broker, epoch, kind = rows.text("broker"), rows.number("broker_epoch"), rows.kind
         epochs = all(epoch[place] != NONE for place in places if broker[place] != NO_TEXT)
-        ended = all(rows.end[place] != NEVER for place in places if kind[place] == _DELIVER)
+        ended = all(rows.end[place] != NEVER for place in places if kind[place] in _MUST_END)
         ended = ended and self._knows_all(places)
         one_life = bool(self._clause.of_lives) and self._is_one_life(places)
         asked = int(rows.run[places[0]]), epochs, ended, one_life

@@ -520,6 +520,12 @@ def without_refused(table: pa.Table) -> pa.Table:
     return table.filter(pa.array(~gone)) if gone.any() else table
 
 
+def without_refused_commits(rows: Rows) -> Rows:
+    """The rows as most clauses are shown them: see `specs.clauses.rows.moved_nothing`."""
+    hidden = rows.are(Kind.COMMIT) & rows.ended_as(Outcome.REFUSED)
+    return rows.without(hidden) if hidden.any() else rows
+
+
 def keep(table: pa.Table, name: str, words: Iterable[str]) -> pa.Table:
     """The rows whose text is one of the words; the table itself when all are."""
     codes, texts = coded(table.column(name))

@@ -11,6 +11,7 @@ from specs.clauses.catalogue import all_clauses
 from specs.clauses.certainty import (
     EVERYTHING,
     OF_THE_RUN,
+    THAT_MUST_END,
     Mark,
     is_one_life,
     is_quiet,
@@ -23,7 +24,13 @@ from specs.clauses.context import CONTEXT_KINDS, LOOKS, Context
 from specs.clauses.judging import Finding, Judge
 from specs.clauses.keys import KeyValue, key_of
 from specs.clauses.premises import NO_WALL_CLOCK_STEP, NOT_MOVED, STAMPS_COMPARE
-from specs.clauses.rows import REQUEST_LEVELS, changed_nothing, is_unsure
+from specs.clauses.rows import (
+    REQUEST_LEVELS,
+    TOLD_OF_REFUSED_COMMITS,
+    changed_nothing,
+    is_unsure,
+    moved_nothing,
+)
 from specs.facts.findings import Findings
 from specs.facts.judged import judged
 from specs.facts.run_context import RunContext
@@ -131,7 +138,7 @@ class _Bench:
 
     def _stands(self, evidence: Sequence[Row]) -> bool:
         clause = self.clause
-        ended = all(row.seq_end is not None for row in evidence if row.kind is Kind.DELIVER)
+        ended = all(row.seq_end is not None for row in evidence if row.kind in THAT_MUST_END)
         if ended and self.unended:
             last, key = evidence[-1].seq_begin, key_of(clause.key)
             ended = all(
@@ -527,7 +534,7 @@ class Examiner:
         route: _Route = []
         for panel in self._panels:
             members = [
-                (index, bench, bench.clause.wants)
+                (index, bench, _wants(bench.clause, kind))
                 for index, bench in enumerate(panel.benches)
                 if kind in bench.clause.kinds
                 and level in bench.clause.levels
@@ -592,6 +599,14 @@ class Examiner:
     def _broken(self, row: Row, check: int, why: str) -> None:
         if len(self._reasons) < MOST_REASONS:
             self._reasons.append((row.run, row.seq_begin, check, why))
+
+
+def _wants(clause: Clause, kind: Kind) -> _Wants:
+    """Which rows of a kind a clause is shown; None for all of them."""
+    wants = clause.wants
+    if kind is not Kind.COMMIT or clause.id in TOLD_OF_REFUSED_COMMITS:
+        return wants
+    return lambda row: not moved_nothing(row) and (wants is None or wants(row))
 
 
 def examine(

@@ -268,7 +268,7 @@ class Lane(Machine):
             mine.sent[op.place] = last
         if op.correction:
             mine.committed = op.value
-        elif mine.start_row is not None:
+        elif mine.start_row is not None and not refused:
             fits = op.value in (mine.start, mine.committed) or mine.is_end(op.value)
             mine.committed = op.value
             if mine.asked:

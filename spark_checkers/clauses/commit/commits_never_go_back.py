@@ -10,7 +10,7 @@ from spark_checkers.planting import Changes, Mutant, Trace
 from spark_checkers.twin import Twin
 from specs.clauses.rows import acknowledges
 from specs.facts.findings import Findings
-from specs.facts.segments import MS, NEVER, NO_TEXT, NONE
+from specs.facts.segments import MS, NO_TEXT, NONE
 from specs.vocabulary import Kind, Outcome
 
 
@@ -57,12 +57,10 @@ class Lane(Machine):
             for each in new:
                 if self._lives(each) and (best is None or each.value > best.value):
                     best = each
-        if best is not None and op.outcome is not Outcome.REFUSED:
+        if best is not None:
             self.stakes += 1
             if op.value < best.value:
-                # Of one whose end nobody saw it may be that it was refused.
-                certain = op.end < NEVER or self.context.info.closed_world
-                self.found(best, op, certain=certain)
+                self.found(best, op)
 
     def _with_a_pull(self, op: Op) -> bool:
         """Did a pull carry the commit along? Then its value may be older than the commit."""
@@ -94,7 +92,6 @@ class Lane(Machine):
             op.kind is Kind.COMMIT
             and op.value != NONE
             and not op.correction
-            and op.outcome is not Outcome.REFUSED
             and (self.new is None or op.incarnation in self.new)
         ):
             self.client.setdefault(op.incarnation, op.client)

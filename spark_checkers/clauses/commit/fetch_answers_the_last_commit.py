@@ -41,8 +41,7 @@ class Lane(Machine):
         if self.first is None:
             self.first = op
             self.floor_us = -1 if self.is_closed else op.started + self.bound_us
-        refused = op.outcome is Outcome.REFUSED
-        if op.kind is not Kind.FETCH_OFFSET and not refused:
+        if op.kind is not Kind.FETCH_OFFSET:
             self._names(op)
         if op.kind is Kind.RESET:
             self.was_reset = True
@@ -50,7 +49,7 @@ class Lane(Machine):
             return
         elif op.kind is Kind.FETCH_OFFSET:
             self.asked[op.place] = (self.known, list(self.later))
-        elif op.value != NONE and not refused:
+        elif op.value != NONE:
             self.later.append(op)
             for _, later in self.asked.values():
                 later.append(op)

@@ -17,7 +17,7 @@ from spark_checkers.lanes import (
 from spark_checkers.planting import Changes, Mutant, Trace
 from spark_checkers.twin import Twin
 from specs.facts.findings import Findings
-from specs.facts.segments import MS, NEVER, NO_TEXT
+from specs.facts.segments import MS, NO_TEXT
 from specs.vocabulary import Kind, Outcome
 
 
@@ -50,16 +50,12 @@ class Lane(Machine):
             if client.unlock is None:
                 client.unlock = op
         elif op.kind is Kind.COMMIT and op.incarnation != NO_TEXT and client.unlock is not None:
-            if op.outcome is Outcome.REFUSED or self._is_over(client):
+            if self._is_over(client):
                 return
             self.stakes += 1
             if client.others is not None and not self.broker_died_since(client.lock):
                 name = "committed-while-leaving" if self.may_be_leaving(op.client) else None
-                # Of one whose end nobody saw it may be that it was refused.
-                certain = op.end < NEVER or self.context.info.closed_world
-                self.found(
-                    client.lock, client.unlock, client.others, op, certain=certain, name=name
-                )
+                self.found(client.lock, client.unlock, client.others, op, name=name)
 
     def ends(self, op: Op) -> None:
         if op.kind is not Kind.LOCK or op.outcome is not Outcome.OK or op.client == NO_TEXT:

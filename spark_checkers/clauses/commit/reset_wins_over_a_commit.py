@@ -74,8 +74,7 @@ class Lane(Machine):
         elif op.kind is Kind.DROP:
             self.dropped.setdefault(op.incarnation, op.begin)
         elif op.value != NONE:
-            if op.outcome is not Outcome.REFUSED:
-                self.commits.append(op)
+            self.commits.append(op)
             self._committed(op)
 
     def ends(self, op: Op) -> None:

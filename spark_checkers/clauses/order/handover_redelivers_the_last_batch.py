@@ -140,7 +140,7 @@ class Lane(Machine):
         if op.correction:
             work.frozen = True
             work.finished.clear()
-        elif op.outcome is not Outcome.REFUSED and op.value > work.told and not work.frozen:
+        elif op.value > work.told and not work.frozen:
             work.told = op.value
             work.finished = [each for each in work.finished if span(each)[1] > op.value]
 

@@ -44,7 +44,7 @@ class Group(Progress):
     def begins(self, op: Op) -> None:
         if op.kind is Kind.COMMIT:
             higher = self.named is None or op.value > self.named.value
-            if op.outcome is not Outcome.REFUSED and op.value != NONE and higher:
+            if op.value != NONE and higher:
                 self.named = op
             return
         if op.kind is Kind.FETCH_OFFSET:

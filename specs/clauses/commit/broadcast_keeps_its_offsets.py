@@ -1,12 +1,12 @@
 """A broadcast client tells the broker no offset, and goes on where it wrote last.
 
-How far one member is concerns nobody else: an offset at the broker would be overwritten by every member in turn.
-(a) A client that was seen to begin with a lane sends no commit for it. (b) A process that wrote down an offset of a
-lane (a row PERSIST of level client) begins there when it adds the lane again, in the same process or after a
-restart: not at what the broker has stored, and not at what another member wrote. A process is known by its name in
-the history, since a client's id may be made anew at each start; where not everybody is recorded, a client that
-nobody saw may have written for the process in between, so that (b) is at most possible. Says nothing about a process
-whose file was lost (the premise), nor about one that never wrote.
+How far one member is concerns nobody else: an offset at the broker would be overwritten by every member in turn. (a) A
+client that was seen to begin with a lane sends no commit for it that is not refused. (b) A process that wrote down an
+offset of a lane (a row PERSIST of level client) begins there when it adds the lane again, in the same process or after
+a restart: not at what the broker has stored, and not at what another member wrote. A process is known by its name in
+the history, since a client's id may be made anew at each start; where not everybody is recorded, a client that nobody
+saw may have written for the process in between, so that (b) is at most possible. Says nothing about a process whose
+file was lost (the premise), nor about one that never wrote.
 """
 
 from __future__ import annotations

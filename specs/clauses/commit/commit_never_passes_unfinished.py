@@ -10,6 +10,7 @@ broker's correction (of the value that a pull was told to go on at, whether or n
 a correction the broker has passed over what the incarnation had not delivered before, which is not its to finish any
 more. Nor does a commit say anything that passes a message which may have been given up where nobody told. Nobody owes
 what the broker has removed on purpose: below the minimum that it announced before the commit nothing is unfinished.
+A commit that was refused is none.
 """
 
 from __future__ import annotations

@@ -2,8 +2,9 @@
 
 *Value*: the incarnation's start (its ADD, set anew by its look-up), its last commit's value, or one more than the
 highest offset of a batch that it finished: by a call that acknowledges, or by giving the batch's last message up,
-perhaps where nobody told. Judged where the start was seen, and every look-up was seen to be answered; a broker's
-correction (of the value that a pull was told to go on at) and a reset are excused.
+perhaps where nobody told. A commit that was refused is none, whatever its value. Judged where the start was seen, and
+every look-up was seen to be answered; a broker's correction (of the value that a pull was told to go on at) and a reset
+are excused.
 
 *In time*: a batch that a call finished is committed before the client has worked on for longer than the first
 persist delay, one persist interval and the slack of a timer. A commit that was refused reported nothing; the time for
@@ -26,7 +27,13 @@ from specs.clauses.intervals import Intervals
 from specs.clauses.judging import NOTHING, Finding, Judge
 from specs.clauses.premises import BROKER_LIVES, NO_FILTER, NO_RESET, NOT_PAUSED, ORDERLY
 from specs.clauses.progress import start_of
-from specs.clauses.rows import acknowledges, certainly_acknowledges, is_manual, over_us
+from specs.clauses.rows import (
+    acknowledges,
+    certainly_acknowledges,
+    is_manual,
+    moved_nothing,
+    over_us,
+)
 from specs.clauses.words import MS, at, ms, who
 from specs.history.row import Row
 from specs.vocabulary import LISTENER_SUSPENDS, Key, Kind, Level, Outcome, Party
@@ -208,7 +215,7 @@ class LaneJudge(Judge):
         if is_correction:
             mine.committed = value
             return NOTHING
-        if mine.start_row is None:
+        if mine.start_row is None or moved_nothing(row):
             return NOTHING
         fits = value in (mine.start, mine.committed) or value in mine.ends
         mine.committed = value

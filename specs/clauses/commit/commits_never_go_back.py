@@ -122,14 +122,10 @@ class LaneJudge(Judge):
             return NOTHING
         ended.age(row.started_us - self.slack_us)
         highest = ended.before(row)
-        if highest is None or row.outcome is Outcome.REFUSED:
+        if highest is None:
             return NOTHING
         self.opportunities += 1
-        if row.value >= (highest.value or 0):
-            return NOTHING
-        # Of one whose end nobody saw it may be that it was refused.
-        certain = row.seq_end is not None or self.context.info.closed_world
-        return (CommitWentBack(highest, row, certain=certain),)
+        return (CommitWentBack(highest, row),) if row.value < (highest.value or 0) else NOTHING
 
     def ends(self, row: Row) -> Iterable[Finding]:
         self.corrections.ends(row)
@@ -141,9 +137,7 @@ class LaneJudge(Judge):
             self.corrected.discard(row.seq_begin)
         elif self.added is not None and row.incarnation not in self.added:
             return NOTHING
-        elif (
-            row.kind is Kind.COMMIT and row.value is not None and row.outcome is not Outcome.REFUSED
-        ):
+        elif row.kind is Kind.COMMIT and row.value is not None:
             ended = self.ended.setdefault(row.incarnation, _Ended(self.context, row.client_id))
             if row.outcome is Outcome.SENT:
                 ended.recent.append(row)

@@ -128,7 +128,7 @@ class LaneJudge(Judge):
             return NOTHING
         elif row.kind is Kind.FETCH_OFFSET:
             self.asked[row.seq_begin] = _Question(self.known, self.later)
-        elif row.value is not None and row.outcome is not Outcome.REFUSED:
+        elif row.value is not None:
             self.later.append(row)
             for question in self.asked.values():
                 question.later.append(row)
@@ -221,7 +221,7 @@ class Named:
 
     def begins(self, row: Row) -> None:
         """A commit, a reset or a look-up begins."""
-        if row.kind is Kind.FETCH_OFFSET or row.outcome is Outcome.REFUSED:
+        if row.kind is Kind.FETCH_OFFSET:
             return
         if row.value is None:
             self.all_known = False  # a reset to nobody knows where

@@ -10,8 +10,9 @@ of what was taken before. A dead letter tells that it was not, where it is refus
 it is a violation.
 
 Judged where the ADD was seen, up to the DROP (after it see CMT-6); what a call took that began before the ADD is of an
-earlier life. A broker's correction (the value that a pull was told to go on at) and a reset are excused. Says nothing
-about the incarnation's start (the value of its ADD), which may be reported at any time.
+earlier life. A broker's correction (the value that a pull was told to go on at) and a reset are excused, and a commit
+that was refused is none. Says nothing about the incarnation's start (the value of its ADD), which may be reported at
+any time.
 """
 
 from __future__ import annotations

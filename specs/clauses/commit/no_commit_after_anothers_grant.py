@@ -91,19 +91,16 @@ class LaneJudge(Judge):
             return NOTHING
         # A commit outside of any incarnation is a raw request of somebody who works on nothing.
         other, unlock = client.others_lock, client.unlock
-        is_one = row.kind is Kind.COMMIT and row.outcome is not Outcome.REFUSED
-        if not is_one or row.incarnation is None or unlock is None:
+        if row.kind is not Kind.COMMIT or row.incarnation is None or unlock is None:
             return NOTHING
         if self._is_over(client.lock):
             return NOTHING
         self.opportunities += 1
         if other is None or self.context.broker_died_since(row.broker, client.lock):
             return NOTHING
-        is_leaving = may_be_leaving(self.context, row.client_id, row.group)
-        found = CommittedWhileLeaving if is_leaving else CommittedAfterwards
-        # Of one whose end nobody saw it may be that it was refused.
-        certain = row.seq_end is not None or self.context.info.closed_world
-        return (found(client.lock, unlock, other, row, certain=certain),)
+        if may_be_leaving(self.context, row.client_id, row.group):
+            return (CommittedWhileLeaving(client.lock, unlock, other, row),)
+        return (CommittedAfterwards(client.lock, unlock, other, row),)
 
     def ends(self, row: Row) -> Iterable[Finding]:
         if row.kind is not Kind.LOCK or row.outcome is not Outcome.OK or row.client_id is None:

@@ -9,10 +9,11 @@ Judged where the ADD says where the incarnation started, or a look-up of its own
 offset; one that found nothing stored, in a group that does not begin with the first message, leaves it unknown, and so
 does one that began before the drop and of which nobody saw the answer. One that names no incarnation may be of each
 that its client has not dropped: it tells no start, and is excused likewise. A broker's correction (the value that a
-pull was told to go on at) and a reset are excused, and so is a message that may have been given up before the drop
-where nobody told: in a lane that shows no dead letter, unless a recorder declares them, and in every lane of a history
-that begins late, whatever is told there. A dead letter that was acknowledged after the drop, or never, finished
-nothing. Nothing is said of a group of which a member filters, as its start tells: what it passed by it reports.
+pull was told to go on at) and a reset are excused, a commit that was refused is none, and excused is also a message
+that may have been given up before the drop where nobody told: in a lane that shows no dead letter, unless a recorder
+declares them, and in every lane of a history that begins late, whatever is told there. A dead letter that was
+acknowledged after the drop, or never, finished nothing. Nothing is said of a group of which a member filters, as its
+start tells: what it passed by it reports.
 """
 
 from __future__ import annotations

@@ -130,8 +130,7 @@ class LaneJudge(Judge):
                 if self.last is not None:
                     self.asked[row.seq_begin] = self.last
             case Kind.COMMIT if row.value is not None:
-                if row.outcome is not Outcome.REFUSED:
-                    self.commits.append(row)
+                self.commits.append(row)
                 return self._committed(row)
             case Kind.ADD:
                 self.dropped.discard(row.incarnation or "")

@@ -5,8 +5,8 @@ end of what has just succeeded, but the smallest offset, at or after the incarna
 group has finished. A message is finished when its call ended well while the lane was not dropped, and when an
 acknowledged send-back (concurrent) or dead letter (key-ordered) took its place. A commit of a broker's correction, or
 after a reset, says nothing, nor does one past a message that may have been given up where nobody told. Below
-a correction only what the incarnation had delivered before is its to finish. That a commit may lie lower is no
-violation: it is sent now and then.
+a correction only what the incarnation had delivered before is its to finish. A commit that was refused is none. That a
+commit may lie lower is no violation: it is sent now and then.
 """
 
 from __future__ import annotations

@@ -154,7 +154,7 @@ class LaneJudge(Judge):
         if self.corrections.has(row):
             work.void = True
             work.finished.clear()
-        elif row.outcome is not Outcome.REFUSED and value > work.told and not work.void:
+        elif value > work.told and not work.void:
             work.told = value
             if work.finished and min(work.finished) < value:
                 work.finished = {

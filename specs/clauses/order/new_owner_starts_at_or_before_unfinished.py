@@ -98,8 +98,8 @@ class QueueJudge(Judge):
         kind = row.kind
         if kind is Kind.COMMIT:
             highest = self.named.get(row.group or "")
-            may_be = row.outcome is not Outcome.REFUSED and row.value is not None
-            if may_be and (highest is None or (row.value or 0) > (highest.value or 0)):
+            value = row.value
+            if value is not None and (highest is None or value > (highest.value or 0)):
                 self.named[row.group or ""] = row
             return NOTHING
         found: Iterable[Finding] = NOTHING
