@@ -138,29 +138,6 @@ KNOWN = (
         """,
     ),
     Known(
-        "ORD-9",
-        "invented",
-        "a message that is sent a second time is taken for put where it had been read before that",
-        """
-        0ms..25ms  till  sends orders/b0/3 id=m17 ok
-        26ms       drain reads orders/b0/3 offset=17 id=m17 ok
-        30ms..55ms till  sends orders/b0/3 id=m17 ok
-        60ms       drain reads orders/b0/3 offset=17 id=m17 ok
-        """,
-    ),
-    Known(
-        "ORD-9",
-        "invented",
-        "likewise of a send that was not answered, and is sent again",
-        """
-        0ms..      shop  sends orders/b0/3 id=m16
-        10ms..15ms shop  sends orders/b0/3 offset=18 id=m18 ok
-        20ms       drain reads orders/b0/3 offset=15 id=m16 ok
-        30ms..     shop  sends orders/b0/3 id=m16
-        40ms       drain reads orders/b0/3 offset=15 id=m16 ok
-        """,
-    ),
-    Known(
         "LSE-4",
         "missed",
         "likewise after a crash of the broker",

@@ -21,11 +21,11 @@ def broken(rows: Rows, config: Config) -> bool:
         _is_plain(first)
         and _is_plain(second)
         and first.outcome is Outcome.OK
-        and first.queue_offset is not None
         and same_queue(first, second)
         and before(first, second)
         and any(
-            place <= first.queue_offset and not _crashed(rows, first, shown)
+            place <= there and not any(_crashed(rows, first, row) for row in (told, shown))
+            for there, told in _places(rows, first)
             for place, shown in _places(rows, second)
         )
         for first in of(rows, Kind.SEND)

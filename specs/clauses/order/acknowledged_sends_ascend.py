@@ -117,7 +117,7 @@ class QueueJudge(Judge):
             self.before[row.seq_begin] = (before, first)
         if message is None or message in self.twice:
             return NOTHING
-        if message in self.unplaced or is_further(row):
+        if message in self.tried or is_further(row):
             self.unplaced.pop(message, None)
             self.twice.add(message)
         elif row.queue_offset is None:
