@@ -215,17 +215,6 @@ KNOWN = (
         """,
     ),
     Known(
-        "SND-2",
-        "invented",
-        "two tries with one number count for all tries up to that number",
-        """
-        0ms..5ms   till  sends    orders/b0/4 offset=17 id=m17 attempt=2 ok
-        10ms..25ms drain reads    orders/b0/3 offset=17 id=m17 ok
-        20ms..25ms till  sends    orders/b0/4 offset=17 id=m17 attempt=2 ok
-        30ms..35ms alice delivers billing/orders/b0/3 offset=18 id=m17 success
-        """,
-    ),
-    Known(
         "DLQ-3",
         "missed",
         "a batch excuses though its other message had come again without the one that was given up",

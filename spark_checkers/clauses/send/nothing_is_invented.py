@@ -164,7 +164,7 @@ class _Message:
             not tries
             or len(sends) + len(shown) > EVIDENCE_MAX
             or min(attempts) < 1
-            or max(attempts) > len(sends)
+            or max(attempts) > len(set(attempts))
         ):
             return
         context = rows.context_of(sends[0])

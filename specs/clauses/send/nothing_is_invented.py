@@ -6,9 +6,9 @@ is said of it. Any send that had begun counts, whatever its outcome. A delivery 
 ends. With the clocks of several hosts a send that another clock times less than the bound later may have come first.
 
 A place is an offset of a queue. An answer names one (but not that of a delayed or a half message, which lies elsewhere
-first), and each read or delivery of the message itself in the topic that it was sent to shows one. There may be as
-many as tries that may have stored the message: one that was certainly refused stored nothing. Every try up to the last
-must be in the history, with its number; of a send whose recorder can't tell how often it was tried nothing is said.
+first), and each read or delivery of the message itself in the topic that it was sent to shows one. There may be as many
+as tries that may have stored the message: one that was certainly refused stored nothing. Every try up to the last must
+be in the history, with a number of its own; of a send whose recorder can't tell how often it was tried nothing is said.
 Where frames may come twice nothing is said about places. A delayed message or a half one moves to its place at its
 time: a death of the broker in between is where implementations repeat that, so it is a finding of its own. Where
 brokers flush later, that death may take back a place that was seen, and the message rightly comes to another one.
@@ -86,7 +86,7 @@ class Places:
     def is_too_many(self) -> bool:
         tries = sum(not is_refused(row) for row in self.sends)
         attempts = [row.attempt or 0 for row in self.sends]
-        told = all(attempts) and max(attempts, default=0) <= len(self.sends)
+        told = all(attempts) and max(attempts, default=0) <= len(set(attempts))
         few = len(self.sends) + len(self.shown) <= EVIDENCE_MAX
         places = len(self.named.union(self.shown))
         return told and few and bool(tries) and places > max(tries, 1)
