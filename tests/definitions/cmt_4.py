@@ -16,6 +16,7 @@ from tests.definitions.words import (
     OFFSET_MOVED,
     Rows,
     before,
+    began_before,
     moved_in_its_life,
     of,
     same_client,
@@ -61,11 +62,25 @@ def _is_cleared(rows: Rows, first: Row, second: Row) -> bool:
 
 
 def _is_correction(rows: Rows, commit: Row) -> bool:
+    """A commit of what a pull was told: the first one, and those that repeat it before the client reports another."""
     return commit.detail == "corrected" or any(
         pull.code == OFFSET_MOVED
         and pull.value == commit.value
         and same_client(pull, commit)
         and same_lane(pull, commit)
         and before(pull, commit)
+        and (pull.incarnation is None or same_incarnation(rows, pull, commit))
+        and not any(
+            told.value == commit.value != other.value
+            and same_client(told, commit)
+            and same_client(other, commit)
+            and same_lane(told, commit)
+            and same_lane(other, commit)
+            and before(pull, told)
+            and began_before(told, other)
+            and began_before(other, commit)
+            for told in took_effect(rows, Kind.COMMIT)
+            for other in took_effect(rows, Kind.COMMIT)
+        )
         for pull in of(rows, Kind.PULL)
     )

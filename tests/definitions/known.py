@@ -173,26 +173,6 @@ KNOWN = (
         """,
     ),
     Known(
-        "CMT-4",
-        "invented",
-        "a commit that began before its incarnation was added anew counts for the new one when it ends",
-        """
-        0ms..15ms alice commits billing/orders/b0/3 value=18 view=pull ok
-        10ms      alice adds    billing/orders/b0/3 value=17
-        20ms      alice commits billing/orders/b0/3 value=17 sent
-        """,
-    ),
-    Known(
-        "CMT-4",
-        "invented",
-        "likewise of one that a broker's correction overtakes",
-        """
-        0ms..15ms  alice commits billing/orders/b0/3 value=18 view=pull ok
-        10ms..15ms alice commits billing/orders/b0/3 value=16 detail=corrected ok
-        20ms       alice commits billing/orders/b0/3 value=17 sent
-        """,
-    ),
-    Known(
         "LSE-4",
         "missed",
         "likewise of a client that was seen to join",

@@ -10,7 +10,7 @@ from spark_checkers.planting import Changes, Mutant, Trace
 from spark_checkers.twin import Twin
 from specs.clauses.rows import acknowledges
 from specs.facts.findings import Findings
-from specs.facts.segments import MS, NO_TEXT, NONE
+from specs.facts.segments import MS, NEVER, NO_TEXT, NONE
 from specs.vocabulary import Kind, Outcome
 
 
@@ -24,6 +24,7 @@ class Lane(Machine):
         self.highest: dict[int, Op] = {}
         self.recent: dict[int, list[Op]] = {}
         self.client: dict[int, int] = {}  # by incarnation: of the first commit that is remembered
+        self.under_way: dict[int, Op] = {}  # commits, since nothing cleared their incarnation
         self.new: set[int] | None = None  # incarnations since the last reset, where there was one
         self.slack_us = self.config.schedule_slack_ms * MS
 
@@ -32,6 +33,7 @@ class Lane(Machine):
             self.highest.clear()
             self.recent.clear()
             self.client.clear()
+            self.under_way.clear()
             self.new = set()
         elif op.incarnation == NO_TEXT:
             return
@@ -43,6 +45,8 @@ class Lane(Machine):
             self._committed(op)
 
     def _committed(self, op: Op) -> None:
+        if op.end < NEVER:
+            self.under_way[op.place] = op
         new: list[Op] = []
         for each in self.recent.pop(op.incarnation, []):
             if each.started + self.slack_us <= op.started:
@@ -67,6 +71,8 @@ class Lane(Machine):
         return self.lane.digest.rows.name_of("view", op.place) == "pull"
 
     def _forget(self, incarnation: int) -> None:
+        for place in [at for at, op in self.under_way.items() if op.incarnation == incarnation]:
+            del self.under_way[place]
         self.highest.pop(incarnation, None)
         self.recent.pop(incarnation, None)
         self.client.pop(incarnation, None)
@@ -84,14 +90,17 @@ class Lane(Machine):
     def ends(self, op: Op) -> None:
         if op.incarnation == NO_TEXT:
             if op.kind is Kind.FETCH_OFFSET:  # whichever of its client's it was
-                for mine in [each for each, of in self.client.items() if of == op.client]:
+                of_client = {
+                    each.incarnation for each in self.under_way.values() if each.client == op.client
+                }
+                of_client.update(each for each, of in self.client.items() if of == op.client)
+                for mine in of_client:
                     self._forget(mine)
         elif op.kind is Kind.FETCH_OFFSET:
             self._forget(op.incarnation)
         elif (
             op.kind is Kind.COMMIT
-            and op.value != NONE
-            and not op.correction
+            and self.under_way.pop(op.place, None) is not None
             and (self.new is None or op.incarnation in self.new)
         ):
             self.client.setdefault(op.incarnation, op.client)

@@ -4,17 +4,17 @@ Commits that overlap in time may arrive in any order and are not compared. Nor i
 compared with one-way commits that were sent less than the slack of a timer before: the pull took its value from the
 client's memory before the timer reported a newer one, and is sent after it. A broker's correction (of the value that a
 pull was told to go on at) and a new look-up of the stored offset (which the client adopts even when it is lower) clear
-what is remembered; a look-up that names no incarnation is one of each incarnation of its client. After a reset an
-incarnation is judged once it was added since: before, a client that was told of it may report the old offset once more,
-and then the new one. A commit that was refused is none. Says nothing about another incarnation: it may well start
-lower. Nor about what the next process of a client's name commits, where it left or died and no ADD tells that the
-incarnation is a new one.
+what is remembered, and what is under way then; a look-up that names no incarnation is one of each incarnation of its
+client. After a reset an incarnation is judged once it was added since: before, a client that was told of it may report
+the old offset once more, and then the new one. A commit that was refused is none. Says nothing about another
+incarnation: it may well start lower. Nor about what the next process of a client's name commits, where it left or died
+and no ADD tells that the incarnation is a new one.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from specs.clauses.context import Context
@@ -88,12 +88,14 @@ class _Ended:
 class LaneJudge(Judge):
     """Remembers, for each incarnation, the highest commit that has ended, and the one-way ones of the last moments."""
 
-    __slots__ = ("added", "corrected", "corrections", "ended", "slack_us")
+    __slots__ = ("added", "corrections", "ended", "slack_us", "under_way")
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
         self.corrections = Corrections()
-        self.corrected: set[int] = set()  # corrections under way, by their begins
+        self.under_way: dict[
+            int, Row
+        ] = {}  # since nothing cleared its incarnation, by their begins
         self.ended: dict[str, _Ended] = {}
         self.added: set[str] | None = None  # since the last reset, where there was one
         self.slack_us = self.config.schedule_slack_ms * MS
@@ -102,21 +104,23 @@ class LaneJudge(Judge):
         self.corrections.begins(row)
         if row.kind is Kind.RESET:
             self.ended.clear()
+            self.under_way.clear()
             self.added = set()
             return NOTHING
         if row.incarnation is None:
             return NOTHING
         if row.kind is Kind.ADD:
-            self.ended.pop(row.incarnation, None)
+            self._clear(lambda name, _client: name == row.incarnation)
             if self.added is not None:
                 self.added.add(row.incarnation)
         return self._committed(row, row.incarnation) if row.kind is Kind.COMMIT else NOTHING
 
     def _committed(self, row: Row, incarnation: str) -> Iterable[Finding]:
         if self.corrections.has(row):
-            self.ended.pop(incarnation, None)
-            self.corrected.add(row.seq_begin)
+            self._clear(lambda name, _client: name == incarnation)
             return NOTHING
+        if row.seq_end is not None:
+            self.under_way[row.seq_begin] = row
         ended = self.ended.get(incarnation)
         if ended is None or row.value is None:
             return NOTHING
@@ -131,27 +135,32 @@ class LaneJudge(Judge):
         self.corrections.ends(row)
         if row.kind is Kind.FETCH_OFFSET:
             self._looked_up(row)
-        elif row.incarnation is None:
-            return NOTHING
-        elif row.seq_begin in self.corrected:
-            self.corrected.discard(row.seq_begin)
-        elif self.added is not None and row.incarnation not in self.added:
-            return NOTHING
-        elif row.kind is Kind.COMMIT and row.value is not None:
-            ended = self.ended.setdefault(row.incarnation, _Ended(self.context, row.client_id))
-            if row.outcome is Outcome.SENT:
-                ended.recent.append(row)
-            else:
-                ended.take(row)
+        elif row.incarnation is not None and self.under_way.pop(row.seq_begin, None) is not None:
+            self._committed_to_end(row, row.incarnation)
         return NOTHING
+
+    def _committed_to_end(self, row: Row, incarnation: str) -> None:
+        if row.value is None or (self.added is not None and incarnation not in self.added):
+            return
+        ended = self.ended.setdefault(incarnation, _Ended(self.context, row.client_id))
+        if row.outcome is Outcome.SENT:
+            ended.recent.append(row)
+        else:
+            ended.take(row)
 
     def _looked_up(self, row: Row) -> None:
         if row.incarnation is not None:
-            self.ended.pop(row.incarnation, None)
-            return
-        of_client = [name for name, each in self.ended.items() if each.client == row.client_id]
-        for name in of_client:
+            self._clear(lambda name, _client: name == row.incarnation)
+        else:
+            self._clear(lambda _name, client: client == row.client_id)
+
+    def _clear(self, is_meant: Callable[[str, str | None], bool]) -> None:
+        """Nothing is compared any more with what these incarnations have committed so far."""
+        for name in [name for name, each in self.ended.items() if is_meant(name, each.client)]:
             del self.ended[name]
+        for row in list(self.under_way.values()):
+            if is_meant(row.incarnation or "", row.client_id):
+                del self.under_way[row.seq_begin]
 
 
 judge = LaneJudge
