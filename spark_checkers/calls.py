@@ -65,7 +65,12 @@ class CallLane(Machine):
         """Any other delivery begins."""
 
     def due(self, calls: Calls) -> list[Op]:
-        """What is owed for certain, by offset: not what may have been given up unseen."""
+        """What is owed for certain, by offset: nothing that the broker had removed on purpose."""
+        owed = self._not_given_up(calls)
+        return [op for op in owed if not self.keeps_nothing_before(op.offset + 1)]
+
+    def _not_given_up(self, calls: Calls) -> list[Op]:
+        """What is owed and can't have been given up unseen, by offset."""
         limit = self.config.max_reconsume_times
         return sorted(
             (
@@ -133,7 +138,7 @@ class CallLane(Machine):
 
     def _roll_back(self, calls: Calls) -> None:
         """What may have been given up is replayed after another pause."""
-        calls.owed = {each.offset: each for each in self.due(calls)}
+        calls.owed = {each.offset: each for each in self._not_given_up(calls)}
 
     def ends(self, op: Op) -> None:
         calls = (

@@ -83,6 +83,12 @@ class CallsJudge(Judge):
         super().__init__(context)
         self.calls: dict[str, Calls] = {}
 
+    def due(self, calls: Calls, row: Row) -> list[Row]:
+        """What is certainly owed as the row begins: nothing below what the broker keeps, as far as it has announced."""
+        kept = self.context.kept_from.get(row.queue, 0)
+        owed = calls.certainly_owed(self.config)
+        return [each for each in owed if (each.queue_offset or 0) >= kept]
+
     def next_call(self, calls: Calls, row: Row) -> Iterable[Finding]:
         """The first row of a call begins; `calls` still holds the call before, which is over."""
         return NOTHING

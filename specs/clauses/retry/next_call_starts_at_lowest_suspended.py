@@ -5,9 +5,10 @@ messages were given up meanwhile, at one up to the lowest of the others. In an o
 what is seen of it, unless it is full, or the ADD or an earlier call of its incarnation was seen. (b) Each of the others
 is owed until it was delivered again or given up: no call delivers anything beyond it before, be it the next call or,
 where only a part of the batch came again, a later one. A message whose retries were used up, and of whose dead letter
-there is no row, may have been given up unseen: nothing is claimed of it. A manual ROLLBACK puts more back than its
-batch, see RTY-9. Nothing is remembered across an ADD or a reset: a call that began before is of an earlier life, and
-asks for nothing when it ends.
+there is no row, may have been given up unseen: nothing is claimed of it. Nor is anything owed that the broker has
+removed on purpose: a server that keeps what waits can't give it again. A manual ROLLBACK puts more back than its batch,
+see RTY-9. Nothing is remembered across an ADD or a reset: a call that began before is of an earlier life, and asks for
+nothing when it ends.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from dataclasses import dataclass
 
 from specs.clauses.calls import CALL_KINDS, Calls, CallsJudge
 from specs.clauses.judging import NOTHING, Finding
-from specs.clauses.premises import NO_RESET, ORDERLY
+from specs.clauses.premises import NO_RESET, NOT_REMOVED, ORDERLY
 from specs.clauses.words import at, who
 from specs.history.row import Row
 from specs.vocabulary import LISTENER_SUSPENDS, Key, Kind, Party
@@ -30,7 +31,7 @@ STATEMENT = (
 )
 PARTY = Party.CLIENT
 KEY = Key.LANE
-PREMISE = (ORDERLY, NO_RESET)
+PREMISE = (ORDERLY, NO_RESET, NOT_REMOVED)
 SOURCES = ("docs/sources.md#orderly-loop",)
 KINDS = CALL_KINDS
 SETTINGS = ("batch", "max_reconsume_times")
@@ -62,7 +63,7 @@ class LaneJudge(CallsJudge):
 
     def next_call(self, calls: Calls, row: Row) -> Iterable[Finding]:
         offset = row.queue_offset or 0
-        owed = calls.certainly_owed(self.config)
+        owed = self.due(calls, row)
         if owed:
             self.opportunities += 1
         if not owed or not calls.rows or calls.rows[-1].outcome not in LISTENER_SUSPENDS:
@@ -86,9 +87,7 @@ class LaneJudge(CallsJudge):
 
     def _left_behind(self, calls: Calls, row: Row) -> tuple[Finding, ...]:
         offset = row.queue_offset or 0
-        passed = [
-            each for each in calls.certainly_owed(self.config) if (each.queue_offset or 0) < offset
-        ]
+        passed = [each for each in self.due(calls, row) if (each.queue_offset or 0) < offset]
         if not passed:
             return NOTHING
         suspended = passed[0]

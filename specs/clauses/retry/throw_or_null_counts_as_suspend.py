@@ -1,11 +1,11 @@
 """A listener that throws, or returns nothing, has asked for its batch again, as if it had said SUSPEND.
 
-So the lane does not go on beyond a message of such a batch before it came again (unless it was given up), and none of
-the batch comes again before the suspend time has passed: what the listener had set before it threw, else the
-consumer's own. What had used up its retries, and may have been given up where nobody saw it, waits until a call has
-ended in ROLLBACK, or has begun of which nobody knows how it ended, nor that it was in auto mode: a manual ROLLBACK
-replays it soon. What follows from a SUSPEND is said by ORD-3 and RTY-1; this clause says that a throw and a null are
-one. Its counter is RTY-3's matter."""
+So the lane does not go on beyond a message of such a batch before it came again (unless it was given up, or the broker
+removed it on purpose), and none of the batch comes again before the suspend time has passed: what the listener had set
+before it threw, else the consumer's own. What had used up its retries, and may have been given up where nobody saw it,
+waits until a call has ended in ROLLBACK, or has begun of which nobody knows how it ended, nor that it was in auto mode:
+a manual ROLLBACK replays it soon. What follows from a SUSPEND is said by ORD-3 and RTY-1; this clause says that a throw
+and a null are one. Its counter is RTY-3's matter."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from specs.clauses.calls import CALL_KINDS, Calls, CallsJudge
 from specs.clauses.judging import NOTHING, Finding
-from specs.clauses.premises import NO_RESET, ORDERLY
+from specs.clauses.premises import NO_RESET, NOT_REMOVED, ORDERLY
 from specs.clauses.retry.no_redelivery_before_suspend import suspend_ms
 from specs.clauses.rows import over_us
 from specs.clauses.words import MS, at, who
@@ -27,7 +27,7 @@ TITLE = "a throw or a null counts as SUSPEND"
 STATEMENT = "A listener call that throws or returns nothing counts as SUSPEND: its batch comes again, after the pause."
 PARTY = Party.CLIENT
 KEY = Key.LANE
-PREMISE = (ORDERLY, NO_RESET)
+PREMISE = (ORDERLY, NO_RESET, NOT_REMOVED)
 SOURCES = ("docs/sources.md#orderly-loop",)
 REFINES = ("ORD-3", "RTY-1")
 STAKES = (Stake(Trait.THROW),)
@@ -64,9 +64,7 @@ class LaneJudge(CallsJudge):
     def same_call(self, calls: Calls, row: Row) -> Iterable[Finding]:
         offset = row.queue_offset or 0
         before = calls.owed.get(offset)
-        passed = [
-            each for each in calls.certainly_owed(self.config) if (each.queue_offset or 0) < offset
-        ]
+        passed = [each for each in self.due(calls, row) if (each.queue_offset or 0) < offset]
         if before is None and not passed:
             return NOTHING
         self.opportunities += 1
