@@ -54,7 +54,10 @@ def kernel(rows: Rows, findings: Findings) -> None:
         late, early = int(place[which]), int(before[which])
         began_anew = may_skip[after[which]] and is_of_another_life(rows, late, early)
         wrong[which] = not (began_anew or was_reset(rows, late) or was_removed(rows, late, early))
-    findings.violated(before[wrong], place[wrong])
+    before, place = before[wrong], place[wrong]
+    pairs = zip(before.tolist(), place.tolist(), strict=True)
+    lives = [not has_broker_died(rows, early, late) for early, late in pairs]
+    findings.violated(before, place, certain=np.asarray(lives, np.bool_))
 
 
 def is_of_another_life(rows: Rows, place: int, before: int) -> bool:
@@ -62,6 +65,14 @@ def is_of_another_life(rows: Rows, place: int, before: int) -> bool:
     client, group = rows.name_of("client_id", place), rows.name_of("group", place)
     since, now = int(rows.begin[before]), int(rows.begin[place])
     return rows.context_of(place).is_of_an_old_life(client, group, since, now)
+
+
+def has_broker_died(rows: Rows, before: int, place: int) -> bool:
+    """Did the broker of both deliveries die between them?"""
+    since, epoch = int(rows.begin[before]), int(rows.number("broker_epoch")[before])
+    now = int(rows.begin[place])
+    name = rows.name_of("broker", place)
+    return rows.context_of(place).broker_died_since(name, since, epoch, now)
 
 
 def was_reset(rows: Rows, place: int) -> bool:

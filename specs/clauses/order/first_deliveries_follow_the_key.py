@@ -8,7 +8,8 @@ of a lane whose offset an operator has moved: messages that were skipped so may 
 broker had removed on purpose before the higher one was delivered: only who had it already could still be given it.
 Where a group is known not to begin with the first message (`consume_from`), who takes a queue over for which no
 offset is stored begins behind what others may hold and be given later: only what one incarnation was given is
-compared.
+compared. Where the broker died between the two deliveries, as a crash or a later epoch tells, its log may have been
+cut short or made anew, so that the numbers begin again: then a finding is at most possible.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ PREMISE = (IN_PLACE, SENT_IN_TURN, NO_RESET, NOT_REMOVED, NOTHING_TAKEN_BACK)
 SOURCES = ("docs/sources.md#orderly-loop", "docs/sources.md#send")
 KINDS = frozenset({Kind.DELIVER})
 NEEDS = frozenset({Kind.DELIVER})
+EXCUSED_BY = frozenset({Kind.CRASH})
 CONCLUDES_FROM_ABSENCE = True
 LOOKS_BACK = True
 
@@ -85,7 +87,10 @@ class KeyJudge(Judge):
             row, row.queue_offset, highest
         ):
             return NOTHING
-        return NOTHING if row.lane in self.context.resets else (KeyOvertaken(highest, row),)
+        if row.lane in self.context.resets:
+            return NOTHING
+        certain = not self.context.broker_died_since(row.broker, highest)
+        return (KeyOvertaken(highest, row, certain=certain),)
 
 
 judge = KeyJudge
