@@ -237,7 +237,7 @@ ALPHABETS: dict[str, tuple[Alphabet, Alphabet]] = {
             1 bob   delivers LANE at=17 success
             2 bob   delivers LANE at=18 success
             0 alice unlocks  LANE sent
-            0 alice unlocks  LANE ok
+            2 net   suffers  - detail="cut alice b0" ok
             0 b0    crashes  b0
             2 alice leaves   billing
             """,

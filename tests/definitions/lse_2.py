@@ -97,12 +97,21 @@ def _is_excused(rows: Rows, config: Config, first: Row, second: Row) -> bool:
         if grant is not None
     )
     ends = died_between(rows, first, second) or is_leaving(rows, first, second)
+    ends = ends or _may_be_cut(rows, config, grants[0], second)
     return (
         stepped
         or forgotten
         or ends
         or _answered_too_late(config, grants[1], second)
         or _just_went_on(rows, config, second)
+    )
+
+
+def _may_be_cut(rows: Rows, config: Config, grant: Row | None, second: Row) -> bool:
+    """May the lease have ended with its owner's connection, in another system than RocketMQ?"""
+    return config.system != "rocketmq" and any(
+        began_before(fault, second) and grant is not None and not before(fault, grant)
+        for fault in of(rows, Kind.FAULT)
     )
 
 

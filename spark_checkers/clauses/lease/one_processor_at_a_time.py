@@ -22,6 +22,7 @@ from specs.clauses.rows import is_manual
 from specs.facts.findings import Findings
 from specs.facts.segments import MS, NEVER, NO_TEXT, NONE
 from specs.history.row import Row
+from specs.plan.config import ROCKETMQ
 from specs.vocabulary import Kind, Outcome
 
 
@@ -71,6 +72,7 @@ class Lane(Machine):
         self.look_us = self.config.guard_slack_ms * MS
         self.stop_us = self.look_us if self.look_us else -1
         self.clocks_us = self.context.info.clock_bound_us
+        self.by_connection = self.config.system != ROCKETMQ
         self.processes = lane.digest.rows.text("process")
 
     def _client(self, code: int) -> Client:
@@ -101,6 +103,8 @@ class Lane(Machine):
                     yield code, client, lock, running
 
     def takes(self, stretch: Stretch) -> bool:
+        if self.by_connection and self.context.faults:
+            return False
         first, last, until = stretch.first, stretch.last, stretch.last.end
         mine = self._process(first)
         places = self.lane.digest.row[slice(*stretch.events)]
@@ -182,6 +186,7 @@ class Lane(Machine):
         for code, client, lock, running in self._others(op, op.started):
             if (
                 self.leaving(code)
+                or self._may_be_cut(code, lock)
                 or self.broker_died_since(lock)
                 or self.is_of_an_old_life(code, running)
             ):
@@ -189,6 +194,12 @@ class Lane(Machine):
             self.stakes += 1
             if not ended_before(running, op):
                 self._two(client, lock, running, op)
+
+    def _may_be_cut(self, code: int, lock: Op) -> bool:
+        """May the lease have ended with its owner's connection?"""
+        party = self.lane.name(code), self.broker
+        since_us = lock.started - self.clocks_us
+        return self.by_connection and self.context.fault_between(since_us, NEVER, self.now, party)
 
     def _two(self, client: Client, lock: Op, running: Op, op: Op) -> None:
         drop, unlock = client.drop, client.unlock

@@ -13,6 +13,10 @@ look to call (`guard_slack_ms`, exactly that time included; none where it is 0) 
 whose grant was answered so late that the lease is over at the broker, and was still fresh to the client, by its own
 limit, that time before the call.
 
+Some servers end a lease with its connection (RabbitMQ's single active consumer), and give the lane to the next one
+while the listener runs on: so of another system than RocketMQ nothing is claimed where anything was injected since the
+running client's grant.
+
 Two processes under one client id are two clients that share a lease: the broker can't tell them apart. They are told
 apart by the column `process`, where both calls have it and both have ended.
 
@@ -30,10 +34,12 @@ from dataclasses import dataclass
 from specs.clauses.context import Context
 from specs.clauses.grants import Unlocks
 from specs.clauses.judging import NOTHING, Finding, Judge
+from specs.clauses.links import FOR_EVER_US
 from specs.clauses.premises import BROKER_LIVES, NO_WALL_CLOCK_STEP, ORDERLY, Premise
 from specs.clauses.rows import ended_before, over_us
 from specs.clauses.words import MS, at, ms
 from specs.history.row import Row
+from specs.plan.config import ROCKETMQ, Config
 from specs.vocabulary import Key, Kind, Outcome, Party
 
 ID = "LSE-2"
@@ -54,6 +60,11 @@ PREMISE = (
         told_by=frozenset({Kind.CRASH, Kind.LEAVE}),
     ),
     Premise(
+        "connected",
+        "nothing was injected since the running client's grant, unless the system is RocketMQ: others may end a lease "
+        "with its connection",
+    ),
+    Premise(
         "answered in time", "the second call does not follow a grant whose answer came too late"
     ),
     Premise(
@@ -67,6 +78,14 @@ KINDS = frozenset({Kind.LOCK, Kind.UNLOCK, Kind.DELIVER, Kind.DROP})
 SETTINGS = ("broker_lease_ms", "client_lease_ms", "guard_slack_ms")
 NEEDS = frozenset({Kind.DELIVER, Kind.LOCK})
 NAMED_BY = frozenset({Kind.DROP})
+
+
+def may_end_with_its_connection(config: Config) -> bool:
+    """Does the server perhaps end a lease with the connection of its owner?"""
+    return config.system != ROCKETMQ
+
+
+EXCUSED_IF = {Kind.FAULT: may_end_with_its_connection}
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +145,7 @@ class LaneJudge(Judge):
 
     __slots__ = (
         "bound_us",
+        "by_connection",
         "clients",
         "fresh_us",
         "limit_us",
@@ -145,6 +165,7 @@ class LaneJudge(Judge):
         self.fresh_us = (self.config.client_lease_ms + 1) * MS + self.look_us
         self.slack_us = self.config.schedule_slack_ms * MS
         self.bound_us = context.info.clock_bound_us
+        self.by_connection = may_end_with_its_connection(self.config)
 
     def begins(self, row: Row) -> Iterable[Finding]:
         if row.client_id is None:
@@ -221,6 +242,11 @@ class LaneJudge(Judge):
     def _holds(self, name: str, lock: Row, row: Row) -> bool:
         """Does the client's grant certainly live when the call `row` begins, and does it work as always?"""
         if row.started_us - lock.started_us + self.bound_us > self.limit_us:
+            return False
+        since_us = lock.started_us - self.bound_us
+        if self.by_connection and self.context.fault_between(
+            since_us, FOR_EVER_US, name, row.broker
+        ):
             return False
         return not self.context.is_leaving(name, row.group) and not self.context.broker_died_since(
             row.broker, lock
