@@ -703,6 +703,12 @@ class Machine:
             self.lane.name(client), self.lane.group, op.begin, self.now
         )
 
+    def are_of_two_processes(self, one: Op, other: Op) -> bool:
+        """Do both, of one client id, name their client's process, and two of them?"""
+        process = self.lane.digest.rows.own_process
+        mine, others = int(process[one.place]), int(process[other.place])
+        return NO_TEXT not in (mine, others) and mine != others
+
     def is_of_the_process_before(self, op: Op, later: Op) -> bool:
         """Is the process that did this certainly gone, and did the next of its name do what came later?
 

@@ -42,6 +42,12 @@ def own_process(row: Row) -> str | None:
     return row.process if row.level is Level.CLIENT else None
 
 
+def are_of_two_processes(one: Row, other: Row) -> bool:
+    """Do both rows, of one client id, name their client's process, and two of them?"""
+    mine, others = own_process(one), own_process(other)
+    return mine is not None and others is not None and mine != others
+
+
 def changed_nothing(row: Row) -> bool:
     """Was it refused, and is it of a kind that no clause asks for its refusal? Nobody is shown such a row.
 

@@ -61,6 +61,7 @@ class Lane(Machine):
             or last is None
             or last.kind is not Kind.LOCK
             or last.outcome is not Outcome.OK
+            or self.are_of_two_processes(last, stretch.first)
         ):
             return False
         since = last.over_us
@@ -95,6 +96,8 @@ class Lane(Machine):
             if not self.is_of_the_process_before(last, op):
                 return
             last, answered = None, False
+        if last is not None and self.are_of_two_processes(last, op):
+            return
         self.stakes += answered
         if last is None:
             last = client.add

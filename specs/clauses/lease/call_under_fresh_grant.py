@@ -10,7 +10,7 @@ A process that dies, or has shut down, takes what it knew with it: the next one 
 where the rows of the death or the shutdown, of the last answer and of the call name one process, and the shutdown was
 over when the client came again. Where they do not, it may be a process that goes on, and nothing is claimed. Who begins
 without a lease is found by the ADD of the call's incarnation: a call of which no ADD is seen since was perhaps granted
-the lane earlier.
+the lane earlier. What one process of a client id was answered another one, where rows name two, does not know.
 
 The guard looks first, and the begin of the call is recorded after it; a process can lose its core, or collect its
 garbage, in between. The configuration says how long that may take (`guard_slack_ms`; nothing in virtual time): a grant
@@ -31,7 +31,7 @@ from specs.clauses.context import Context
 from specs.clauses.incarnations import may_be_leaving
 from specs.clauses.judging import NOTHING, Finding, Judge
 from specs.clauses.premises import NO_WALL_CLOCK_STEP, NOT_PAUSED, ORDERLY
-from specs.clauses.rows import over_us
+from specs.clauses.rows import are_of_two_processes, over_us
 from specs.clauses.words import MS, at, ms, who
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
@@ -132,6 +132,8 @@ class LaneJudge(Judge):
             if not self.context.is_of_the_process_before(last, row):
                 return NOTHING
             last, answered = None, False
+        if last is not None and are_of_two_processes(last, row):
+            return NOTHING
         if answered:
             self.opportunities += 1
         if last is None:
