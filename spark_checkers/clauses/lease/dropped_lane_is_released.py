@@ -29,12 +29,14 @@ LATE_MS = 20_000
 class Client:
     """Its drop of the lane, its last unlock, and of its calls and dead letters the one that ends last.
 
-    busy: the one that ran at the drop. freed: its unlock, until it adds the lane anew.
+    busy: the one that ran at the drop. freed: its unlock, until it adds the lane anew. shared: of each of its processes
+    that has not dropped the lane, what it did there last.
     """
 
-    __slots__ = ("busy", "drop", "freed", "unlock", "work")
+    __slots__ = ("busy", "drop", "freed", "shared", "unlock", "work")
 
     def __init__(self) -> None:
+        self.shared: dict[int, Op] = {}
         self.freed: Op | None = None
         self.busy: Op | None = None
         self.drop: Op | None = None
@@ -55,6 +57,7 @@ class Lane(Machine):
         self.slack_us = self.config.schedule_slack_ms * MS
         self.interval_us = max(self.config.rebalance_ms, LATE_MS) * MS
         self.clocks_us = self.context.info.clock_bound_us
+        self.processes = lane.digest.rows.own_process
 
     def _works(self, op: Op) -> None:
         client = self.clients.setdefault(op.client, Client())
@@ -63,24 +66,42 @@ class Lane(Machine):
 
     def takes(self, stretch: Stretch) -> bool:
         self._works(stretch.last)
+        self._is_at_work(stretch.last)
         return True
+
+    def _is_at_work(self, op: Op) -> None:
+        process = int(self.processes[op.place])
+        if process != NO_TEXT:
+            self.clients[op.client].shared[process] = op
+
+    def _drops(self, client: Client, op: Op) -> None:
+        """One of the client's processes drops the lane; where another one goes on with it, they keep the lease."""
+        process = int(self.processes[op.place])
+        client.shared.pop(process, None)
+        others = client.shared.values() if process != NO_TEXT else ()
+        if any(not self.is_of_an_old_life(op.client, each) for each in others):
+            client.drop = None
+            return
+        client.drop = op
+        client.busy = None if client.work is None or ended_before(client.work, op) else client.work
 
     def begins(self, op: Op) -> None:
         if op.client == NO_TEXT:
             return
         client = self.clients.setdefault(op.client, Client())
         if op.kind is Kind.DROP:
-            client.drop = op
-            client.busy = (
-                None if client.work is None or ended_before(client.work, op) else client.work
-            )
+            self._drops(client, op)
         elif op.kind in (Kind.ADD, Kind.LOCK):
             client.drop = None
-            client.freed = None if op.kind is Kind.ADD else client.freed
+            if op.kind is Kind.ADD:
+                client.freed = None
+                self._is_at_work(op)
         elif op.kind is Kind.UNLOCK:
             client.unlock = client.freed = op
         else:
             self._works(op)
+            if op.kind is Kind.DELIVER:
+                self._is_at_work(op)
 
     def ends(self, op: Op) -> None:
         if op.kind is not Kind.LOCK or op.client == NO_TEXT:

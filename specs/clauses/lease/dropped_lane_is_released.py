@@ -7,8 +7,9 @@ may get lost on its way; one that could not be sent at all is none, so nothing i
 the client and the broker from the drop until the release was due. Silent when the client crashed since the grant, was
 paused since the drop (a pause that was over before says nothing), asks for the lane or adds it again, or its lease has
 run out anyway (then the refusal is the broker's business); when the broker crashed since the grant; and when somebody
-else was granted the lane since, for then it was lost and not dropped. A shutdown is seen by its DROP rows; a DROP
-without an end says nothing.
+else was granted the lane since, for then it was lost and not dropped. Two processes under one client id share a lease:
+where rows name both, what one of them drops the other one keeps that has added the lane, or called there, and not
+dropped it. A shutdown is seen by its DROP rows; a DROP without an end says nothing.
 
 Three findings are told apart from the rest, for clients are built so. *Taken again*: the owner had given the lane back,
 asked for it once more without having been assigned it anew, and dropped it after that. *Late after call*, and *late*:
@@ -31,7 +32,7 @@ from specs.clauses.premises import (
     ORDERLY,
     Premise,
 )
-from specs.clauses.rows import ended_before, over_us
+from specs.clauses.rows import ended_before, over_us, own_process
 from specs.clauses.words import MS, at, ms
 from specs.history.row import Row
 from specs.plan.traits import Stake, Trait
@@ -94,12 +95,14 @@ class TakenAgain(NotReleased):
 class _Client:
     """work: of its calls and dead letters on the lane the one that ends last. drop: since when it has no use for it.
 
-    call: the work that ran when it was dropped. released: its unlock, while no new incarnation has begun.
+    call: the work that ran when it was dropped. released: its unlock, while no new incarnation has begun. at_work: of
+    each of its processes that has not dropped the lane, what it did there last.
     """
 
-    __slots__ = ("call", "drop", "released", "unlock", "work")
+    __slots__ = ("at_work", "call", "drop", "released", "unlock", "work")
 
     def __init__(self) -> None:
+        self.at_work: dict[str, Row] = {}
         self.released: Row | None = None
         self.call: Row | None = None
         self.drop: Row | None = None
@@ -127,7 +130,10 @@ class LaneJudge(Judge):
         client = self.clients.get(row.client_id)
         if client is None:
             client = self.clients[row.client_id] = _Client()
+        self._shows_at_work(client, row)
         match row.kind:
+            case Kind.DROP if self._is_kept(client, row):
+                client.drop = None
             case Kind.DROP:
                 work = client.work
                 client.drop = row
@@ -147,6 +153,23 @@ class LaneJudge(Judge):
                 ):
                     client.work = row
         return NOTHING
+
+    def _shows_at_work(self, client: _Client, row: Row) -> None:
+        """Which of the client's processes are at work on the lane, as far as rows name them?"""
+        process = own_process(row)
+        if process is None:
+            return
+        if row.kind is Kind.DROP:
+            client.at_work.pop(process, None)
+        elif row.kind in (Kind.ADD, Kind.DELIVER):
+            client.at_work[process] = row
+
+    def _is_kept(self, client: _Client, drop: Row) -> bool:
+        """Does another process of the client id, which shares its lease, go on with the lane?"""
+        return own_process(drop) is not None and not all(
+            self.context.is_of_an_old_life(drop.client_id, drop.group, row)
+            for row in client.at_work.values()
+        )
 
     def ends(self, row: Row) -> Iterable[Finding]:
         if row.kind is not Kind.LOCK or row.client_id is None:
