@@ -32,6 +32,10 @@ class Group(Progress):
         self.stored: Stored | None = None
         self.looked: dict[int, Stored | None] = {}  # client → what was known when it looked
         self.named: Op | None = None  # the highest commit that was not refused
+        self.added: dict[int, int] = {}  # by client: the begin of its last ADD
+        digest = lane.digest
+        told = digest.rows.told_ahead.get(int(digest.rows.lane[lane.place]))
+        self.ahead = [] if told is None else digest.ops(told)
 
     def _better(self, known: Stored | None, other: Stored | None) -> Stored | None:
         """The one with the higher offset; one from before a crash of the broker counts for nothing."""
@@ -51,6 +55,7 @@ class Group(Progress):
             self.looked[op.client] = self.stored
         super().begins(op)
         if op.kind is Kind.ADD and op.incarnation != NO_TEXT:
+            self.added[op.client] = op.begin
             mine = self.incarnation(op.incarnation)
             mine.proof = self.looked.pop(op.client) if op.client in self.looked else self.stored
 
@@ -64,7 +69,10 @@ class Group(Progress):
         self.stakes += 1
         choices: list[tuple[list[int], int | None]] = []
         kept = self.context.kept_from(self.lane.digest.rows.queue_of(self.lane.place), self.now)
+        told = self._passed_over(mine, op)
         for offset in self.owed(max(stored.offset, kept), op.offset):
+            if any(pull.offset <= offset < pull.value for pull in told):
+                continue
             rows = self.unfinished.get(offset)
             if rows:
                 choices.append(([*shown, rows[-1].place, *self.drop_of(rows[-1]), op.place], None))
@@ -74,6 +82,18 @@ class Group(Progress):
                 if not self.shared:
                     break
         self.claim(choices)
+
+    def _passed_over(self, mine: Incarnation, op: Op) -> list[Op]:
+        """The pulls of the incarnation, or of its client, that the broker told to go on further ahead."""
+        found = []
+        for pull in self.ahead:
+            named = pull.incarnation != NO_TEXT
+            is_own = pull.incarnation == op.incarnation if named else pull.client == op.client
+            add = NONE if mine.add is None else mine.add.begin
+            since = add if named else self.added.get(op.client, NONE)
+            if is_own and since < pull.end < op.begin:
+                found.append(pull)
+        return found
 
     def ends(self, op: Op) -> None:
         if op.kind is Kind.COMMIT:

@@ -10,7 +10,8 @@ what is remembered of a queue, is said in `specs.clauses.progress`: of a batch t
 by its answer, the others only once they are delivered, so that who skips one of those unseen is not found here. A
 group that is seen on the queue only after every other has finished a message is not judged by the SEND of that
 message. Nobody owes what the broker has removed on purpose: below the minimum that it announced before the delivery
-nothing is unfinished.
+nothing is unfinished. Nor what its answer to a pull of the incarnation passed over, which told it to go on further
+ahead than it had asked for.
 
 Where a server keeps what a consumer held and gives it to the next one, this is half of the promise that redeliveries
 come first: the new owner's first message is the lowest of them. That the others follow in their order before anything
@@ -24,6 +25,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from specs.clauses.context import Context
+from specs.clauses.incarnations import goes_ahead
+from specs.clauses.intervals import Intervals
 from specs.clauses.judging import NOTHING, Finding, Judge
 from specs.clauses.premises import BROKER_LIVES, NO_FILTER, NO_RESET, NOT_REMOVED, ORDERLY
 from specs.clauses.progress import PROGRESS_KINDS, GroupProgress, QueueProgress
@@ -40,11 +43,16 @@ PARTY = Party.PAIR
 KEY = Key.QUEUE
 PREMISE = (ORDERLY, NO_RESET, NO_FILTER, BROKER_LIVES, NOT_REMOVED)
 SOURCES = ("docs/sources.md#start-matrix", "docs/sources.md#offsets")
-KINDS = PROGRESS_KINDS | {Kind.COMMIT}
+KINDS = PROGRESS_KINDS | {Kind.COMMIT, Kind.PULL}
 SETTINGS = ("max_reconsume_times",)
 NEEDS = frozenset({Kind.DELIVER})
 CONCLUDES_FROM_ABSENCE = True
 LOOKS_BACK = True
+
+
+def wants(row: Row) -> bool:
+    """Of pulls only those that were told to go on further ahead."""
+    return row.kind is not Kind.PULL or goes_ahead(row)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +83,7 @@ class Stored:
 class QueueJudge(Judge):
     """Keeps the progress of one queue's groups, and for each group what is known of its stored offset."""
 
-    __slots__ = ("looked", "named", "progress", "stored")
+    __slots__ = ("looked", "named", "passed_over", "progress", "stored")
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
@@ -85,6 +93,8 @@ class QueueJudge(Judge):
             tuple[str, str], Stored | None
         ] = {}  # (group, client) → what was known when it looked
         self.named: dict[str, Row] = {}  # group → the highest commit, whatever came of it
+        # By group, and incarnation (or client, where a pull names none): what its pulls were told to pass over.
+        self.passed_over: dict[tuple[str | None, ...], Intervals] = {}
 
     def _better(self, known: Stored | None, other: Stored | None) -> Stored | None:
         """The one with the higher offset; one from before a crash of the broker counts for nothing."""
@@ -112,8 +122,12 @@ class QueueJudge(Judge):
                     found = self._first_delivery(group, stored, row, row.queue_offset)
         elif kind is Kind.FETCH_OFFSET:
             self.looked[(row.group or "", row.client_id or "")] = self.stored.get(row.group or "")
+        if kind is Kind.PULL:
+            return NOTHING
         self.progress.begins(row)
         if kind is Kind.ADD and row.incarnation is not None:
+            for by in _names_of(row):
+                self.passed_over.pop(by, None)
             mine = self.progress.group(row).incarnation(row.incarnation)
             who_looked = (row.group or "", row.client_id or "")
             if who_looked in self.looked:
@@ -130,7 +144,10 @@ class QueueJudge(Judge):
         stored, named = known.row, known.named
         self.opportunities += 1
         kept = self.context.kept_from.get(row.queue, 0)
+        told = [self.passed_over[by] for by in _names_of(row) if by in self.passed_over]
         for offset in group.owed(max(known.offset, kept), first):
+            if any(offset in each for each in told):
+                continue
             rows = group.unfinished.get(offset)
             if rows:
                 return (
@@ -143,6 +160,11 @@ class QueueJudge(Judge):
 
     def ends(self, row: Row) -> Iterable[Finding]:
         kind = row.kind
+        if kind is Kind.PULL:
+            by = _names_of(row)[row.incarnation is None]
+            told = self.passed_over.setdefault(by, Intervals())
+            told.add(row.queue_offset or 0, row.value or 0)
+            return NOTHING
         if kind is Kind.COMMIT:
             if row.outcome is Outcome.OK and row.value is not None and row.value >= 0:
                 self._is_stored(Stored(row))
@@ -174,6 +196,11 @@ class QueueJudge(Judge):
         best = self._better(self.stored.get(stored.row.group or ""), stored)
         if best is not None:
             self.stored[stored.row.group or ""] = best
+
+
+def _names_of(row: Row) -> tuple[tuple[str | None, ...], tuple[str | None, ...]]:
+    """Under which name a pull of the row's incarnation is found, and one of its client that names none."""
+    return (row.group, row.incarnation), (row.group, row.client_id, "")
 
 
 judge = QueueJudge
