@@ -124,8 +124,9 @@ class Lane(Machine):
             self.found(first, op)
         else:
             last.ends(self.config.max_reconsume_times)
-            if last.owed and op.offset > max(last.owed):
-                self.found(last.owed[max(last.owed)], op)
+            lowest = min(last.owed, default=op.offset)
+            if op.offset > lowest:
+                self.found(last.owed[lowest], op)
             else:
                 call.owed = {
                     offset: each for offset, each in last.owed.items() if offset != op.offset

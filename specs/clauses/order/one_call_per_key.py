@@ -1,19 +1,18 @@
 """In the key-ordered mode, calls of one sharding key never overlap, follow the queue, and hold back no other key.
 
-Within an incarnation, for messages with a sharding key: (a) no call of a key begins while another one of it runs;
-(b) none begins with an offset below those of the key's call before; (c) after a call that asks for its messages
-again (SUSPEND, null, a throw, or a manual ROLLBACK) none begins beyond what is owed of them: each stays owed until it
-came again, or was given up by a dead letter that began after the call had ended and was acknowledged (one that names
+Within an incarnation, for messages with a sharding key: (a) no call of a key begins while another one of it runs; (b)
+none begins with an offset below those of the key's call before; (c) after a call that asks for its messages again
+(SUSPEND, null, a throw, or a manual ROLLBACK) none begins beyond the lowest that is owed of them: each stays owed until
+it came again, or was given up by a dead letter that began after the call had ended and was acknowledged (one that names
 no incarnation speaks for its client). A message whose retries were used up, or whose counter is not told though there
 is a limit, is owed only where such a dead letter of it had failed when the key's next call began: of a client that is
 watched from outside none need be told. Messages without a key are free, and so are different keys, and different lanes.
 
 (d) In an incarnation that was watched from its add, the first call of a key begins no later than the slack of the
-schedule after a call that begins with a later message. The later one was pulled no earlier and was given a thread,
-so that one was to be had; the key had nothing running and nothing suspended; so it waited for another key. Threads
-are taken to be given to keys in turn. A key's further calls are not asked about: when it became free for them is
-not recorded.
-Memory: one call for each key of a running incarnation, and what was delivered within the slack.
+schedule after a call that begins with a later message. The later one was pulled no earlier and was given a thread, so
+that one was to be had; the key had nothing running and nothing suspended; so it waited for another key. Threads are
+taken to be given to keys in turn. A key's further calls are not asked about: when it became free for them is not
+recorded. Memory: one call for each key of a running incarnation, and what was delivered within the slack.
 """
 
 from __future__ import annotations
@@ -165,10 +164,8 @@ class LaneJudge(Judge):
             last.owed.update(
                 (each.queue_offset or 0, each) for each in last.rows if self._is_owed(last, each)
             )
-        highest = max(last.owed, default=offset)
-        return (
-            NOTHING if offset <= highest else (OutOfTurn(last.owed[highest], row, running=False),)
-        )
+        lowest = min(last.owed, default=offset)
+        return NOTHING if offset <= lowest else (OutOfTurn(last.owed[lowest], row, running=False),)
 
     def _is_owed(self, last: _Call, row: Row) -> bool:
         offset = row.queue_offset
