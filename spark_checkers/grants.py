@@ -214,7 +214,7 @@ class LastGrant:
         if self.machine.context.frames_twice <= self.machine.now:
             return ""
         own = grant.client == op.client
-        self.released = None if own else self._arrived(op)
+        self.released = None if own else self.arrived(op)
         over = op.started - grant.over_us - self.clocks_us >= self.limit_us
         if not (own or self.released is not None or over):
             return ""
@@ -223,7 +223,7 @@ class LastGrant:
             return ""
         return OWN if own else EXPIRED if self.released is None else RELEASED
 
-    def _arrived(self, op: Op) -> Op | None:
+    def arrived(self, op: Op) -> Op | None:
         """The owner's unlock that had certainly arrived when the request began."""
         unlock, sent, machine = self.unlock, self.sent, self.machine
         if unlock is not None and ended_before(unlock, op):

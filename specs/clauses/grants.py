@@ -226,7 +226,7 @@ class LastGrant:
             return None if self.freed_by is None else Free.EMPTY
         if not ended_before(grant, row):
             return None
-        unlock = self._arrived(row)
+        unlock = self.arrived(row)
         if grant.client_id == row.client_id:
             why = Free.OWN
         elif unlock is not None:
@@ -254,7 +254,7 @@ class LastGrant:
             since_us is None or until_us + self.bound_us >= since_us
         ) and asker.started_us - until_us - self.bound_us < self.limit_us
 
-    def _arrived(self, row: Row) -> Row | None:
+    def arrived(self, row: Row) -> Row | None:
         """The owner's unlock that was certainly applied before the request began."""
         if self.unlock is not None and ended_before(self.unlock, row):
             return self.unlock

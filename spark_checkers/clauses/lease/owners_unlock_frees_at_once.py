@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from spark_checkers import planting
-from spark_checkers.grants import RELEASED, LastGrantLane
+from spark_checkers.grants import OWN, RELEASED, LastGrantLane
 from spark_checkers.lanes import OP_COLUMNS, Op, machine_kernel
 from spark_checkers.planting import STRANGER, Changes, Mutant, Trace
 from spark_checkers.twin import Twin
@@ -16,8 +16,9 @@ class Lane(LastGrantLane):
     """Wants every lane granted that its owner gave back."""
 
     def free(self, op: Op, grant: Op, why: str) -> None:
-        if why == RELEASED:
-            self.at_stake(op, True, grant, self.last.released)
+        unlock = self.last.arrived(op) if why == OWN else self.last.released
+        if why in (OWN, RELEASED) and unlock is not None:
+            self.at_stake(op, True, grant, unlock)
 
 
 TWIN = Twin("LSE-6", OP_COLUMNS, machine_kernel(Lane, (Kind.LOCK, Kind.UNLOCK), lease=True))

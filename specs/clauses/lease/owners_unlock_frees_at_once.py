@@ -1,12 +1,12 @@
 """The owner's unlock frees the lane at once, however young or old its lease is.
 
-A special case of LSE-4, and the one that names the culprit: the owner was told that its unlock was done, and the
-next one to ask is refused all the same. Clients give their leases back one way: where everybody is recorded, such an
-unlock counts once it must have arrived. That is when the time that a request may take is over, the client did not
-crash since, and nothing stood in its way: no fault of its link, and no pause. One that was not answered, though
-it should have been, may be lost, and somebody else's request since then that was not refused may hold the lane; then
-nothing is claimed. An unlock of a lease that has run out counts as well: the entry goes, and says nothing about the
-next one.
+A special case of LSE-4, and the one that names the culprit: the owner was told that its unlock was done, and the next
+one to ask, the owner itself or another one, is refused all the same. Clients give their leases back one way: where
+everybody is recorded, such an unlock counts once it must have arrived. That is when the time that a request may take is
+over, the client did not crash since, and nothing stood in its way: no fault of its link, and no pause. One that was not
+answered, though it should have been, may be lost, and somebody else's request since then that was not refused may hold
+the lane; then nothing is claimed. An unlock of a lease that has run out counts as well: the entry goes, and says
+nothing about the next one.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ class LaneJudge(LastGrantJudge):
     __slots__ = ()
 
     def free(self, row: Row, grant: Row, why: Free) -> Iterable[Finding]:
-        unlock = self.last.freed_by
-        if why is not Free.RELEASED or unlock is None:
+        unlock = self.last.arrived(row) if why is Free.OWN else self.last.freed_by
+        if why not in (Free.OWN, Free.RELEASED) or unlock is None:
             return NOTHING
         self.opportunities += 1
         return NOTHING if row.outcome is Outcome.OK else (NotFreed(grant, unlock, row),)
