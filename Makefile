@@ -33,8 +33,8 @@ promises: setup ## README's targets, and by turns the pages, each as a process t
 	@$(BIN)/python -m tests.docs.promises --out runs/promises $(ARGS)
 
 # Their tests say why they are skipped where one of these can't be had.
-parts: setup ## the other servers and clients that long tests need: RabbitMQ, ElasticMQ, RocketMQ's proxy (190 MB)
-	@for part in rabbitmq elasticmq rocketmq_proxy; do $(BIN)/python -m conformance.parts.$$part || true; done
+parts: setup ## the other servers and clients that long tests need: RabbitMQ, ElasticMQ, RocketMQ's proxy, Kafka's for Java, older releases (300 MB)
+	@for part in rabbitmq elasticmq rocketmq_proxy "kafka java:4.4.0 java:4.1.0" "nats 2.10.9" "jars 5.1.0"; do $(BIN)/python -m conformance.parts.$$part || true; done
 
 test-turn: parts ## of the long tests the eighth whose turn it is by the commit, begun within six minutes
 	$(BIN)/pytest -n $(WORKERS) --dist loadgroup -m long --turn commit --begin-before $$(($$(date +%s) + 360)) --durations 15

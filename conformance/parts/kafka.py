@@ -231,9 +231,10 @@ class KafkaServer(LocalServer):
 
 
 def parts(versions: Sequence[str]) -> Iterator[str]:
-    """Fetch the named servers and the default client libraries; a line for each."""
+    """Fetch the named servers (`java:VERSION`: Apache's client) and the default client libraries; a line for each."""
     for version in versions or (DEFAULT,):
-        lib = server_jars(version).ensure()
+        client, _, of_client = version.partition(":")
+        lib = (client_jars(of_client) if client == "java" else server_jars(version)).ensure()
         yield f"{version}: {len(list(lib.glob('*.jar')))} jars in {lib}"
     yield f"librdkafka: {librdkafka(DEFAULT_LIBRDKAFKA).ensure()}"
 

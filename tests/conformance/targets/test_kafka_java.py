@@ -47,7 +47,8 @@ pytestmark = [
         not kafka.server_jars(kafka.DEFAULT).present
         or not kafka.client_jars(VERSION).present
         or find_java() is None,
-        reason="needs Java and the jars of Kafka; `python -m conformance.parts.kafka` fetches them",
+        reason=f"needs Java and the jars of Kafka; `python -m conformance.parts.kafka {kafka.DEFAULT} java:{VERSION}` "
+        "fetches them",
     ),
 ]
 
