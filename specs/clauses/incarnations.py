@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Generic, TypeVar
 
-from specs.clauses.calls import may_be_given_up
 from specs.clauses.certainty import recorded
 from specs.clauses.context import Context
 from specs.clauses.judging import NOTHING, Finding, Judge
-from specs.clauses.rows import is_manual
+from specs.clauses.rows import is_manual, may_be_given_up
 from specs.history.row import Row
 from specs.vocabulary import LISTENER_SUSPENDS, Kind
 

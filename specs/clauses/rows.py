@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from specs.history.row import Row
+from specs.plan.config import Config
 from specs.vocabulary import (
     DLQ_PREFIX,
     LISTENER_RESULTS,
@@ -139,3 +140,9 @@ _AUTO_ACKNOWLEDGES = frozenset({Outcome.SUCCESS, Outcome.COMMIT, Outcome.ROLLBAC
 def is_copy_topic(topic: str | None) -> bool:
     """A topic that holds copies: of messages to retry, or of messages given up."""
     return topic is not None and topic.startswith((RETRY_PREFIX, DLQ_PREFIX))
+
+
+def may_be_given_up(row: Row, config: Config) -> bool:
+    """Could this delivery, by what is known of its counter, have been the last one allowed?"""
+    limit, times = config.max_reconsume_times, row.reconsume_times
+    return limit >= 0 and (times is None or times >= limit)

@@ -3,11 +3,12 @@
 A *call* is the deliveries of one operation in one stand (`specs.facts.tenures`), one after the other; how its last row
 ended says how it ended. It *puts back* its messages after SUSPEND, null, a throw, or a manual ROLLBACK.
 
-Each message that was put back is *owed* from the next call of its stand on, until it is delivered again, until its dead
-letter, begun after the call had ended, is acknowledged (one that names no incarnation speaks for its client), or until
-nothing lies there any more (`specs.facts.gone`). A ROLLBACK takes back the dead letters that were acknowledged before
-the next call. A message whose retries were used up, or whose counter nobody tells though there is a limit, may have
-been given up where nobody saw it: it is owed only where a dead letter of it had failed before the next call.
+Each message of a call that put back is *owed* from the next call of its stand on, if all of its own was over by then:
+until it is delivered again, until its dead letter, begun after the call had ended, is acknowledged (one that names no
+incarnation speaks for its client), or until nothing lies there any more (`specs.facts.gone`). A ROLLBACK takes back the
+dead letters that were acknowledged before the next call. A message whose retries were used up, or whose counter nobody
+tells though there is a limit, may have been given up where nobody saw it: it is owed only from when on a dead letter of
+it had failed.
 """
 
 from __future__ import annotations
@@ -27,9 +28,12 @@ from specs.facts.segments import (
     NOWHERE,
     Ints,
     Mask,
+    Timeline,
     by_time,
     chosen,
     dense,
+    first_fitting,
+    is_first,
     positions,
 )
 from specs.facts.tenures import Tenures
@@ -63,8 +67,9 @@ def may_be_given_up(rows: Rows) -> Mask:
 class Owed:
     """What is owed, equally long arrays: a message for each index.
 
-    row: its delivery; batch: the number of the call that put it back. It is owed by the calls after that one of which
-    the first row begins from `since` to `until`, both included. failed: its first dead letter that failed, or NOWHERE.
+    row: its delivery; batch: the number of the call that put it back. It is owed by who begins from `since` to `until`,
+    both included. failed: its first dead letter that failed, or NOWHERE. late: it failed after the next call had begun,
+    and before nobody could say whether the message was owed.
     """
 
     row: Ints
@@ -72,6 +77,13 @@ class Owed:
     since: Ints
     until: Ints
     failed: Ints
+    late: Mask
+
+    def failed_by(self, rows: Rows, which: Ints, later: Ints) -> Ints:
+        """Of these the dead letter that had failed when a later row began; NOWHERE where none had."""
+        letter = self.failed[which]
+        had = chosen(rows.end, letter, NEVER) < rows.begin[later]
+        return np.where(had, letter, NOWHERE)
 
 
 class Calls:
@@ -103,6 +115,26 @@ class Calls:
         return found
 
     @cached_property
+    def over(self) -> Ints:
+        """Of each call when its last row had ended."""
+        found = np.full(len(self.first), NONE, np.int64)
+        np.maximum.at(found, self.number, self.rows.end[self.at])
+        return found
+
+    @cached_property
+    def lowest(self) -> Ints:
+        """Of each call its row with the lowest offset; of equal ones the first."""
+        return self._extreme(self.rows.offset)
+
+    @cached_property
+    def highest(self) -> Ints:
+        return self._extreme(-self.rows.offset)
+
+    def _extreme(self, offset: Ints) -> Ints:
+        order = np.lexsort((self.rows.begin[self.at], offset[self.at], self.number))
+        return self.at[order[is_first(self.number[order])]]
+
+    @cached_property
     def call_of(self) -> Ints:
         """Of each row the number of its call; NOWHERE of one that is of none."""
         found = np.full(self.rows.size, NOWHERE, np.int64)
@@ -124,6 +156,27 @@ class Calls:
         mine = np.concatenate([self.at, positions(self.letters)])
         found[mine] = dense(self.tenures.stand[mine], self.rows.offset[mine])[0]
         return found
+
+    def first_beyond(self, stand: Ints, offset: Ints, since: Ints, until: Ints) -> Ints:
+        """The first delivery of each stand beyond an offset that begins from one moment to another, both included."""
+        line = self._deliveries
+        start, stop = line.between(stand, since, until + 1)
+        offsets = self.rows.offset[self.at[line.order]]
+        place = first_fitting(start, stop, lambda index, at: offsets[at] > offset[index])
+        return chosen(self.at, chosen(line.order, place, NOWHERE), NOWHERE)
+
+    def while_any(self, stand: Ints, since: Ints, until: Ints) -> Ints:
+        """The first rows of calls that begin while something lasts in their stand, from one moment to another."""
+        line = Timeline(self.stand, self.rows.begin[self.first])
+        start, stop = line.between(stand, since, until + 1)
+        lasting = np.zeros(len(self.first) + 1, np.int64)
+        np.add.at(lasting, start, 1)
+        np.add.at(lasting, stop, -1)
+        return self.first[line.order[positions(np.cumsum(lasting)[:-1] > 0)]]
+
+    @cached_property
+    def _deliveries(self) -> Timeline:
+        return Timeline(self.tenures.stand[self.at], self.rows.begin[self.at])
 
     @cached_property
     def come_again(self) -> tuple[Ints, Ints]:
@@ -153,11 +206,11 @@ class Calls:
     @cached_property
     def owed(self) -> Owed:
         rows = self.rows
-        batches = np.zeros(len(self.first), np.bool_)
-        batches[:-1] = self.follows[1:] & self.puts_back[self.last[:-1]]
-        batches[:-1] &= rows.end[self.last[:-1]] < rows.begin[self.first[1:]]
-        row, batch = self.at[batches[self.number]], self.number[batches[self.number]]
-        over, then = rows.end[self.last[batch]], rows.begin[self.first[batch + 1]]
+        over_by_then = np.zeros(len(self.first), np.bool_)
+        over_by_then[:-1] = self.follows[1:] & (self.over[:-1] < rows.begin[self.first[1:]])
+        mine = (over_by_then & self.puts_back[self.last])[self.number]
+        row, batch = self.at[mine], self.number[mine]
+        over, then = self.over[batch], rows.begin[self.first[batch + 1]]
         rolled_back = rows.ended_as(Outcome.ROLLBACK)[self.last[batch]]
         again = Line(self.message, rows.begin, self.at).first_after(
             self.message[row], rows.begin[row]
@@ -173,8 +226,10 @@ class Calls:
         failed, failed_at = self._ended(positions(failing), self.message, row, over, over)
         until = np.minimum(chosen(rows.begin, again, NEVER), given_up - 1)
         until = np.minimum(until, gone_from(rows, row) - 1)
-        owed = rolled_back | ~may_be_given_up(rows)[row] | (failed_at < then)
-        return Owed(row[owed], batch[owed], then[owed], until[owed], failed[owed])
+        late = ~rolled_back & may_be_given_up(rows)[row] & (failed_at >= then)
+        since = np.where(late, failed_at, then)
+        owed = since < np.minimum(until + 1, NEVER)
+        return Owed(row[owed], batch[owed], since[owed], until[owed], failed[owed], late[owed])
 
     def _acknowledged(self) -> tuple[tuple[Ints, Ints], tuple[Ints, Ints]]:
         """Dead letters that were acknowledged, and by what they belong to a delivery: stand and offset; or, of those

@@ -31,7 +31,6 @@ EXAMINER = "specs.verdicts.examine"
 """Leads the judges through a history: no judge imports it."""
 SHARED: Mapping[Side, tuple[str, ...]] = {
     Side.JUDGES: (
-        "specs.clauses.calls",
         "specs.clauses.certainty",
         "specs.clauses.clause",
         "specs.clauses.context",
@@ -53,8 +52,6 @@ SHARED: Mapping[Side, tuple[str, ...]] = {
     ),
     Side.KERNELS: (
         "spark_checkers.batches",
-        "spark_checkers.calls",
-        "spark_checkers.counting",
         "spark_checkers.grants",
         "spark_checkers.keyed",
         "spark_checkers.lanes",
@@ -63,8 +60,14 @@ SHARED: Mapping[Side, tuple[str, ...]] = {
         "spark_checkers.progress",
         "spark_checkers.readings",
         "spark_checkers.ready",
+        "specs.facts.calls",
+        "specs.facts.gone",
+        "specs.facts.judged",
+        "specs.facts.moments",
         "specs.facts.rows",
         "specs.facts.segments",
+        "specs.facts.tenures",
+        "specs.facts.tries",
         "spark_checkers.settled",
         "spark_checkers.shares",
         "spark_checkers.stored",

@@ -1,45 +1,14 @@
-"""DLQ-6 over columns: only what follows a dead letter that failed is looked at."""
+"""What breaks DLQ-6, planted in a history."""
 
 from __future__ import annotations
 
 from functools import partial
 
 from spark_checkers import planting
-from spark_checkers.calls import CALL_KINDS, CallLane, Calls
-from spark_checkers.lanes import OP_COLUMNS, Op, machine_kernel
 from spark_checkers.planting import Changes, Mutant, Trace
-from spark_checkers.twin import Twin
-from specs.vocabulary import Kind, Outcome
+from specs.vocabulary import Outcome
 
-
-class Lane(CallLane):
-    """No delivery is beyond a message whose dead letter failed and that has not come again."""
-
-    STAKE = Kind.DEAD_LETTER
-
-    def next_call(self, calls: Calls, op: Op) -> None:
-        self.stakes += bool(calls.failed)
-        self._skips(calls, op)
-
-    def same_call(self, calls: Calls, op: Op) -> None:
-        self.stakes += self._skips(calls, op)
-
-    def _skips(self, calls: Calls, op: Op) -> bool:
-        lowest = min(calls.failed, default=op.offset)
-        if lowest >= op.offset:
-            return False
-        self.found(calls.failed[lowest], op)
-        calls.failed = {
-            offset: letter for offset, letter in calls.failed.items() if offset >= op.offset
-        }
-        return True
-
-
-TWIN = Twin("DLQ-6", OP_COLUMNS, machine_kernel(Lane, CALL_KINDS, lease=False))
-find = TWIN.find
-
-
-# ---- what breaks the clause, planted
+CLAUSE = "DLQ-6"
 
 
 def failed_dead_letter_skipped(trace: Trace) -> Changes:

@@ -7,13 +7,18 @@ makes no further call, and nothing once the lane was reset."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specs.clauses.calls import CALL_KINDS, Calls, CallsJudge
+import numpy as np
+
 from specs.clauses.judging import Finding
 from specs.clauses.premises import NO_RESET, ORDERLY
 from specs.clauses.words import at, who
+from specs.facts.calls import Calls
+from specs.facts.findings import Findings
+from specs.facts.moments import Line
+from specs.facts.rows import Rows
+from specs.facts.segments import NEVER, NONE, NOWHERE, Ints, Mask, chosen, is_first, positions
 from specs.history.row import Row
 from specs.plan.traits import Stake, Trait
 from specs.vocabulary import Key, Kind, Outcome, Party
@@ -27,8 +32,10 @@ PREMISE = (ORDERLY, NO_RESET)
 SOURCES = ("docs/sources.md#dead-letters",)
 REFINES = ("ORD-3",)
 STAKES = (Stake(Trait.FULL_DISK),)
-KINDS = CALL_KINDS
+KINDS = frozenset({Kind.DELIVER, Kind.DEAD_LETTER, Kind.ADD, Kind.RESET, Kind.PULL})
 NEEDS = frozenset({Kind.DEAD_LETTER, Kind.DELIVER})
+HEEDED = frozenset({Kind.PULL})
+COLUMNS = ("client_id", "code", "commit_mode", "incarnation", "op_id", "queue_offset", "value")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,33 +44,42 @@ class Skipped(Finding):
     next: Row
 
 
-class LaneJudge(CallsJudge):
-    """Compares each delivery with the dead letters that failed before it."""
+def judge(rows: Rows, findings: Findings) -> None:
+    """Each dead letter that failed beside the first delivery beyond its message."""
+    calls = rows.shared(Calls)
+    stand, message = calls.tenures.stand, calls.message
+    arrived = rows.ended_as(Outcome.OK)
+    failed = positions(calls.letters & ~arrived)
+    failed = failed[~_was_given_up(rows, calls, failed)]
+    since = rows.begin[failed] + 1
+    until = np.full(len(failed), NEVER, np.int64)
+    again = (calls.at, failed)  # a further failing one is told in its place
+    for where, moment in (
+        *((each, rows.begin) for each in again),
+        (positions(calls.letters & arrived), rows.end),
+    ):
+        first = Line(message, moment, where).first_after(message[failed], rows.begin[failed])
+        until = np.minimum(until, chosen(moment, first, NEVER))
+    offset = rows.offset[failed]
+    beyond = calls.first_beyond(stand[failed], offset, since, until)
+    told = np.minimum(until, chosen(rows.begin, beyond, NEVER))
+    findings.at_stake(calls.while_any(stand[failed], since, told))
+    order = np.lexsort((offset, beyond))
+    order = order[(beyond != NOWHERE)[order]]
+    order = order[is_first(beyond[order])]  # of what a delivery skips the lowest alone
+    failed, beyond = failed[order], beyond[order]
+    findings.at_stake(np.setdiff1d(beyond, calls.first))
+    findings.broken(Skipped, failed=failed, next=beyond)
 
-    __slots__ = ()
 
-    def next_call(self, calls: Calls, row: Row) -> Iterable[Finding]:
-        if calls.failed:
-            self.opportunities += 1
-        return self._skipped(calls, row)
-
-    def same_call(self, calls: Calls, row: Row) -> Iterable[Finding]:
-        found = self._skipped(calls, row)
-        if found:
-            self.opportunities += 1
-        return found
-
-    def _skipped(self, calls: Calls, row: Row) -> tuple[Finding, ...]:
-        skipped = sorted(offset for offset in calls.failed if offset < (row.queue_offset or 0))
-        if not skipped:
-            return ()
-        found = Skipped(calls.failed[skipped[0]], row)
-        for offset in skipped:  # told once
-            del calls.failed[offset]
-        return (found,)
-
-
-judge = LaneJudge
+def _was_given_up(rows: Rows, calls: Calls, letters: Ints) -> Mask:
+    """Had another dead letter of the same message been acknowledged before, and has it not been delivered since?"""
+    message, begin = calls.message, rows.begin
+    stored = positions(calls.letters & rows.ended_as(Outcome.OK))
+    last = Line(message, rows.end, stored).last_before(message[letters], begin[letters])
+    again = Line(message, begin, calls.at).last_before(message[letters], begin[letters])
+    found: Mask = chosen(rows.end, last, NONE) > chosen(begin, again, NONE)
+    return found
 
 
 def explain(found: Skipped) -> str:

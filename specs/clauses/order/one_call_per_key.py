@@ -21,11 +21,10 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specs.clauses.calls import may_be_given_up
 from specs.clauses.context import Context
 from specs.clauses.judging import NOTHING, Finding, Judge
 from specs.clauses.premises import KEY_ORDERED, NO_RESET
-from specs.clauses.rows import asks_again, ended_before, over_us
+from specs.clauses.rows import asks_again, ended_before, may_be_given_up, over_us
 from specs.clauses.words import MS, at, ms, who
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party

@@ -25,7 +25,6 @@ from specs.facts.calls import Calls
 from specs.facts.findings import Findings
 from specs.facts.rows import Rows
 from specs.facts.segments import (
-    NEVER,
     NOWHERE,
     Batches,
     Ints,
@@ -94,6 +93,7 @@ def _overtaken(rows: Rows, calls: Calls, beside_another: Ints, findings: Finding
     """
     owed, line = calls.owed, Timeline(calls.stand, rows.begin[calls.first])
     start, stop = line.between(calls.stand[owed.batch], owed.since, owed.until + 1)
+    stop = np.where(owed.late, start, stop)
     batches = Batches(owed.batch)
     found: list[tuple[Ints, Ints]] = []
     for batch, place in pairs(batches.lowest(start), batches.highest(stop)):
@@ -115,8 +115,7 @@ def _overtaken(rows: Rows, calls: Calls, beside_another: Ints, findings: Finding
     order = np.lexsort((-rows.offset[owed.row[message]], call))
     order = order[is_first(call[order])]  # who goes on beyond two batches is told once
     call, message = calls.first[call[order]], message[order]
-    letter = owed.failed[message]
-    letter = np.where(chosen(rows.end, letter, NEVER) < rows.begin[call], letter, NOWHERE)
+    letter = owed.failed_by(rows, message, call)
     findings.broken(
         Overtaken, {"running": False}, owed=owed.row[message], overtaking=call, dead_letter=letter
     )

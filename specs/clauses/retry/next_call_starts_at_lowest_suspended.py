@@ -13,13 +13,18 @@ nothing when it ends.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specs.clauses.calls import CALL_KINDS, Calls, CallsJudge
-from specs.clauses.judging import NOTHING, Finding
-from specs.clauses.premises import NO_RESET, NOT_REMOVED, ORDERLY
+import numpy as np
+
+from specs.clauses.judging import Finding
+from specs.clauses.premises import NO_RESET, ORDERLY
 from specs.clauses.words import at, who
+from specs.facts.calls import Calls
+from specs.facts.findings import Findings
+from specs.facts.rows import Rows
+from specs.facts.segments import NEVER, NONE, NOWHERE, Ints, Mask, chosen, is_first, positions
+from specs.facts.tries import Tries
 from specs.history.row import Row
 from specs.vocabulary import LISTENER_SUSPENDS, Key, Kind, Party
 
@@ -31,11 +36,22 @@ STATEMENT = (
 )
 PARTY = Party.CLIENT
 KEY = Key.LANE
-PREMISE = (ORDERLY, NO_RESET, NOT_REMOVED)
+PREMISE = (ORDERLY, NO_RESET)
 SOURCES = ("docs/sources.md#orderly-loop",)
-KINDS = CALL_KINDS
+KINDS = frozenset({Kind.DELIVER, Kind.DEAD_LETTER, Kind.ADD, Kind.RESET, Kind.PULL})
 SETTINGS = ("batch", "max_reconsume_times")
 NEEDS = frozenset({Kind.DELIVER})
+HEEDED = frozenset({Kind.PULL, Kind.TRIM})
+COLUMNS = (
+    "client_id",
+    "code",
+    "commit_mode",
+    "incarnation",
+    "op_id",
+    "queue_offset",
+    "reconsume_times",
+    "value",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,47 +72,65 @@ class LeftBehind(Finding):
     beyond: Row
 
 
-class LaneJudge(CallsJudge):
-    """Compares the start of a call with the batch that was suspended before it, and all of it with what is owed."""
-
-    __slots__ = ()
-
-    def next_call(self, calls: Calls, row: Row) -> Iterable[Finding]:
-        offset = row.queue_offset or 0
-        owed = self.due(calls, row)
-        if owed:
-            self.opportunities += 1
-        if not owed or not calls.rows or calls.rows[-1].outcome not in LISTENER_SUSPENDS:
-            return self._left_behind(calls, row)
-        batch = sorted(calls.rows, key=lambda each: each.queue_offset or 0)
-        kept = [each for each in owed if each in calls.rows]
-        if not kept or offset > (batch[-1].queue_offset or 0):
-            return self._left_behind(calls, row)
-        is_whole = calls.begun or len(batch) >= self.config.batch  # else some of it may be cut off
-        lowest = batch[0].queue_offset or 0 if is_whole else 0
-        if lowest <= offset <= (kept[0].queue_offset or 0):
-            return self._left_behind(calls, row)
-        calls.passed_by(offset)
-        return (StartedElsewhere(kept[0], batch[-1], row),)
-
-    def same_call(self, calls: Calls, row: Row) -> Iterable[Finding]:
-        found = self._left_behind(calls, row)
-        if found:
-            self.opportunities += 1
-        return found
-
-    def _left_behind(self, calls: Calls, row: Row) -> tuple[Finding, ...]:
-        offset = row.queue_offset or 0
-        passed = [each for each in self.due(calls, row) if (each.queue_offset or 0) < offset]
-        if not passed:
-            return NOTHING
-        suspended = passed[0]
-        found = LeftBehind(suspended, calls.failed.get(suspended.queue_offset or 0), row)
-        calls.passed_by(offset)
-        return (found,)
+def judge(rows: Rows, findings: Findings) -> None:
+    """Each call after a suspended batch, and each delivery that goes beyond what is owed."""
+    calls = rows.shared(Calls)
+    owed = calls.owed
+    mine = rows.ended_as(*LISTENER_SUSPENDS)[owed.row]
+    (lowest, highest, start), told = _elsewhere(rows, calls, mine)
+    beyond = passed_by(rows, calls, mine)
+    until = np.minimum(np.minimum(owed.until, told), chosen(rows.begin, beyond, NEVER))
+    stand = calls.stand[owed.batch[mine]]
+    findings.at_stake(calls.while_any(stand, owed.since[mine], until[mine]))
+    findings.broken(StartedElsewhere, lowest=lowest, highest=highest, next=start)
+    message, beyond = lowest_of_each(rows, calls, np.where(told < NEVER, NOWHERE, beyond))
+    findings.at_stake(np.setdiff1d(beyond, calls.first))
+    letter = owed.failed_by(rows, message, beyond)
+    findings.broken(LeftBehind, suspended=owed.row[message], dead_letter=letter, beyond=beyond)
 
 
-judge = LaneJudge
+def _elsewhere(rows: Rows, calls: Calls, mine: Mask) -> tuple[tuple[Ints, Ints, Ints], Ints]:
+    """Calls that start within the batch before, but neither at its lowest offset nor up to the lowest that is owed.
+
+    As (lowest that is owed, highest of the batch, first row of the call). And when such a call passed by what is owed,
+    which is told then; NEVER where none did. mine: which of it counts.
+    """
+    owed, offset = calls.owed, rows.offset
+    then = rows.begin[calls.first[owed.batch + 1]]
+    at = positions(mine & (owed.since <= then) & (then <= owed.until))
+    at = at[np.lexsort((offset[owed.row[at]], owed.batch[at]))]
+    at = at[is_first(owed.batch[at])]  # of each batch the lowest that is owed
+    batch, lowest = owed.batch[at], owed.row[at]
+    low, high = calls.lowest[batch], calls.highest[batch]
+    low_offset = np.where(rows.shared(Tries).is_whole(begun=True)[low], offset[low], 0)
+    start = calls.first[batch + 1]
+    wrong = (offset[start] <= offset[high]) & (
+        (offset[start] < low_offset) | (offset[start] > offset[lowest])
+    )
+    stand, begun = calls.stand[batch[wrong]], rows.begin[start[wrong]]
+    told = np.full(len(owed.row), NEVER, np.int64)
+    for one, moment, first in zip(
+        stand.tolist(), begun.tolist(), offset[start[wrong]].tolist(), strict=True
+    ):
+        passed = (calls.stand[owed.batch] == one) & (offset[owed.row] < first)
+        passed &= (owed.since <= moment) & (moment <= owed.until)
+        told[passed] = np.minimum(told[passed], moment)
+    return (lowest[wrong], high[wrong], start[wrong]), told
+
+
+def passed_by(rows: Rows, calls: Calls, mine: Mask) -> Ints:
+    """Of what is owed the first delivery beyond it; NOWHERE where there is none. mine: which of it counts."""
+    owed = calls.owed
+    stand, offset = calls.stand[owed.batch], rows.offset[owed.row]
+    return calls.first_beyond(stand, offset, owed.since, np.where(mine, owed.until, NONE))
+
+
+def lowest_of_each(rows: Rows, calls: Calls, beyond: Ints) -> tuple[Ints, Ints]:
+    """Of each delivery that passes by what is owed: the lowest message alone (an index of `Calls.owed`), and it."""
+    which = positions(beyond != NOWHERE)
+    which = which[np.lexsort((rows.offset[calls.owed.row[which]], beyond[which]))]
+    which = which[is_first(beyond[which])]
+    return which, beyond[which]
 
 
 def explain(found: StartedElsewhere | LeftBehind) -> str:

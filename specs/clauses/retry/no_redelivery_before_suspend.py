@@ -24,7 +24,7 @@ from specs.clauses.words import MS, at, ms, who
 from specs.facts.calls import Calls
 from specs.facts.findings import Findings
 from specs.facts.rows import Rows
-from specs.facts.segments import Ints
+from specs.facts.segments import Ints, Mask
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Party
 
@@ -72,11 +72,17 @@ def judge(rows: Rows, findings: Findings) -> None:
     """What comes again, beside the delivery that put it back."""
     again, before = rows.shared(Calls).come_again
     findings.at_stake(again)
+    early = is_too_early(rows, before, again)
+    again, before = again[early], before[early]
     promised = _pause_ms(rows, before)
-    early = rows.started[again] <= rows.ended[before] + (promised - 1) * MS
-    findings.broken(
-        TooEarly, {"promised_ms": promised[early]}, suspended=before[early], again=again[early]
-    )
+    findings.broken(TooEarly, {"promised_ms": promised}, suspended=before, again=again)
+
+
+def is_too_early(rows: Rows, before: Ints, again: Ints) -> Mask:
+    """Do these deliveries come at least a millisecond before the pause is over that those before them asked for?"""
+    due = rows.ended[before] + (_pause_ms(rows, before) - 1) * MS
+    found: Mask = rows.started[again] <= due
+    return found
 
 
 def _pause_ms(rows: Rows, where: Ints) -> Ints:

@@ -25,7 +25,6 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from specs.clauses.calls import may_be_given_up
 from specs.clauses.context import Context
 from specs.clauses.judging import NOTHING, Finding, Judge
 from specs.clauses.premises import (
@@ -37,7 +36,7 @@ from specs.clauses.premises import (
     Premise,
 )
 from specs.clauses.retry.no_redelivery_before_suspend import suspend_ms
-from specs.clauses.rows import asks_again, ended_before, over_us
+from specs.clauses.rows import asks_again, ended_before, may_be_given_up, over_us
 from specs.clauses.words import MS, at, ms, who
 from specs.history.row import Row
 from specs.plan.traits import Stake, Trait

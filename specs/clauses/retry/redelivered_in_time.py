@@ -23,7 +23,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specs.clauses.calls import may_be_given_up
 from specs.clauses.context import Context
 from specs.clauses.judging import NOTHING, Finding, Judge
 from specs.clauses.premises import NO_RESET, NO_WALL_CLOCK_STEP, NOT_PAUSED, ORDERLY, Premise
@@ -32,7 +31,7 @@ from specs.clauses.retry.no_redelivery_before_suspend import (
     SUSPEND_MS_MIN,
     suspend_ms,
 )
-from specs.clauses.rows import acknowledges, asks_again, may_put_back, over_us
+from specs.clauses.rows import acknowledges, asks_again, may_be_given_up, may_put_back, over_us
 from specs.clauses.words import MS, at, ms, who
 from specs.history.row import Row
 from specs.plan.traits import Stake, Trait

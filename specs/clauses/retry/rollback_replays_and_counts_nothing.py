@@ -14,11 +14,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specs.clauses.calls import may_be_given_up
 from specs.clauses.context import Context
 from specs.clauses.judging import NOTHING, Finding, Judge
 from specs.clauses.premises import NO_RESET, ORDERLY
-from specs.clauses.rows import acknowledges, ended_before, is_manual, over_us
+from specs.clauses.rows import acknowledges, ended_before, is_manual, may_be_given_up, over_us
 from specs.clauses.words import at, who
 from specs.history.row import Row
 from specs.plan.traits import Stake, Trait

@@ -9,15 +9,20 @@ and a null are one. Its counter is RTY-3's matter."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specs.clauses.calls import CALL_KINDS, Calls, CallsJudge
-from specs.clauses.judging import NOTHING, Finding
-from specs.clauses.premises import NO_RESET, NOT_REMOVED, ORDERLY
-from specs.clauses.retry.no_redelivery_before_suspend import suspend_ms
+import numpy as np
+
+from specs.clauses.judging import Finding
+from specs.clauses.premises import NO_RESET, ORDERLY
+from specs.clauses.retry.next_call_starts_at_lowest_suspended import lowest_of_each, passed_by
+from specs.clauses.retry.no_redelivery_before_suspend import is_too_early
 from specs.clauses.rows import over_us
-from specs.clauses.words import MS, at, who
+from specs.clauses.words import at, who
+from specs.facts.calls import Calls
+from specs.facts.findings import Findings
+from specs.facts.rows import Rows
+from specs.facts.segments import NOWHERE
 from specs.history.row import Row
 from specs.plan.traits import Stake, Trait
 from specs.vocabulary import Key, Kind, Outcome, Party
@@ -27,13 +32,25 @@ TITLE = "a throw or a null counts as SUSPEND"
 STATEMENT = "A listener call that throws or returns nothing counts as SUSPEND: its batch comes again, after the pause."
 PARTY = Party.CLIENT
 KEY = Key.LANE
-PREMISE = (ORDERLY, NO_RESET, NOT_REMOVED)
+PREMISE = (ORDERLY, NO_RESET)
 SOURCES = ("docs/sources.md#orderly-loop",)
 REFINES = ("ORD-3", "RTY-1")
 STAKES = (Stake(Trait.THROW),)
-KINDS = CALL_KINDS
+KINDS = frozenset({Kind.DELIVER, Kind.DEAD_LETTER, Kind.ADD, Kind.RESET, Kind.PULL})
 SETTINGS = ("max_reconsume_times", "suspend_ms")
 NEEDS = frozenset({Kind.DELIVER})
+HEEDED = frozenset({Kind.PULL, Kind.TRIM})
+COLUMNS = (
+    "client_id",
+    "code",
+    "commit_mode",
+    "incarnation",
+    "op_id",
+    "queue_offset",
+    "reconsume_times",
+    "suspend_ms",
+    "value",
+)
 
 NO_RESULT = frozenset({Outcome.NULL, Outcome.THREW})
 
@@ -51,36 +68,24 @@ class NotSuspended(Finding):
     early: bool
 
 
-class LaneJudge(CallsJudge):
-    """Looks at what follows a call that had no result."""
-
-    __slots__ = ()
-
-    PUTS_BACK = NO_RESULT
-
-    def next_call(self, calls: Calls, row: Row) -> Iterable[Finding]:
-        return self.same_call(calls, row)
-
-    def same_call(self, calls: Calls, row: Row) -> Iterable[Finding]:
-        offset = row.queue_offset or 0
-        before = calls.owed.get(offset)
-        passed = [each for each in self.due(calls, row) if (each.queue_offset or 0) < offset]
-        if before is None and not passed:
-            return NOTHING
-        self.opportunities += 1
-        if before is not None and before.ended_us is not None:
-            promised = suspend_ms(before, self.config.suspend_ms)
-            if row.started_us <= before.ended_us + (promised - 1) * MS:
-                return (NotSuspended(before, None, row, early=True),)
-        if not passed:
-            return NOTHING
-        failed = passed[0]
-        found = NotSuspended(failed, calls.failed.get(failed.queue_offset or 0), row, early=False)
-        calls.passed_by(offset)
-        return (found,)
-
-
-judge = LaneJudge
+def judge(rows: Rows, findings: Findings) -> None:
+    """What comes again after a call without a result, and what goes on beyond it."""
+    calls = rows.shared(Calls)
+    without = rows.ended_as(*NO_RESULT)
+    again, before = (each[without[calls.come_again[1]]] for each in calls.come_again)
+    early = is_too_early(rows, before, again)
+    nothing = np.full(int(early.sum()), NOWHERE, np.int64)
+    findings.broken(
+        NotSuspended, {"early": True}, failed=before[early], dead_letter=nothing, next=again[early]
+    )
+    beyond = passed_by(rows, calls, without[calls.owed.row])
+    message, beyond = lowest_of_each(rows, calls, beyond)
+    findings.at_stake(np.union1d(again, beyond))
+    told = ~np.isin(beyond, again[early])
+    message, beyond = message[told], beyond[told]
+    letter = calls.owed.failed_by(rows, message, beyond)
+    row = calls.owed.row[message]
+    findings.broken(NotSuspended, {"early": False}, failed=row, dead_letter=letter, next=beyond)
 
 
 def explain(found: NotSuspended) -> str:
