@@ -25,9 +25,13 @@ from specs.vocabulary import LISTENER_SUSPENDS, Kind, Outcome
 
 
 class Incarnation:
-    """One incarnation: the lowest message that a manual call took and no COMMIT has covered."""
+    """One incarnation: the lowest message that a manual call took and no COMMIT has covered.
 
-    __slots__ = ("add", "by_hand", "lowest", "manual", "taken_since")
+    held: what manual calls took since the last COMMIT, and of stretches what lies behind that; back: what a ROLLBACK
+    put back, until it is delivered again.
+    """
+
+    __slots__ = ("add", "back", "by_hand", "held", "lowest", "manual", "taken_since")
 
     def __init__(self, add: Op) -> None:
         self.add = add
@@ -37,13 +41,18 @@ class Incarnation:
         )
         self.manual = False
         self.by_hand: dict[int, bool] = {}  # what it suspended, and whether in manual mode
+        self.held: list[Op | tuple[Stretch, int]] = []
+        self.back: dict[int, Op] = {}
 
     def clear(self) -> None:
-        """All that was taken is committed."""
-        self.lowest = self.taken_since = None
+        """All that was taken is committed, but for what was put back."""
+        self.held.clear()
+        self.lowest = self.taken_since = self.back[min(self.back)] if self.back else None
 
     def worked_on(self, start: int, stop: int) -> None:
         """Calls for these offsets ended, and suspended none of them."""
+        if self.back:
+            self.back = {each: op for each, op in self.back.items() if not start <= each < stop}
         if self.by_hand:
             self.by_hand = {
                 each: manual for each, manual in self.by_hand.items() if not start <= each < stop
@@ -79,6 +88,7 @@ class Lane(Machine):
         if covered > stretch.first.offset:
             mine.clear()
         if covered < stretch.stop:
+            mine.held.append((stretch, covered))
             if covered == stretch.first.offset:
                 mine.took(stretch.first)
             elif mine.taken_since is None or covered < mine.taken_since.offset:
@@ -102,6 +112,7 @@ class Lane(Machine):
                 return
             if op.kind is Kind.DELIVER:
                 mine.manual = op.manual
+                mine.back.pop(op.offset, None)
             elif op.kind is Kind.COMMIT and op.value != NONE and not op.correction:
                 self._committed(mine, op)
 
@@ -130,10 +141,21 @@ class Lane(Machine):
                 mine.taken_since = None
             elif op.manual and mine.add.begin < op.begin:
                 mine.took(op)
+                mine.held.append(op)
+                if op.outcome is Outcome.ROLLBACK:
+                    self._put_back(mine)
         elif op.kind is Kind.DEAD_LETTER and op.outcome is Outcome.OK:
             by_hand = mine.by_hand.pop(op.offset, mine.manual)
+            mine.back.pop(op.offset, None)
             if not (op.manual if op.has_mode else by_hand):
                 mine.clear()
+
+    def _put_back(self, mine: Incarnation) -> None:
+        """A ROLLBACK puts back all that was taken."""
+        for each in mine.held:
+            ops = [each] if isinstance(each, Op) else self.lane.digest.of_stretch(*each)
+            mine.back.update((op.offset, op) for op in ops)
+        mine.held.clear()
 
 
 _KINDS = (Kind.ADD, Kind.DROP, Kind.DELIVER, Kind.DEAD_LETTER, Kind.COMMIT, Kind.RESET)

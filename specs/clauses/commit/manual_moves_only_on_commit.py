@@ -1,8 +1,9 @@
 """In manual mode no commit passes a message whose call did not end in COMMIT, nor a later one.
 
-What a call took in manual mode is finished when that call, or a later one of the incarnation, ends in COMMIT. So
-does a call in auto mode that acknowledges, and an acknowledged dead letter in auto mode: the client then commits
-all that it has taken. A dead letter that does not say its mode is of the mode of the last call that suspended its
+What a call took in manual mode is finished when that call, or a later one of the incarnation, ends in COMMIT. So does a
+call in auto mode that acknowledges, and an acknowledged dead letter in auto mode: the client then commits all that it
+has taken. A ROLLBACK puts back all that was taken: it is in nobody's hands until it is delivered again, and no COMMIT
+before that finishes it. A dead letter that does not say its mode is of the mode of the last call that suspended its
 message. The client may have committed all where a call in auto mode suspended a message with its retries used up, and
 nobody tells whether it was given up (as in a history that begins late, whatever is told there): then nothing is claimed
 of what was taken before. A dead letter tells that it was not, where it is refused or never answered. Every other end
@@ -59,10 +60,11 @@ class _Incarnation:
     """One incarnation: the lowest message that a manual call took and no COMMIT has covered.
 
     since: likewise, of those since a message may last have been given up unseen, which commits what was taken.
-    suspended: the messages that its calls suspended, by offset, and whether that was in manual mode.
+    suspended: the messages that its calls suspended, by offset, and whether that was in manual mode. taken: what manual
+    calls took since the last COMMIT, by offset; back: what a ROLLBACK put back, until it is delivered again.
     """
 
-    __slots__ = ("add", "lowest", "manual", "since", "suspended")
+    __slots__ = ("add", "back", "lowest", "manual", "since", "suspended", "taken")
 
     def __init__(self, add: Row) -> None:
         self.add = add
@@ -70,6 +72,21 @@ class _Incarnation:
         self.since: Row | None = None
         self.manual = False  # is its latest call in manual mode?
         self.suspended: dict[int, bool] = {}
+        self.taken: dict[int, Row] = {}
+        self.back: dict[int, Row] = {}
+
+    def takes(self, row: Row, offset: int) -> None:
+        """A manual call has ended, and not in COMMIT."""
+        self.lowest, self.since = _lower(self.lowest, row), _lower(self.since, row)
+        self.taken[offset] = row
+        if row.outcome is Outcome.ROLLBACK:
+            self.back.update(self.taken)
+            self.taken.clear()
+
+    def commits(self) -> None:
+        """All that was taken is finished."""
+        self.taken.clear()
+        self.lowest = self.since = self.back[min(self.back)] if self.back else None
 
 
 def _lower(lowest: Row | None, row: Row) -> Row:
@@ -96,6 +113,7 @@ class LaneJudge(IncarnationsJudge[_Incarnation]):
             self.incarnations.pop(row.incarnation or "", None)
         elif row.kind is Kind.DELIVER:
             known.manual = is_manual(row)
+            known.back.pop(-1 if row.queue_offset is None else row.queue_offset, None)
         elif row.kind is Kind.COMMIT:
             return self._committed(known, row)
         return NOTHING
@@ -127,15 +145,16 @@ class LaneJudge(IncarnationsJudge[_Incarnation]):
             else:
                 mine.suspended.pop(row.queue_offset, None)
             if acknowledges(row):
-                mine.lowest = mine.since = None
+                mine.commits()
             elif self.letters.may_take(row):
                 mine.since = None
             elif is_manual(row) and row.seq_begin > mine.add.seq_begin:
-                mine.lowest, mine.since = _lower(mine.lowest, row), _lower(mine.since, row)
+                mine.takes(row, row.queue_offset)
         elif row.kind is Kind.DEAD_LETTER and row.outcome is Outcome.OK:
             manual = mine.suspended.pop(row.queue_offset, mine.manual)
+            mine.back.pop(row.queue_offset, None)
             if not (manual if row.commit_mode is None else is_manual(row)):
-                mine.lowest = mine.since = None
+                mine.commits()
         return NOTHING
 
 
@@ -147,5 +166,5 @@ def explain(found: MovedWithoutCommit) -> str:
     return (
         f"{who(commit)} committed {commit.value} for {commit.lane} at {at(commit)}, although the call for offset "
         f"{taken.queue_offset}, begun at {at(taken)} in manual mode, ended in {taken.outcome.upper()} and no call "
-        "since in COMMIT"
+        "of it since in COMMIT"
     )
