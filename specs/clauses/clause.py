@@ -98,7 +98,7 @@ class Clause(Promise):
     about it can be seen. settings: what of the configuration it rests on, besides its premises. absence: it concludes
     from what nobody else did. excused_by: kinds of rows that excuse and that only the context knows; excused_if:
     likewise, where the configuration is such; of_lives: likewise, where they tell that another life of the client did a
-    part of it. named_by: kinds that only say which of its findings it is. heeded: kinds that excuse where they are
+    part of it. named_by: kinds that only say which of its findings it is, or that there is one more. heeded: kinds that excuse where they are
     told; a history without them is judged as if nothing of the kind had happened. looks_back: it concludes from what
     did not happen before. findings: the public names of what it finds.
     """

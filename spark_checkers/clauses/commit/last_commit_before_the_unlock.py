@@ -6,13 +6,22 @@ from collections import deque
 from functools import partial
 
 from spark_checkers import planting
-from spark_checkers.lanes import OP_COLUMNS, LaneItems, Machine, Op, Stretch, machine_kernel
+from spark_checkers.lanes import (
+    OP_COLUMNS,
+    LaneItems,
+    Machine,
+    Op,
+    Stretch,
+    ended_before,
+    machine_kernel,
+    may_be_manual,
+)
 from spark_checkers.planting import Changes, Mutant, Trace
 from spark_checkers.progress import certainly_acknowledges
 from spark_checkers.twin import Twin
 from specs.facts.findings import Findings
 from specs.facts.segments import MS, NO_TEXT, NONE
-from specs.vocabulary import Kind, Outcome
+from specs.vocabulary import LISTENER_SUSPENDS, Kind, Outcome
 
 
 class Incarnation:
@@ -20,13 +29,27 @@ class Incarnation:
 
     high: the highest offset of these. taken_up: the highest that was old enough when it was dropped.
     committed: the highest value that was not refused. open: the commits without an answer yet. unclear: up to this
-    offset a commit without a value may have reported everything.
+    offset a commit without a value may have reported everything. call: the first message of its last call, if that has
+    no other; number: of that call.
     """
 
-    __slots__ = ("add", "committed", "dropped", "finished", "high", "open", "taken_up", "unclear")
+    __slots__ = (
+        "add",
+        "call",
+        "committed",
+        "dropped",
+        "finished",
+        "high",
+        "number",
+        "open",
+        "taken_up",
+        "unclear",
+    )
 
     def __init__(self, add: Op) -> None:
         self.add = add
+        self.call: Op | None = None
+        self.number = NONE
         self.finished: deque[Op | Stretch] = deque()
         self.high = NONE
         self.taken_up: Op | None = None
@@ -63,6 +86,8 @@ class Lane(Machine):
     def takes(self, stretch: Stretch) -> bool:
         mine = self.incarnations.get(stretch.first.incarnation)
         last = stretch.finished_to - 1
+        if mine is not None:
+            mine.call, mine.number = None, stretch.last.op  # none of these was given up
         if mine is None or mine.dropped or last < stretch.first.offset:
             return True
         if not stretch.first.has_mode:  # what its calls finished each of them says
@@ -77,6 +102,11 @@ class Lane(Machine):
             self._set_aside([*self.incarnations])
         elif op.kind is Kind.COMMIT:
             self._commits(op)
+        elif op.kind is Kind.DELIVER:
+            mine = self.incarnations.get(op.incarnation)
+            if mine is not None:
+                mine.call = op if mine.number != op.op else None
+                mine.number = op.op
         elif op.kind is Kind.DROP:
             self._dropped(op)
         elif op.kind is Kind.ADD and op.incarnation != NO_TEXT:
@@ -178,15 +208,35 @@ class Lane(Machine):
                 if value is not None and op.outcome is not Outcome.REFUSED:
                     known.committed = max(known.committed, value)
             return
-        if op.kind is not Kind.DELIVER or op.offset == NONE or not certainly_acknowledges(op):
-            return
         mine = self.incarnations.get(op.incarnation)
-        if mine is None or mine.dropped or op.begin < mine.add.begin:
+        if mine is None or mine.dropped or op.offset == NONE or op.begin < mine.add.begin:
+            return
+        if op.kind is Kind.DELIVER:
+            is_finished = certainly_acknowledges(op)
+        else:
+            is_finished = op.kind is Kind.DEAD_LETTER and self._gives_up(mine.call, op)
+        if not is_finished:
             return
         mine.finishes(op, op.offset, op.over_us - self.slack_us)
 
+    @staticmethod
+    def _gives_up(call: Op | None, letter: Op) -> bool:
+        """Does the dead letter finish the call, which had one message, for certain?"""
+        if call is None or letter.outcome is not Outcome.OK or letter.manual:
+            return False
+        by_itself = call.outcome in LISTENER_SUSPENDS and not may_be_manual(call)
+        return by_itself and call.offset == letter.offset and ended_before(call, letter)
 
-_KINDS = (Kind.ADD, Kind.DROP, Kind.DELIVER, Kind.COMMIT, Kind.UNLOCK, Kind.RESET)
+
+_KINDS = (
+    Kind.ADD,
+    Kind.DROP,
+    Kind.DELIVER,
+    Kind.DEAD_LETTER,
+    Kind.COMMIT,
+    Kind.UNLOCK,
+    Kind.RESET,
+)
 TWIN = Twin("CMT-13", OP_COLUMNS, machine_kernel(Lane, _KINDS, lease=False))
 find = TWIN.find
 

@@ -6,14 +6,15 @@ arrives is the network's affair.
 
 Judged where the ADD was seen: whoever records adds records commits. A call that ended after the DROP finished nothing,
 and what began before the ADD is of an earlier life; nobody knows what one finished of which the mode is not told,
-unless it ended COMMIT. What the listener returns its client takes up a moment later, and not once the lane is dropped:
-what ended less than `guard_slack_ms` before the DROP, or before the unlock where no DROP is told, may be finished for
-nothing (in virtual time that moment is none). A commit that was refused before the unlock reported nothing; one of
-which nobody says the value may have reported all that was finished when it began. Once the incarnation commits a
-broker's correction (the value that a pull was told to go on at), which replaces what was finished, or an operator
-resets the offset, nothing more is asked of it. An unlock that names no incarnation is of the one that its client has
-dropped, or gives up in a shutdown, and has not given back, whether or not its ADD was seen; of two, nobody knows. A
-commit that names none may be of any of its client's, and so may a drop.
+unless it ended COMMIT. An acknowledged dead letter finishes its message in auto mode, where that was alone in the
+incarnation's last call; of a batch the rest may have to come again. What the listener returns its client takes up a
+moment later, and not once the lane is dropped: what ended less than `guard_slack_ms` before the DROP, or before the
+unlock where no DROP is told, may be finished for nothing (in virtual time that moment is none). A commit that was
+refused before the unlock reported nothing; one of which nobody says the value may have reported all that was finished
+when it began. Once the incarnation commits a broker's correction (the value that a pull was told to go on at), which
+replaces what was finished, or an operator resets the offset, nothing more is asked of it. An unlock that names no
+incarnation is of the one that its client has dropped, or gives up in a shutdown, and has not given back, whether or not
+its ADD was seen; of two, nobody knows. A commit that names none may be of any of its client's, and so may a drop.
 
 RocketMQ's shutdown frees its leases first, in every version; profiles allow that. So what a client does while it shuts
 down its work in the group, or where nobody records who does, is a finding of its own: `released-while-leaving`.
@@ -29,10 +30,16 @@ from specs.clauses.context import Context
 from specs.clauses.incarnations import Corrections, may_be_leaving
 from specs.clauses.judging import NOTHING, Finding, Judge
 from specs.clauses.premises import NO_RESET, ORDERLY
-from specs.clauses.rows import certainly_acknowledges, over_us
+from specs.clauses.rows import (
+    certainly_acknowledges,
+    ended_before,
+    is_manual,
+    may_be_manual,
+    over_us,
+)
 from specs.clauses.words import MS, at, who
 from specs.history.row import Row
-from specs.vocabulary import Key, Kind, Outcome, Party
+from specs.vocabulary import LISTENER_SUSPENDS, Key, Kind, Outcome, Party
 
 ID = "CMT-13"
 TITLE = "the last commit goes before the unlock"
@@ -42,8 +49,18 @@ KEY = Key.LANE
 PREMISE = (ORDERLY, NO_RESET)
 SOURCES = ("docs/sources.md#offsets", "docs/sources.md#client-leases")
 KINDS = frozenset(
-    {Kind.ADD, Kind.DROP, Kind.DELIVER, Kind.COMMIT, Kind.PULL, Kind.UNLOCK, Kind.RESET}
+    {
+        Kind.ADD,
+        Kind.DROP,
+        Kind.DELIVER,
+        Kind.DEAD_LETTER,
+        Kind.COMMIT,
+        Kind.PULL,
+        Kind.UNLOCK,
+        Kind.RESET,
+    }
 )
+NAMED_BY = frozenset({Kind.DEAD_LETTER})
 NEEDS = frozenset({Kind.COMMIT, Kind.DELIVER, Kind.UNLOCK})
 LOOKS_BACK = True
 EXCUSED_BY = frozenset({Kind.CRASH})
@@ -73,13 +90,15 @@ class _Incarnation:
     the values that are on their way.
 
     recent: what it finished above that a moment ago, upwards, so that a drop may find it not taken up yet.
-    maybe: the highest offset that a commit of which nobody says the value may have reported.
+    maybe: the highest offset that a commit of which nobody says the value may have reported. call: the first message of
+    its last call, and whether that had no other.
     """
 
-    __slots__ = ("add", "committed", "dropped", "finished", "maybe", "recent", "sent")
+    __slots__ = ("add", "call", "committed", "dropped", "finished", "maybe", "recent", "sent")
 
     def __init__(self, add: Row) -> None:
         self.add = add
+        self.call: tuple[Row, bool] | None = None
         self.finished: Row | None = None
         self.recent: deque[Row] = deque()
         self.committed = self.maybe = -1
@@ -89,6 +108,20 @@ class _Incarnation:
     @property
     def highest(self) -> Row | None:
         return self.recent[-1] if self.recent else self.finished
+
+    def calls(self, row: Row) -> None:
+        """A message is given to the listener."""
+        is_more = self.call is not None and self.call[0].op_id == row.op_id
+        self.call = (self.call[0], False) if self.call is not None and is_more else (row, True)
+
+    def gives_up(self, letter: Row) -> bool:
+        """Does the acknowledged dead letter finish all of the last call, for certain?"""
+        if self.call is None or letter.outcome is not Outcome.OK or is_manual(letter):
+            return False
+        row, is_alone = self.call
+        suspended = row.outcome in LISTENER_SUSPENDS and not may_be_manual(row)
+        is_of_it = row.queue_offset == letter.queue_offset and ended_before(row, letter)
+        return is_alone and suspended and is_of_it
 
     def finishes(self, row: Row) -> None:
         highest = self.highest
@@ -127,6 +160,8 @@ class LaneJudge(Judge):
             return self._unlocked(row)
         if kind is Kind.COMMIT:
             self._commits(row)
+        elif kind is Kind.DELIVER and name in self.incarnations:
+            self.incarnations[name or ""].calls(row)
         elif kind is Kind.ADD and name is not None:
             self.incarnations[name] = _Incarnation(row)
             self.others.pop(name, None)
@@ -217,10 +252,14 @@ class LaneJudge(Judge):
         offset = row.queue_offset
         if row.kind is Kind.COMMIT:
             self._reported(row)
-        if row.kind is not Kind.DELIVER or offset is None or not certainly_acknowledges(row):
-            return NOTHING
         mine = self.incarnations.get(row.incarnation or "")
-        if mine is None or mine.dropped or row.seq_begin < mine.add.seq_begin:
+        if mine is None or mine.dropped or offset is None or row.seq_begin < mine.add.seq_begin:
+            return NOTHING
+        if row.kind is Kind.DELIVER:
+            is_finished = certainly_acknowledges(row)
+        else:
+            is_finished = row.kind is Kind.DEAD_LETTER and mine.gives_up(row)
+        if not is_finished:
             return NOTHING
         mine.settles(over_us(row) - self.slack_us)
         mine.finishes(row)
