@@ -5,7 +5,9 @@ epoch of each member), and a commit under a former one is refused. Which generat
 without its number: as long as an incarnation was not told that its lane is gone (its DROP), its client is in that one
 in which it was given the lane, or in one that left it the lane. A commit of another client, accepted after that
 incarnation had begun, shows that the lane was given away since; so whatever the incarnation commits after that answer
-has to be refused.
+has to be refused. Where both commits name their generation, the numbers say it instead, in both directions: a commit
+under a lower one than another client's, which was accepted before, has to be refused, whatever its client was told; one
+under the same, or a higher one, is none of a former generation.
 
 That the other one was given the lane (its ADD) shows nothing: whoever stood still meanwhile may tell it late, when the
 lane is the first one's again. Says nothing of requests that nobody answers, nor of commits that were under way when the
@@ -31,7 +33,7 @@ ID = "GEN-1"
 TITLE = "a former generation's commit is refused"
 STATEMENT = (
     "Once a lane was given to another member, who has committed on it, the broker refuses the commits of the one that "
-    "had it before and was not told."
+    "had it before and was not told, and those that name a former generation."
 )
 PARTY = Party.BROKER
 KEY = Key.LANE
@@ -45,24 +47,26 @@ ANSWERS = frozenset({Outcome.OK, Outcome.REFUSED})
 
 @dataclass(frozen=True, slots=True)
 class FormerOneTaken(Finding):
-    """others: the commit that shows that the lane is another's."""
+    """others: the commit that shows that the lane is another's. add: None where the generations show it."""
 
-    add: Row
+    add: Row | None
     others: Row
     commit: Row
 
 
 class LaneJudge(Judge):
     """adds: of the incarnations that were not told that the lane is gone. others: the first commit of another client
-    that was accepted since. late: commits that began after it, by their begin."""
+    that was accepted since. newest: of each client the accepted commit of the highest generation. late: commits that
+    have to be refused, by their begin."""
 
-    __slots__ = ("adds", "late", "others")
+    __slots__ = ("adds", "late", "newest", "others")
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
         self.adds: dict[str, Row] = {}
         self.others: dict[str, Row] = {}
-        self.late: dict[int, tuple[Row, Row]] = {}
+        self.newest: dict[str, Row] = {}
+        self.late: dict[int, tuple[Row | None, Row]] = {}
 
     def begins(self, row: Row) -> Iterable[Finding]:
         name = row.incarnation
@@ -76,9 +80,19 @@ class LaneJudge(Judge):
             self.adds[name] = row
         elif row.kind is Kind.DROP:
             self._forget(name)
-        elif name in self.others:
+        elif (newer := self._newer(row)) is not None:
+            self.late[row.seq_begin] = (None, newer)
+        elif name in self.others and not _is_told_apart(self.others[name], row):
             self.late[row.seq_begin] = (self.adds[name], self.others[name])
         return NOTHING
+
+    def _newer(self, commit: Row) -> Row | None:
+        """The accepted commit of another client that names the highest generation, if that is a later one."""
+        others = (row for client, row in self.newest.items() if client != commit.client_id)
+        newest = max(others, key=lambda row: row.generation or 0, default=None)
+        if newest is None or commit.generation is None:
+            return None
+        return newest if (newest.generation or 0) > commit.generation else None
 
     def _forget(self, incarnation: str) -> None:
         self.adds.pop(incarnation, None)
@@ -91,16 +105,27 @@ class LaneJudge(Judge):
         if pair is not None:
             return self._judged(*pair, row)
         if row.outcome is Outcome.OK:
+            known = self.newest.get(row.client_id)
+            if row.generation is not None and (
+                known is None or row.generation > (known.generation or 0)
+            ):
+                self.newest[row.client_id] = row
             for name, add in self.adds.items():
                 if add.client_id != row.client_id and ended_before(add, row):
                     self.others.setdefault(name, row)
         return NOTHING
 
-    def _judged(self, add: Row, others: Row, commit: Row) -> Iterable[Finding]:
-        if commit.outcome not in ANSWERS or self.context.broker_died_since(commit.broker, add):
+    def _judged(self, add: Row | None, others: Row, commit: Row) -> Iterable[Finding]:
+        since = others if add is None else add
+        if commit.outcome not in ANSWERS or self.context.broker_died_since(commit.broker, since):
             return NOTHING
         self.opportunities += 1
         return (FormerOneTaken(add, others, commit),) if commit.outcome is Outcome.OK else NOTHING
+
+
+def _is_told_apart(others: Row, commit: Row) -> bool:
+    """Do both name their generation? Then the numbers say which one is former."""
+    return others.generation is not None and commit.generation is not None
 
 
 judge = LaneJudge
@@ -108,8 +133,11 @@ judge = LaneJudge
 
 def explain(found: FormerOneTaken) -> str:
     add, others, commit = found.add, found.others, found.commit
-    return (
+    said = (
         f"{who(commit)} committed {commit.value} for {commit.lane} at {at(commit)}, and it was accepted, "
-        f"{ms(commit.started_us - others.started_us)} after {who(others)} had committed {others.value}; "
-        f"{commit.client_id} had been given the lane at {at(add)}, and not been told since that it is another's"
+        f"{ms(commit.started_us - others.started_us)} after {who(others)} had committed {others.value}"
     )
+    if add is None:
+        return f"{said}, under generation {commit.generation} after {others.generation}"
+    given = f"{commit.client_id} had been given the lane at {at(add)}"
+    return f"{said}; {given}, and not been told since that it is another's"
