@@ -3,6 +3,7 @@
 Decisions where the page leaves room:
 
 - A copy has arrived if anybody read it after its acknowledged dead letter was begun, or the message passed by was.
+- A copy that was read before the last reading of its queue is gone if that one ended at or before it.
 - The final drain is the last reading of each queue; if that one failed, nothing is decided.
 - The bound does not run while the broker stands still, and neither does a reading of its queue count.
 - What was passed by has to be there from the bound after the begin of the call that passed it.
@@ -65,11 +66,22 @@ def _missing(rows: Rows, config: Config, group: str) -> set[tuple[object, ...]]:
             (copy.queue, copy.queue_offset)
             for copy in _copies(rows, group)
             if row.message_id in _names(rows, copy)
+            and not _is_gone(rows, copy)
             and any(other == place and not before(copy, first) for other, first in begins)
         }
         if len(copies) < len(same):
             missing.add(place)
     return missing
+
+
+def _is_gone(rows: Rows, copy: Row) -> bool:
+    """Did a later reading, the last of its queue, end at or before it?"""
+    markers = [row for row in of(rows, Kind.READ) if is_marker(row) and row.seq_end is not None]
+    mine = [row for row in markers if row.queue == copy.queue]
+    last = max(mine, key=lambda row: row.seq_end or 0, default=None)
+    if last is None or last.value is None:
+        return False
+    return copy.seq_begin < last.seq_begin and last.value <= offset(copy)
 
 
 def _place(row: Row) -> tuple[object, ...]:

@@ -139,6 +139,16 @@ class Drains:
                 latest[number] = row
             else:
                 latest.setdefault(number, None)
+        broker = rows.text("broker")
+        self.told: dict[tuple[int, int, int, int], tuple[int, int]] = {}
+        """Of each queue, when its latest reading began, and the end that it tells (NEVER: none)."""
+        for number, row in zip(queue.tolist(), by_end.tolist(), strict=True):
+            place = int(broker[row]), int(rows.number("queue_id")[row])
+            marked = latest[number]
+            if marked is not None:
+                end = int(rows.value[marked])
+                told = int(rows.begin[marked]), NEVER if end == NONE else end
+                self.told[int(rows.run[row]), int(rows.group[row]), *place] = told
         groups: dict[tuple[int, int], list[int | None]] = {}
         queues_group = {
             number: (int(rows.run[row]), int(rows.group[row]))
@@ -176,6 +186,17 @@ class Drains:
         told = int(rows.ended[row]) or int(rows.started[row])
         ran = self._ran(rows, message[:2], told)
         return bool(rows.end[row] < rows.begin[first] and ran >= wait)
+
+    def still_found(
+        self, message: tuple[int, int, int], lies: dict[Place, int]
+    ) -> dict[Place, int]:
+        """Of a message's copies, with when they were read, those that the latest reading does not tell to be gone."""
+        found = {}
+        for place, seq in lies.items():
+            began, end = self.told.get((*message[:2], *place[1:3]), (NONE, NEVER))
+            if seq >= began or place[3] < end:
+                found[place] = seq
+        return found
 
     def _ran(self, rows: Rows, group: tuple[int, int], since: int) -> int:
         """How long the one of its brokers ran, up to the reading, that stood still the longest."""
@@ -271,8 +292,9 @@ def kernel(rows: Rows, findings: Findings) -> None:
     missed: dict[tuple[int, int], list[GivenUp]] = {}
     for message, given_up in due.items():
         last = drains.of[message[:2]][1]
+        lie = drains.still_found(message, lies.get(message, {}))
         missed.setdefault(message[:2], []).extend(
-            _missed(rows, findings, last, lies.get(message, {}), list(given_up.values()))
+            _missed(rows, findings, last, lie, list(given_up.values()))
         )
     copies = reads[((rows.source != NO_TEXT) | (rows.offset != NONE))[reads] & ok[reads]]
     unnamed = copies[rows.text("origin_id")[copies] == NO_TEXT].tolist()

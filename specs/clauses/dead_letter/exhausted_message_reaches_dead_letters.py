@@ -1,21 +1,22 @@
 """An exhausted message reaches the group's dead letters within the bound.
 
-(a) A message whose dead letter was acknowledged is found when the group's dead-letter queues are read afterwards. As
-in SND-1, an acknowledgement with a code from 10 to 12 (stored, but not flushed or replicated in time) promises less.
-(b) A message that was delivered for the last time allowed, in vain, and was then passed by (the incarnation went
-on to a higher offset in a later call) without any dead letter being sent, is found there too, or else it is gone.
-A message that lies at two places of the topic, and was given up at both, is to be found twice.
-Decided by the final drain: every queue of `%DLQ%` + group that the history shows must have been read to its end by a
-read that began at least the bound later, in which no broker of these queues stood still; a read that failed decides
-nothing. A queue is shown by a READ, by whoever adds it as a lane, and by a TRIM; where calls take dead letters and
-nobody has added a lane of them, nobody knows of which queue, and nothing is said. A drain's READ rows of that topic
-name the group. A copy is known by the id of its origin, or by its own where it kept that of its message and names as
-its origin none that was given up. One that has neither may be any that is missed: as many of those, the first ones, are
-passed over as there are such copies, whoever wrote them. In an open world there may be dead-letter queues that nobody
-read, of brokers that nobody named: what is not found there is at most possibly lost. (b) needs the auto mode and a
-limit. A dead letter that was begun before the broker removed some of the group's dead letters on purpose, and is not
-found afterwards, may have been one of them, unless it was too young for that (`keep_ms`, but not where a fault had
-filled that broker's disk); what was begun later lies above the announced minimum.
+(a) A message whose dead letter was acknowledged is found when the group's dead-letter queues are read afterwards. As in
+SND-1, an acknowledgement with a code from 10 to 12 (stored, but not flushed or replicated in time) promises less. (b) A
+message that was delivered for the last time allowed, in vain, and was then passed by (the incarnation went on to a
+higher offset in a later call) without any dead letter being sent, is found there too, or else it is gone. A message
+that lies at two places of the topic, and was given up at both, is to be found twice. Decided by the final drain: every
+queue of `%DLQ%` + group that the history shows must have been read to its end by a read that began at least the bound
+later, in which no broker of these queues stood still; a read that failed decides nothing. What an earlier drain had
+found at or beyond the end that the last one of its queue tells is gone. A queue is shown by a READ, by whoever adds it
+as a lane, and by a TRIM; where calls take dead letters and nobody has added a lane of them, nobody knows of which
+queue, and nothing is said. A drain's READ rows of that topic name the group. A copy is known by the id of its origin,
+or by its own where it kept that of its message and names as its origin none that was given up. One that has neither may
+be any that is missed: as many of those, the first ones, are passed over as there are such copies, whoever wrote them.
+In an open world there may be dead-letter queues that nobody read, of brokers that nobody named: what is not found there
+is at most possibly lost. (b) needs the auto mode and a limit. A dead letter that was begun before the broker removed
+some of the group's dead letters on purpose, and is not found afterwards, may have been one of them, unless it was too
+young for that (`keep_ms`, but not where a fault had filled that broker's disk); what was begun later lies above the
+announced minimum.
 """
 
 from __future__ import annotations
@@ -231,13 +232,20 @@ class GroupJudge(Judge):
         return not shown <= read or (taken and not added)
 
     def _lies(self, source: str) -> Iterable[int]:
-        """When each copy of the message was read, by where it lies."""
-        named = self.read.get(source, {})
+        """When each copy of the message was read that is not gone since, by where it lies."""
         kept = self.own.get(source, {}).items()
-        return {
-            **named,
+        lies = {
+            **self.read.get(source, {}),
             **{place: seq for place, (origin, seq) in kept if origin not in self.known},
-        }.values()
+        }
+        return [seq for place, seq in lies.items() if not self._is_gone(place, seq)]
+
+    def _is_gone(self, place: _Place, seq: int) -> bool:
+        """Was it read before the last reading of its queue began, and lies at or beyond the end that this one tells?"""
+        marker = self.markers.get((place[1], place[2]))
+        if marker is None or marker.value is None or place[3] is None:
+            return False
+        return seq < marker.seq_begin and place[3] >= marker.value
 
     def _may_be_any(self) -> int:
         """How many of the copies that were read have an id of their own, or none, and name no origin?"""
