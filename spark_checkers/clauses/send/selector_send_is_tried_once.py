@@ -26,9 +26,6 @@ def kernel(rows: Rows, findings: Findings) -> None:
     findings.at_stake(first[failed[first]])
     attempt = rows.number("attempt")
     attempt = np.where(attempt == NONE, 1, attempt)
-    alone = first[attempt[first] > 1]  # it says itself that it is not the first
-    findings.at_stake(alone)
-    findings.violated(alone)
     before = first[message]
     again = (attempt[where] > attempt[before]) & (rows.client[where] == rows.client[before])
     findings.at_stake(where[again])

@@ -2,9 +2,8 @@
 
 A second try after one that was not answered may store a second copy behind later messages of the key, and a try at
 another queue leaves the key's queue; so a send through a selector ends with its first attempt, however that ends.
-`attempt` counts the tries that the producer makes of one message: a row that says the second one was sent again,
-whether or not the history holds the first. An application that sends again what failed makes a new message of it, and
-keeping order is then its own affair.
+`attempt` counts the tries that the producer makes of one message. An application that sends again what failed makes
+a new message of it, and keeping order is then its own affair.
 """
 
 from __future__ import annotations
@@ -38,9 +37,7 @@ def wants(row: Row) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class TriedAgain(Finding):
-    """first: the first try that the history holds, where that is another one."""
-
-    first: Row | None
+    first: Row
     again: Row
 
 
@@ -57,9 +54,6 @@ class MessageJudge(Judge):
         first = self.first
         if first is None:
             self.first = row
-            if (row.attempt or 1) > 1:
-                self.opportunities += 1
-                return (TriedAgain(None, row),)
         elif first.client_id == row.client_id and (row.attempt or 1) > (first.attempt or 1):
             self.opportunities += 1
             return (TriedAgain(first, row),)
@@ -76,10 +70,7 @@ judge = MessageJudge
 
 def explain(found: TriedAgain) -> str:
     first, again = found.first, found.again
-    said = (
+    return (
         f"{who(again)} sent message {again.message_id} of key {again.sharding_key} again at {at(again)} (attempt "
-        f"{again.attempt})"
+        f"{again.attempt}), after its send at {at(first)} had ended {first.outcome}"
     )
-    if first is None:
-        return said
-    return f"{said}, after its send at {at(first)} had ended {first.outcome}"
