@@ -249,7 +249,8 @@ class _Queue:
     def _judge(self, earlier: int, later: int, wrong: bool, *reads: int) -> None:
         self.findings.at_stake_times(earlier, 1)
         if wrong:
-            self.findings.violation([earlier, later, *reads])
+            begins_late = self.rows.context_of(earlier).info.begins_late
+            self.findings.violation([earlier, later, *reads], certain=not begins_late)
 
 
 COLUMNS = ("queue_offset", "delay_level", "message_id", "attempt", "detail")

@@ -5,7 +5,8 @@ send began; a crash of the broker since may have lost that one, and its offset m
 answer does not tell its place (one that was not answered, the later messages of a batch) a reader shows it: where the
 message is read in the same queue, unless another attempt may have put it there. A further try of a message began with
 the first one: that may have put it there, and a log that takes each message once answers all of them with that place.
-So it is compared with what was acknowledged before the first try began, where that is known and told no place. Left out
+So it is compared with what was acknowledged before the first try began, where that is known and told no place. In a
+history that begins late there may be such a try of any message whose place a reader shows. Left out
 are delayed messages (they lie elsewhere first), half messages, and sends to the topics of retries and dead letters (a
 broker may put them elsewhere).
 """
@@ -158,17 +159,18 @@ class QueueJudge(Judge):
             return NOTHING
         mine.read = read
         found: list[Finding] = []
+        certain = not self.context.info.begins_late  # an earlier try may have put it there
         before, after = mine.before, mine.after
         if before is not None and not self.context.broker_died_since(read.broker, before):
             self.opportunities += 1
             if offset <= (before.queue_offset or 0):
-                found.append(
-                    Overtook(before, mine.row, (read,), (before.queue_offset or 0, offset))
-                )
+                places = (before.queue_offset or 0, offset)
+                found.append(Overtook(before, mine.row, (read,), places, certain=certain))
         if after is not None:
             self.opportunities += 1
             if offset >= (after.queue_offset or 0):
-                found.append(Overtook(mine.row, after, (read,), (offset, after.queue_offset or 0)))
+                places = (offset, after.queue_offset or 0)
+                found.append(Overtook(mine.row, after, (read,), places, certain=certain))
         for other in self.known:
             first, second = (
                 (other, mine) if other.row.seq_begin < mine.row.seq_begin else (mine, other)
@@ -180,7 +182,8 @@ class QueueJudge(Judge):
                 self.opportunities += 1
                 places = (first.read.queue_offset or 0, second.read.queue_offset or 0)
                 if places[0] >= places[1]:
-                    found.append(Overtook(first.row, second.row, (first.read, second.read), places))
+                    reads = (first.read, second.read)
+                    found.append(Overtook(first.row, second.row, reads, places, certain=certain))
         self.known = [*self.known[1 - WATCHED :], mine]
         return found
 
