@@ -17,7 +17,6 @@ import pyarrow as pa
 from spark_checkers.balances import Balance
 from specs.clauses import catalogue
 from specs.clauses.clause import Clause
-from specs.clauses.rows import TOLD_OF_REFUSED_COMMITS
 from specs.facts.findings import Findings
 from specs.facts.judged import columns_of
 from specs.facts.rows import Rows, coded, keep, without_refused_commits
@@ -155,7 +154,8 @@ def judge_rows(rows: Rows, twins: Sequence[Twin]) -> Iterator[Findings]:
     for twin in twins:
         findings = Findings(rows, twin.id)
         if rows.size:
-            told = twin.id in TOLD_OF_REFUSED_COMMITS or Kind.COMMIT not in twin.clause.kinds
+            clause = twin.clause
+            told = clause.told_of_refused_commits or Kind.COMMIT not in clause.kinds
             twin.kernel(rows if told else rows.shared(without_refused_commits), findings)
         yield findings
 

@@ -84,6 +84,8 @@ def _promise(module: ModuleType) -> Promise:
         looks_back=bool(getattr(module, "LOOKS_BACK", False)),
         findings=_findings(module),
         needs_finish=getattr(judge, "finish", Judge.finish) is not Judge.finish,
+        told_of_refused_commits=bool(getattr(module, "TOLD_OF_REFUSED_COMMITS", False)),
+        needs_finish=judge.finish is not Judge.finish,
         wants=getattr(module, "wants", None),
     )
 

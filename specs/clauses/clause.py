@@ -98,9 +98,10 @@ class Clause(Promise):
     about it can be seen. settings: what of the configuration it rests on, besides its premises. absence: it concludes
     from what nobody else did. excused_by: kinds of rows that excuse and that only the context knows; excused_if:
     likewise, where the configuration is such; of_lives: likewise, where they tell that another life of the client did a
-    part of it. named_by: kinds that only say which of its findings it is, or that there is one more. heeded: kinds that excuse where they are
-    told; a history without them is judged as if nothing of the kind had happened. looks_back: it concludes from what
-    did not happen before. findings: the public names of what it finds.
+    part of it. named_by: kinds that only say which of its findings it is, or that there is one more. heeded: kinds that
+    excuse where they are told; a history without them is judged as if nothing of the kind had happened. looks_back: it
+    concludes from what did not happen before. findings: the public names of what it finds. told_of_refused_commits: it
+    is shown commits that were refused.
     """
 
     key: Key
@@ -123,6 +124,7 @@ class Clause(Promise):
     looks_back: bool
     findings: tuple[str, ...]
     needs_finish: bool = False
+    told_of_refused_commits: bool = False
     wants: Callable[[Row], bool] | None = field(default=None, repr=False)
 
     BY_HISTORY: ClassVar[bool] = True

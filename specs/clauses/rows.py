@@ -58,14 +58,13 @@ def changed_nothing(row: Row) -> bool:
     return row.outcome is Outcome.REFUSED and row.kind in CHANGE_NOTHING_REFUSED
 
 
-TOLD_OF_REFUSED_COMMITS = frozenset({"CMT-2", "CMT-7", "CMT-13", "GEN-1", "LSE-13"})
-"""The clauses that a refused commit tells something. GEN-1 asks for the refusal. That one was sent says that its client
-works (LSE-13), and that it reported in time (CMT-2) or before it gave the lane back (CMT-13); that one was refused says
-that the broker lives (CMT-7)."""
-
-
 def moved_nothing(row: Row) -> bool:
-    """Is it a refused commit? Nobody can be accused by it: only `TOLD_OF_REFUSED_COMMITS` are shown it."""
+    """Is it a refused commit? Nobody can be accused by it, and few clauses are shown it.
+
+    They are those that it tells something (`TOLD_OF_REFUSED_COMMITS`). GEN-1 asks for the refusal. That one was sent
+    says that its client works (LSE-13), and that it reported in time (CMT-2) or before it gave the lane back (CMT-13);
+    that one was refused says that the broker lives (CMT-7).
+    """
     return row.kind is Kind.COMMIT and row.outcome is Outcome.REFUSED
 
 

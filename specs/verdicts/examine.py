@@ -26,7 +26,6 @@ from specs.clauses.keys import KeyValue, key_of
 from specs.clauses.premises import NO_WALL_CLOCK_STEP, NOT_MOVED, STAMPS_COMPARE
 from specs.clauses.rows import (
     REQUEST_LEVELS,
-    TOLD_OF_REFUSED_COMMITS,
     changed_nothing,
     is_unsure,
     moved_nothing,
@@ -604,7 +603,7 @@ class Examiner:
 def _wants(clause: Clause, kind: Kind) -> _Wants:
     """Which rows of a kind a clause is shown; None for all of them."""
     wants = clause.wants
-    if kind is not Kind.COMMIT or clause.id in TOLD_OF_REFUSED_COMMITS:
+    if kind is not Kind.COMMIT or clause.told_of_refused_commits:
         return wants
     return lambda row: not moved_nothing(row) and (wants is None or wants(row))
 

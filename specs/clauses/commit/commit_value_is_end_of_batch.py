@@ -62,6 +62,7 @@ KINDS = frozenset(
 )
 SETTINGS = ("consume_from", "max_reconsume_times", "persist_first_ms", "persist_ms")
 NEEDS = frozenset({Kind.ADD, Kind.COMMIT, Kind.DELIVER})
+TOLD_OF_REFUSED_COMMITS = True
 
 
 @dataclass(frozen=True, slots=True)

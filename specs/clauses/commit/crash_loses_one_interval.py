@@ -57,6 +57,7 @@ SETTINGS = (
     "persist_ms",
 )
 NEEDS = frozenset({Kind.COMMIT, Kind.FETCH_OFFSET})
+TOLD_OF_REFUSED_COMMITS = True
 EXCUSED_BY = frozenset({Kind.FAULT, Kind.TRIM})
 CONCLUDES_FROM_ABSENCE = True
 

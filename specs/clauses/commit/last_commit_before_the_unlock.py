@@ -62,6 +62,7 @@ KINDS = frozenset(
 )
 NAMED_BY = frozenset({Kind.DEAD_LETTER})
 NEEDS = frozenset({Kind.COMMIT, Kind.DELIVER, Kind.UNLOCK})
+TOLD_OF_REFUSED_COMMITS = True
 LOOKS_BACK = True
 EXCUSED_BY = frozenset({Kind.CRASH})
 SETTINGS = ("guard_slack_ms",)

@@ -42,6 +42,7 @@ SOURCES = ("docs/sources.md#kafka-generations",)
 STAKES = (Stake(Trait.SLEEPER, brings=1),)
 KINDS = frozenset({Kind.ADD, Kind.DROP, Kind.COMMIT})
 NEEDS = frozenset({Kind.ADD, Kind.DROP, Kind.COMMIT})
+TOLD_OF_REFUSED_COMMITS = True
 ANSWERS = frozenset({Outcome.OK, Outcome.REFUSED})
 
 

@@ -59,6 +59,7 @@ SOURCES = ("docs/sources.md#client-leases",)
 KINDS = frozenset({Kind.ADD, Kind.DROP, Kind.LOCK, Kind.DELIVER, Kind.PULL, Kind.COMMIT})
 SETTINGS = ("lock_interval_ms",)
 NEEDS = frozenset({Kind.ADD, Kind.LOCK})
+TOLD_OF_REFUSED_COMMITS = True
 
 
 @dataclass(frozen=True, slots=True)
