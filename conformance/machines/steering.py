@@ -133,7 +133,6 @@ WANTS: Mapping[str, tuple[str, ...]] = {
     "ORD-13": ("many lanes", "handovers"),
     "ORD-14": ("many lanes", "clean leaves"),
     "LSE-2": ("lost leases",),
-    "LSE-3": ("lost leases",),
     "LSE-5": ("many lanes", "handovers"),
     "LSE-6": ("ends of a lease",),
     "LSE-8": ("strangers",),

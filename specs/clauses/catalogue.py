@@ -85,7 +85,6 @@ def _promise(module: ModuleType) -> Promise:
         findings=_findings(module),
         needs_finish=getattr(judge, "finish", Judge.finish) is not Judge.finish,
         told_of_refused_commits=bool(getattr(module, "TOLD_OF_REFUSED_COMMITS", False)),
-        needs_finish=judge.finish is not Judge.finish,
         wants=getattr(module, "wants", None),
     )
 

@@ -3,12 +3,12 @@
 A *call* is the deliveries of one operation in one stand (`specs.facts.tenures`), one after the other; how its last row
 ended says how it ended. It *puts back* its messages after SUSPEND, null, a throw, or a manual ROLLBACK.
 
-Each message of a call that put back is *owed* from the next call of its stand on, if all of its own was over by then:
-until it is delivered again, until its dead letter, begun after the call had ended, is acknowledged (one that names no
+Each message of a call that put back is *owed* from the next call of its stand on, once all of its own is over: until it
+is delivered again, until its dead letter, begun after the call had ended, is acknowledged (one that names no
 incarnation speaks for its client), or until nothing lies there any more (`specs.facts.gone`). A ROLLBACK takes back the
 dead letters that were acknowledged before the next call. A message whose retries were used up, or whose counter nobody
-tells though there is a limit, may have been given up where nobody saw it: it is owed only from when on a dead letter of
-it had failed.
+tells though there is a limit, may have been given up where nobody saw it: it is owed only where a dead letter of it had
+failed before the next call.
 """
 
 from __future__ import annotations
@@ -68,8 +68,7 @@ class Owed:
     """What is owed, equally long arrays: a message for each index.
 
     row: its delivery; batch: the number of the call that put it back. It is owed by who begins from `since` to `until`,
-    both included. failed: its first dead letter that failed, or NOWHERE. late: it failed after the next call had begun,
-    and before nobody could say whether the message was owed.
+    both included. failed: its first dead letter that failed, or NOWHERE.
     """
 
     row: Ints
@@ -77,7 +76,6 @@ class Owed:
     since: Ints
     until: Ints
     failed: Ints
-    late: Mask
 
     def failed_by(self, rows: Rows, which: Ints, later: Ints) -> Ints:
         """Of these the dead letter that had failed when a later row began; NOWHERE where none had."""
@@ -206,14 +204,14 @@ class Calls:
     @cached_property
     def owed(self) -> Owed:
         rows = self.rows
-        over_by_then = np.zeros(len(self.first), np.bool_)
-        over_by_then[:-1] = self.follows[1:] & (self.over[:-1] < rows.begin[self.first[1:]])
-        mine = (over_by_then & self.puts_back[self.last])[self.number]
+        batches = np.zeros(len(self.first), np.bool_)
+        batches[:-1] = self.follows[1:] & self.puts_back[self.last[:-1]]
+        mine = batches[self.number] & (self.over < NEVER)[self.number]
         row, batch = self.at[mine], self.number[mine]
         over, then = self.over[batch], rows.begin[self.first[batch + 1]]
         rolled_back = rows.ended_as(Outcome.ROLLBACK)[self.last[batch]]
         again = Line(self.message, rows.begin, self.at).first_after(
-            self.message[row], rows.begin[row]
+            self.message[row], rows.end[row]
         )
         acknowledged = np.where(rolled_back, then, over)
         given_up = np.minimum(
@@ -226,10 +224,10 @@ class Calls:
         failed, failed_at = self._ended(positions(failing), self.message, row, over, over)
         until = np.minimum(chosen(rows.begin, again, NEVER), given_up - 1)
         until = np.minimum(until, gone_from(rows, row) - 1)
-        late = ~rolled_back & may_be_given_up(rows)[row] & (failed_at >= then)
-        since = np.where(late, failed_at, then)
-        owed = since < np.minimum(until + 1, NEVER)
-        return Owed(row[owed], batch[owed], since[owed], until[owed], failed[owed], late[owed])
+        owed = rolled_back | ~may_be_given_up(rows)[row] | (failed_at < then)
+        since = np.maximum(then, over + 1)
+        owed &= since <= until
+        return Owed(row[owed], batch[owed], since[owed], until[owed], failed[owed])
 
     def _acknowledged(self) -> tuple[tuple[Ints, Ints], tuple[Ints, Ints]]:
         """Dead letters that were acknowledged, and by what they belong to a delivery: stand and offset; or, of those

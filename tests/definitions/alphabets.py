@@ -926,4 +926,990 @@ ALPHABETS: dict[str, tuple[Alphabet, Alphabet]] = {
             1 net   suffers  - detail="cut shop b0" ok
         """),
     ),
+    "ORD-1": (
+        Alphabet("""
+            1 shop sends orders/b0/0 at=17 key=k1 view='java-hash b0/0 b0/1' ok
+            1 shop sends orders/b0/0 at=18 key=k1 view='java-hash b0/0 b0/1' ok
+            1 shop sends orders/b0/1 at=19 key=k1 view='java-hash b0/0 b0/1' ok
+            3 shop sends orders/b0/0 at=16 key=k1 view='java-hash b0/0 b0/1' ok
+            1 till sends orders/b0/1 at=17 key=k1 view='java-hash b0/0 b0/1' ok
+            1 shop sends orders/b0/1 at=18 key=k2 view='java-hash b0/0 b0/1' ok
+            1 shop sends orders/b0/0 at=16 key=k1 view='java-hash b0/0 b0/1 b0/2' ok
+            1 shop sends orders/b0/1 at=16 key=k1 view='round-robin b0/0 b0/1' ok
+            1 shop sends orders/b0/1 at=17 key=k1 view='java-hash b0/0 b0/1' refused
+            1 shop sends orders/b0/0 at=17 attempt=2 key=k1 view='java-hash b0/0 b0/1' ok
+            0 b0   crashes b0
+            0 b1   crashes b1
+        """),
+        Alphabet("""
+            1 shop sends orders/b0/0 at=17 key=k1 view='java-hash b0/0 b0/1' ok
+            1 shop sends orders/b0/0 at=16 key=k1 view='java-hash b0/0 b0/1' ok
+            2 shop sends orders/b0/1 at=19 key=k1 view='java-hash b0/0 b0/1' ok
+            .. shop sends orders/b0/1 id=m18 key=k1 view='java-hash b0/0 b0/1'
+            1 shop sends orders/b0/1 at=18 delay=1 key=k1 view='java-hash b0/0 b0/1' ok
+            1 shop sends orders/b0/1 id=m18 key=k1 view='java-hash b0/0 b0/1' ok
+            1 shop sends orders/b0/1 at=17 key=k1 ok
+            1 shop sends orders/b0/1 at=17 key=k1 view=java-hash ok
+            1 shop sends other/b0/1  at=17 key=k1 view='java-hash b0/0 b0/1' ok
+            1 shop sends orders/b0/1 at=17 view='java-hash b0/0 b0/1' ok
+            0 b0   crashes b0
+        """),
+    ),
+    "ORD-6": (
+        Alphabet("""
+            1 shop sends orders/b0/0 at=17 key=k1 view='java-hash b0/0 b0/1' ok
+            1 shop sends orders/b0/1 at=17 key=k1 view='java-hash b0/0 b0/1' ok
+            1 till sends orders/b0/0 at=18 key=k1 view='java-hash b0/0 b0/1' ok
+            1 till sends orders/b0/1 at=18 key=k1 view='java-hash b0/0 b0/1' ok
+            2 dora sends orders/b0/1 id=m19 key=k1 view='java-hash b0/0 b0/1' unknown
+            1 till sends orders/b0/1 at=17 key=k2 view='java-hash b0/0 b0/1' ok
+            1 till sends orders/b0/1 at=17 key=k1 view='sip-hash b0/0 b0/1' ok
+            1 till sends orders/b0/1 at=17 key=k1 view='random b0/0 b0/1' ok
+            1 till sends orders/b0/1 at=17 key=k1 ok
+        """),
+        Alphabet("""
+            1 shop sends orders/b0/0 at=17 key=k1 view='java-hash b0/0 b0/1' ok
+            1 till sends orders/b1/0 at=17 key=k1 view='java-hash b0/0 b0/1' ok
+            1 till sends orders/b0/1 at=17 key=k1 view='java-hash b0/0 b0/1' refused
+            .. till sends orders/b0/0 id=m17 key=k1 view='java-hash b0/0 b0/1'
+            1 till sends orders/b0/1 at=18 delay=1 key=k1 view='java-hash b0/0 b0/1' ok
+            1 till sends other/b0/1 at=17 key=k1 view='java-hash b0/0 b0/1' ok
+            1 till sends orders/b0/1 at=17 key=k1 view='java-hash b0/0 b0/1 b0/2' ok
+            1 shop sends orders/b0/0 at=17 key=k1 view=java-hash ok
+            1 till sends orders/b0/1 at=17 key=k1 view=java-hash ok
+            1 shop sends orders/b0/0 at=17 key=k1 view='random b0/0 b0/1' ok
+            1 till sends orders/b0/1 at=17 key=k1 view='random b0/0 b0/1' ok
+        """),
+    ),
+    "ORD-7": (
+        Alphabet("""
+            1 alice delivers LANE at=17 success
+            1 bob   delivers LANE offset=17 id=m99 success
+            1 alice delivers LANE at=18 success
+            1 shop  sends    QUEUE offset=17 id=m99 ok
+            3 shop  sends    QUEUE at=17 ok
+            1 drain reads    QUEUE at=17 ok
+            2 drain reads    QUEUE offset=17 id=m99 ok
+            1 drain reads    QUEUE offset=17 id=m99 unknown
+            0 alice adds     LANE value=17
+            0 bob   adds     LANE value=17
+            0 b0    crashes  b0
+            1 bob   delivers billing/orders/b0/4 offset=17 id=m99 success
+        """),
+        Alphabet("""
+            1 alice delivers LANE at=17 success
+            2 dora  delivers audit/orders/b0/3 offset=17 id=m99 success
+            1 alice delivers LANE offset=17 id=m99 inc=2 success
+            1 shop  sends    QUEUE offset=17 id=m99 delay=1 ok
+            1 shop  sends    QUEUE offset=17 id=m99 refused
+            .. shop sends    QUEUE offset=17 id=m99
+            0 dora  adds     audit/orders/b0/3 value=17
+            0 alice adds     LANE value=17 inc=2
+            0 b0    crashes  b0
+            0 b1    crashes  b1
+            0 drain reads    QUEUE offset=17 ok
+            1 shop  sends    %RETRY%billing/b0/3 at=17 ok
+        """),
+    ),
+    "ORD-8": (
+        Alphabet("""
+            1 drain reads QUEUE value=20 ok
+            3 drain reads QUEUE value=20 ok
+            5 drain reads QUEUE value=20 ok
+            5 drain reads QUEUE value=20 unknown
+            0 drain reads QUEUE at=17 ok
+            0 drain reads QUEUE at=18 ok
+            0 drain reads QUEUE at=19 ok
+            1 drain reads QUEUE at=20 ok
+            0 drain reads QUEUE offset=18 unknown
+            0 b0    trims QUEUE value=18
+            0 b0    trims QUEUE value=19
+            0 b0    crashes b0
+        """),
+        Alphabet("""
+            4 drain reads QUEUE value=22 ok
+            .. drain reads QUEUE value=22
+            0 drain reads QUEUE at=17 ok
+            0 drain reads QUEUE at=19 ok
+            0 audit reads QUEUE at=21 ok
+            .. drain reads QUEUE offset=18
+            3 drain reads QUEUE at=18 ok
+            1 drain reads QUEUE id=m18 unknown
+            1 drain reads QUEUE id=m18 ok
+            0 b1    crashes b1
+            2 b0    trims QUEUE value=20
+            1 audit reads QUEUE value=20 ok
+        """),
+    ),
+    "SND-3": (
+        Alphabet("""
+            1 shop  sends    QUEUE id=m17 attempt=1 code=14 refused
+            1 shop  sends    QUEUE id=m17 attempt=2 code=14 refused
+            1 shop  sends    QUEUE id=m17 attempt=2 code=10 refused
+            1 shop  sends    QUEUE at=17 attempt=2 ok
+            2 shop  sends    QUEUE id=m17 attempt=1 code=1 refused
+            1 shop  sends    QUEUE id=m17 attempt=1 unknown
+            1 alice delivers LANE at=17 success
+            1 bob   delivers LANE offset=18 id=m17 suspend
+            1 drain reads    QUEUE at=17 ok
+            1 drain reads    QUEUE at=17 unknown
+            1 drain reads    DEAD offset=0 id=c1 origin=m17 ok
+            1 net   suffers  - detail="duplicate shop b0" ok
+        """),
+        Alphabet("""
+            1 shop  sends    QUEUE id=m17 code=14 refused
+            3 shop  sends    QUEUE id=m17 attempt=1 code=14 refused
+            1 till  sends    other/b0/3 id=m17 attempt=2 code=14 refused
+            1 shop  sends    QUEUE id=m17 attempt=3 code=14 refused
+            .. shop sends    QUEUE id=m17 attempt=2
+            1 shop  sends    QUEUE id=m17 attempt=1 refused
+            1 alice delivers LANE at=17 success
+            .. alice delivers LANE at=17
+            2 drain reads    QUEUE value=18 ok
+            1 drain reads    QUEUE at=18 ok
+            2 net   suffers  - detail="cut shop b0" ok
+            1 alice delivers billing/%RETRY%billing/b0/0 offset=0 id=c1 origin=m17 success
+        """),
+    ),
+    "SND-4": (
+        Alphabet("""
+            1 shop sends QUEUE id=m17 key=k1 attempt=1 unknown
+            1 shop sends QUEUE id=m17 key=k1 attempt=2 unknown
+            3 shop sends QUEUE id=m17 key=k1 attempt=1 unknown
+            1 shop sends QUEUE at=17 key=k1 attempt=2 ok
+            1 shop sends QUEUE id=m17 key=k1 unknown
+            1 till sends QUEUE at=17 key=k1 attempt=2 ok
+            1 shop sends QUEUE at=17 attempt=2 ok
+            1 shop sends QUEUE id=m18 key=k1 attempt=1 unknown
+            1 shop sends QUEUE at=18 key=k1 attempt=2 ok
+        """),
+        Alphabet("""
+            1 shop sends QUEUE id=m17 key=k1 attempt=1 code=14 refused
+            1 shop sends QUEUE id=m17 key=k1 attempt=3 unknown
+            .. shop sends QUEUE id=m17 key=k1 attempt=1
+            1 shop sends QUEUE at=17 key=k1 attempt=1 ok
+            1 shop sends orders/b0/4 at=17 key=k1 attempt=2 ok
+            1 shop sends QUEUE id=m17 attempt=1 unknown
+            1 shop sends QUEUE id=m17 key=k2 attempt=2 unknown
+            1 till sends QUEUE id=m17 key=k1 attempt=1 unknown
+        """),
+    ),
+    "GEN-1": (
+        Alphabet(
+            """
+            0 alice adds    LANE
+            0 bob   adds    LANE
+            0 alice drops   LANE
+            1 alice commits LANE value=18 inc=1 ok
+            1 bob   commits LANE value=18 inc=1 ok
+            3 alice commits LANE value=18 inc=1 ok
+            1 alice commits LANE value=18 inc=1 refused
+            1 bob   commits LANE value=18 inc=1 refused
+            1 bob   commits LANE value=18 inc=1 unknown
+            1 admin commits LANE value=20 inc=- ok
+            0 b0    crashes b0
+            """,
+            config="system=kafka generations=1",
+        ),
+        Alphabet(
+            """
+            0 alice adds    LANE inc=1
+            0 alice adds    LANE inc=2
+            0 alice drops   LANE inc=2
+            0 alice drops   LANE inc=1 refused
+            1 alice commits LANE value=18 inc=1 ok
+            1 alice commits LANE value=18 inc=2 ok
+            2 bob   commits LANE value=20 inc=1 ok
+            3 bob   commits LANE value=20 inc=1 ok
+            1 bob   commits billing/orders/b0/4 value=20 inc=1 ok
+            0 alice crashes -
+            0 b1    crashes b1
+            """,
+            config="system=kafka generations=1",
+        ),
+    ),
+    "CMT-12": (
+        Alphabet(
+            """
+            0 alice adds     LANE value=17
+            0 alice adds     LANE value=18
+            0 bob   adds     LANE value=17
+            0 alice persists LANE value=17
+            0 alice persists LANE value=18
+            0 bob   persists LANE value=18
+            1 alice commits  LANE value=18 ok
+            1 bob   commits  LANE value=18 refused
+            1 admin resets   LANE value=17
+            .. admin resets  LANE value=17
+            0 alice adds     LANE
+            """,
+            config="mode=concurrent message_model=broadcasting",
+        ),
+        Alphabet(
+            """
+            0 alice adds     LANE value=17
+            0 alice adds     LANE value=17 inc=2
+            0 alice2 adds    LANE value=18 process=alice
+            0 alice adds     LANE value=18 refused
+            0 alice persists LANE value=18
+            0 alice persists LANE
+            0 alice persists billing/orders/b0/4 value=19
+            0 alice commits  LANE value=18 sent
+            2 alice commits  LANE value=18 inc=2 ok
+            0 alice2 commits LANE value=18 process=alice sent
+            0 alice crashes  -
+            0 admin resets   LANE value=18
+            """,
+            config="mode=concurrent message_model=broadcasting",
+        ),
+    ),
+    "DLQ-4": (
+        Alphabet("""
+            1 alice dead-letters LANE at=17 ok
+            1 alice dead-letters LANE at=18 ok
+            3 alice dead-letters LANE at=17 ok
+            1 alice dead-letters LANE at=18 refused
+            1 bob   dead-letters LANE at=17 ok
+            1 alice dead-letters LANE at=17 attempt=2 ok
+            !0 drain reads DEAD offset=0 id=c1 origin=m18 ok ; drain reads DEAD offset=1 id=c2 origin=m17 ok
+            !0 drain reads DEAD offset=0 id=m17 ok ; drain reads DEAD offset=1 id=m18 ok
+            0 drain reads DEAD offset=2 id=c3 origin=m18 ok
+        """),
+        Alphabet("""
+            1 alice dead-letters LANE at=17 ok
+            1 alice dead-letters LANE at=18 ok
+            1 alice dead-letters LANE at=18 unknown
+            2 alice dead-letters billing/orders/b0/4 at=19 ok
+            1 alice dead-letters audit/orders/b0/3 at=17 ok
+            !0 drain reads DEAD offset=0 id=c1 origin=m18 ok ; drain reads DEAD offset=1 id=c2 origin=m17 ok
+            0 drain reads DEAD offset=1 id=c2 origin=m17 ok
+            0 drain reads DEAD offset=0 id=c1 origin=m19 ok
+            0 drain reads DEAD offset=0 id=c1 origin=m17 unknown
+            0 drain reads billing/%DLQ%billing/b0/1 offset=2 id=c3 origin=m17 ok
+            0 drain reads audit/%DLQ%audit/b0/0 offset=2 id=c4 origin=m17 ok
+        """),
+    ),
+    "ORD-5": (
+        Alphabet("""
+            0 alice adds     LANE value=17
+            0 bob   adds     LANE value=18
+            1 alice delivers LANE at=16 success
+            1 alice delivers LANE at=17 success
+            1 bob   delivers LANE at=17 success
+            1 alice fetches  LANE inc=1 value=16 ok
+            1 alice fetches  LANE inc=1 value=18 ok
+            3 alice fetches  LANE inc=1 value=18 ok
+            1 alice fetches  LANE inc=1 value=-1 refused
+            0 alice commits  LANE value=4 detail=corrected sent
+            1 alice pulls    LANE offset=18 value=16 refused
+            1 admin resets   LANE value=16
+        """),
+        Alphabet("""
+            0 alice adds     LANE value=18
+            0 alice adds     LANE value=17 inc=2
+            1 alice delivers LANE at=17 success
+            1 alice delivers LANE at=16 inc=2 success
+            2 alice delivers LANE at=18 success
+            1 alice fetches  LANE value=17 ok
+            .. alice fetches LANE inc=1
+            0 alice commits  LANE value=17 inc=- detail=corrected sent
+            3 alice pulls    LANE inc=- offset=18 value=17 refused
+            1 alice pulls    LANE offset=17 value=18 ok
+            0 alice crashes  -
+            .. admin resets  LANE value=17
+        """),
+    ),
+    "ORD-10": (
+        Alphabet("""
+            0 alice adds     LANE value=17
+            1 alice delivers LANE at=17 success
+            1 alice delivers LANE at=17 suspend
+            2 alice delivers LANE at=17 success
+            1 bob   delivers LANE at=17 success
+            1 alice delivers LANE at=18 success
+            2 alice fetches  LANE inc=1 value=17 ok
+            2 alice pulls    LANE inc=- offset=18 code=21 value=17 refused
+            1 alice pulls    LANE offset=18 code=20 value=17 refused
+            0 alice commits  LANE value=17 sent
+            0 alice commits  LANE value=17 detail=corrected sent
+            1 admin resets   LANE value=17
+        """),
+        Alphabet("""
+            0 alice adds     LANE value=17
+            0 alice adds     LANE value=17 inc=2
+            1 alice delivers LANE at=17 mode=manual success
+            1 alice delivers LANE at=17 mode=- success
+            1 alice delivers LANE at=17 mode=- unknown
+            1 alice delivers LANE at=17 inc=2 success
+            1 alice delivers LANE at=18 mode=manual rollback
+            1 alice delivers LANE at=18 mode=- rollback
+            1 alice delivers LANE at=18 mode=- commit
+            2 alice delivers LANE at=18 success
+            .. alice delivers LANE at=19 mode=manual
+            1 alice delivers LANE at=17+18 mode=manual success
+        """),
+    ),
+    "RTY-8": (
+        Alphabet("""
+            1 alice delivers LANE at=17 suspend
+            1 alice delivers LANE at=17 success
+            1 alice delivers LANE at=17+18 threw
+            1 alice delivers LANE at=18 success
+            2 alice delivers LANE at=18 suspend
+            1 bob   delivers LANE at=17 success
+            1 alice dead-letters LANE at=17 ok
+            1 alice dead-letters LANE at=17 inc=- unknown
+            2 bob   dead-letters LANE at=17 refused
+            1 alice dead-letters LANE at=18 refused
+            0 alice adds     LANE value=17
+            0 alice crashes  -
+        """),
+        Alphabet("""
+            1 alice delivers LANE at=17 mode=manual success
+            1 alice delivers LANE at=17 mode=- success
+            1 alice delivers LANE at=17 mode=manual rollback
+            1 alice delivers LANE at=18 mode=manual commit
+            1 alice delivers LANE at=18 mode=manual success
+            1 alice delivers LANE at=18 mode=- commit
+            1 alice delivers LANE at=17 inc=2 suspend
+            .. alice delivers LANE at=17
+            1 alice dead-letters LANE at=17 ok
+            1 alice dead-letters LANE at=18 inc=- ok
+            2 alice dead-letters LANE at=17 inc=2 ok
+            0 alice adds     LANE value=17 inc=2
+        """),
+    ),
+    "RTY-4": (
+        Alphabet(
+            """
+            1 alice delivers LANE at=17 suspend
+            1 alice delivers LANE at=17+18 suspend
+            1 alice delivers LANE at=17 success
+            1 alice delivers LANE at=18 success
+            2 alice delivers LANE at=18 threw
+            1 alice delivers LANE at=19 success
+            1 bob   delivers LANE at=18 success
+            1 alice dead-letters LANE at=17 ok
+            1 alice dead-letters LANE at=17 refused
+            3 alice dead-letters LANE at=18 ok
+            0 alice adds     LANE value=17
+            1 admin resets   LANE value=17
+            """,
+            config="batch=2",
+        ),
+        Alphabet(
+            """
+            1 alice delivers LANE at=17 rt=0 suspend
+            1 alice delivers LANE at=17 rt=1 suspend
+            1 alice delivers LANE at=17+18 rt=1 suspend
+            1 alice delivers LANE at=18 rt=0 mode=manual rollback
+            1 alice delivers LANE at=18+19 rt=0 success
+            .. alice delivers LANE at=19 rt=0
+            1 alice delivers LANE at=18 inc=2 rt=0 success
+            1 alice dead-letters LANE at=17 ok
+            1 alice dead-letters LANE at=17 inc=- unknown
+            1 alice dead-letters LANE at=18 ok
+            0 alice adds     LANE value=18 inc=2
+            .. admin resets  LANE value=17
+            """,
+            config="batch=2 max_reconsume_times=1",
+        ),
+    ),
+    "DLQ-2": (
+        Alphabet("""
+            1 alice dead-letters LANE at=17 ok
+            1 alice dead-letters LANE at=17 code=11 ok
+            2 alice dead-letters LANE at=17 unknown
+            1 alice dead-letters LANE at=17 attempt=2 ok
+            1 bob   dead-letters LANE at=17 ok
+            1 alice dead-letters LANE at=18 ok
+            1 alice delivers LANE at=17 mode=manual success
+            1 bob   delivers LANE at=17 success
+            1 drain reads DEAD offset=0 id=c1 origin=m17 ok
+            1 drain reads DEAD offset=1 id=c2 origin=m17 ok
+            1 net suffers - detail="duplicate alice b0" ok
+        """),
+        Alphabet("""
+            1 alice dead-letters LANE at=17 ok
+            1 alice dead-letters LANE at=17 refused
+            1 alice dead-letters LANE offset=18 id=m17 ok
+            1 alice dead-letters audit/orders/b0/3 at=17 ok
+            1 alice dead-letters LANE at=17 inc=2 ok
+            1 alice delivers LANE at=17 mode=- suspend
+            0 drain reads DEAD offset=0 id=c1 origin=m17 ok
+            0 drain reads DEAD offset=1 id=m17 ok
+            0 drain reads billing/%DLQ%billing/b0/1 offset=0 id=c3 origin=m17 unknown
+            0 drain reads audit/%DLQ%audit/b0/0 offset=2 id=c4 origin=m17 ok
+            0 alice crashes -
+            1 net suffers - detail="cut alice b0" ok
+        """),
+    ),
+    "DLQ-5": (
+        Alphabet("""
+            1 shop  sends    QUEUE at=17 body=1 key=k1 ok
+            1 till  sends    QUEUE at=17 body=2 key=k1 unknown
+            2 alice delivers LANE at=17 body=1 key=k1 suspend
+            1 bob   delivers LANE at=17 suspend
+            1 alice delivers billing/%RETRY%billing/b0/0 offset=0 id=m17 body=3 suspend
+            1 drain reads DEAD offset=0 id=c1 origin=m17 body=1 key=k1 ok
+            1 drain reads DEAD offset=0 id=c1 origin=m17 body=1 ok
+            1 drain reads DEAD offset=0 id=c1 origin=m17 body=1 key=k1 view=stock ok
+            1 drain reads DEAD offset=0 id=c1 origin=m17 body=2 key=k1 unknown
+            1 drain reads DEAD offset=0 id=c1 origin=m17 ok
+            1 drain reads QUEUE at=17 body=2 ok
+        """),
+        Alphabet("""
+            1 shop  sends    QUEUE at=17 body=1 tags=red ok
+            1 alice dead-letters LANE at=17 ok
+            1 alice dead-letters LANE at=17 unknown
+            1 bob   dead-letters LANE at=17 ok
+            1 alice dead-letters audit/orders/b0/3 at=17 ok
+            1 drain reads DEAD offset=0 id=m17 body=1 tags=red view=orders ok
+            1 drain reads DEAD offset=0 id=m17 body=1 tags=red ok
+            1 drain reads DEAD offset=1 id=c2 origin=m4 body=2 view=orders ok
+            1 drain reads DEAD offset=1 id=c3 origin=m17 body=1 tags=blue view=orders ok
+            1 alice delivers LANE at=17 body=1 tags=red suspend
+        """),
+    ),
+    "RTY-7": (
+        Alphabet(
+            """
+            1 alice delivers LANE at=17 threw
+            1 alice delivers LANE at=17 null
+            1 alice delivers LANE at=17+18 suspend=20 threw
+            1 alice delivers LANE at=17 success
+            1 alice delivers LANE at=18 suspend
+            2 alice delivers LANE at=18 success
+            1 bob   delivers LANE at=18 success
+            1 alice dead-letters LANE at=17 ok
+            1 alice dead-letters LANE at=17 refused
+            0 alice adds     LANE value=17
+            1 admin resets   LANE value=17
+            """,
+            config="suspend_ms=16",
+        ),
+        Alphabet(
+            """
+            1 alice delivers LANE at=17 rt=0 suspend=26 threw
+            1 alice delivers LANE at=17 rt=1 suspend=26 null
+            1 alice delivers LANE at=17 rt=1 mode=manual suspend=26 threw
+            1 alice delivers LANE at=18 rt=0 mode=manual rollback
+            1 alice delivers LANE at=18 rt=0 mode=- unknown
+            1 alice delivers LANE at=18 rt=0 success
+            .. alice delivers LANE at=18 rt=0
+            1 alice delivers LANE at=17 rt=1 inc=2 success
+            1 alice dead-letters LANE at=17 ok
+            1 alice dead-letters LANE at=17 unknown
+            0 alice crashes  -
+            0 alice adds     LANE value=17 inc=2
+            """,
+            config="max_reconsume_times=1",
+        ),
+    ),
+    "CMT-10": (
+        Alphabet(
+            """
+            1 alice delivers LANE at=17 success
+            1 alice delivers LANE at=17 suspend
+            3 alice delivers LANE at=17 success
+            1 alice delivers LANE at=18 success
+            0 alice commits  LANE value=18 sent
+            0 alice commits  LANE value=19 sent
+            1 bob   delivers LANE at=17 success
+            1 alice sends-back LANE at=17 delay=3 ok
+            1 bob   sends-back LANE at=17 delay=3 unknown
+            0 alice adds     LANE value=17
+            1 shop  sends    QUEUE at=18 ok
+            0 alice drops    LANE
+            """,
+            config="mode=concurrent",
+        ),
+        Alphabet(
+            """
+            1 alice delivers LANE at=17 rt=0 key=k1 suspend
+            1 alice delivers LANE at=17 rt=1 key=k1 suspend
+            1 alice delivers LANE at=18 rt=0 key=k2 success
+            1 alice dead-letters LANE at=17 ok
+            1 alice dead-letters LANE at=17 refused
+            1 alice commits  LANE value=19 sent
+            1 alice commits  LANE value=19 detail=corrected sent
+            0 alice adds     LANE value=17
+            1 alice fetches  LANE value=18 inc=1 ok
+            .. alice fetches LANE inc=1
+            1 alice pulls    LANE offset=17 value=18 code=21 refused
+            1 admin resets   LANE value=18
+            """,
+            config="mode=key_ordered max_reconsume_times=1",
+        ),
+    ),
+    "CMT-3": (
+        Alphabet("""
+            1 alice delivers LANE at=17 mode=manual success
+            1 alice delivers LANE at=17 mode=manual suspend
+            1 alice delivers LANE at=18 mode=manual commit
+            1 alice delivers LANE at=18 success
+            1 alice delivers LANE at=18 mode=manual success
+            1 bob   delivers LANE at=17 mode=manual commit
+            0 alice commits  LANE value=17 sent
+            0 alice commits  LANE value=19 sent
+            1 alice commits  LANE value=18 refused
+            0 alice adds     LANE value=17
+            0 alice drops    LANE
+            1 alice pulls    LANE offset=17 value=19 code=21 refused
+        """),
+        Alphabet(
+            """
+            1 alice delivers LANE at=17 rt=0 mode=manual success
+            1 alice delivers LANE at=18 rt=1 suspend
+            1 alice delivers LANE at=18 rt=1 mode=manual suspend
+            1 alice delivers LANE at=18 rt=0 mode=- success
+            1 alice delivers LANE at=18 rt=0 mode=- commit
+            1 alice delivers LANE at=17 rt=0 mode=manual rollback
+            1 alice dead-letters LANE at=18 ok
+            1 alice dead-letters LANE at=18 refused
+            2 alice commits  LANE value=19 ok
+            0 alice commits  LANE value=19 detail=corrected sent
+            0 alice adds     LANE value=17
+            1 admin resets   LANE value=18
+            """,
+            config="max_reconsume_times=1",
+        ),
+    ),
+    "LSE-15": (
+        Alphabet(
+            """
+            1 alice delivers LANE at=17 success
+            3 alice delivers LANE at=17 success
+            5 alice delivers LANE at=18 cut
+            2 alice delivers LANE at=17 cut
+            3 bob   delivers LANE at=17 success
+            0 alice unlocks  LANE sent
+            0 alice unlocks  LANE inc=1 sent
+            1 alice unlocks  LANE refused
+            2 bob   unlocks  LANE ok
+            1 alice leaves   billing
+            4 alice leaves   billing
+            0 alice drops    LANE
+            """,
+            config="shutdown_wait_ms=200",
+            tick_ms=100,
+        ),
+        Alphabet(
+            """
+            .. alice delivers LANE at=17
+            3 alice delivers LANE at=17 success
+            3 alice delivers LANE at=17 inc=2 success
+            2 alice delivers LANE at=18 inc=2 cut
+            0 alice unlocks  LANE sent
+            0 alice unlocks  LANE inc=2 sent
+            1 alice unlocks  billing/orders/b0/4 sent
+            0 alice crashes  -
+            .. alice leaves  billing
+            4 alice leaves   audit
+            1 alice locks    LANE ok
+            0 alice drops    LANE inc=2
+            """,
+            config="shutdown_wait_ms=201",
+            tick_ms=100,
+        ),
+    ),
+    "ORD-11": (
+        Alphabet(
+            """
+            1 alice delivers LANE at=17 key=k1 success
+            1 alice delivers LANE at=17 key=k1 suspend
+            1 alice delivers LANE at=18 key=k1 success
+            3 alice delivers LANE at=18 key=k2 success
+            1 alice delivers LANE at=19 key=k1 threw
+            2 alice delivers LANE at=19 key=k1 success
+            1 alice delivers LANE at=19 success
+            1 bob   delivers LANE at=18 key=k1 success
+            0 alice adds     LANE value=17
+            0 alice drops    LANE
+            1 alice dead-letters LANE at=17 ok
+            1 admin resets   LANE value=17
+            """,
+            config="mode=key_ordered schedule_slack_ms=15",
+        ),
+        Alphabet(
+            """
+            1 alice delivers LANE at=17 key=k1 rt=0 suspend
+            1 alice delivers LANE at=17 key=k1 rt=1 suspend
+            1 alice delivers LANE at=17+18 key=k1 rt=0 suspend
+            1 alice delivers LANE at=17 key=k1 rt=0 mode=manual rollback
+            1 alice delivers LANE at=18 key=k1 rt=0 success
+            .. alice delivers LANE at=19 key=k1 rt=0
+            1 alice delivers LANE at=19 key=k1 rt=0 success
+            1 alice delivers LANE at=19 key=k1 inc=2 rt=0 success
+            1 alice dead-letters LANE at=17 inc=- ok
+            1 alice dead-letters LANE at=17 refused
+            1 alice dead-letters LANE at=17 key=k1 unknown
+            2 alice dead-letters LANE at=17 ok
+            """,
+            config="mode=key_ordered max_reconsume_times=1",
+        ),
+    ),
+    "KEY-1": (
+        Alphabet(
+            """
+            1 alice receives LANE offset=17 key=k1 until=30ms ok
+            1 bob   receives LANE offset=18 key=k1 until=30ms ok
+            3 bob   receives LANE offset=18 key=k1 until=30ms ok
+            1 bob   receives LANE offset=19 key=k2 until=30ms ok
+            1 alice receives LANE offset=18 key=k1 until=50ms ok
+            1 alice acks     LANE offset=17 ok
+            1 alice acks     LANE offset=17 refused
+            0 alice releases LANE offset=17 sent
+            1 alice renews   LANE offset=17 until=50ms ok
+            0 alice steps-clock - value=5
+            0 b0    crashes  b0
+            0 b0    trims    QUEUE value=18
+            """,
+            config="delay_bound_ms=12",
+        ),
+        Alphabet(
+            """
+            1 alice receives LANE offset=17 key=k1 ok
+            1 bob   receives LANE offset=18 key=k1 ok
+            1 bob   receives LANE offset=19 ok
+            1 bob   receives LANE unknown
+            3 alice receives LANE offset=18 key=k1 until=26ms ok
+            1 bob   acks     LANE offset=18 unknown
+            0 alice crashes  -
+            1 alice leaves   billing
+            1 alice pauses   -
+            2 net   suffers  - detail="partition alice b0" ok
+            2 alice renews   LANE offset=17 until=15ms ok
+            0 b0    trims    QUEUE value=19
+            """,
+            config="delay_bound_ms=12",
+        ),
+    ),
+    "ORD-4": (
+        Alphabet("""
+            1 alice fetches  LANE value=17 ok
+            1 bob   fetches  LANE value=18 ok
+            1 bob   fetches  LANE value=-1 refused
+            1 alice delivers LANE at=17 suspend
+            1 alice delivers LANE at=17 success
+            3 alice delivers LANE at=17 success
+            1 bob   delivers LANE at=18 success
+            1 shop  sends    QUEUE at=17 ok
+            0 bob   adds     LANE value=18
+            0 alice drops    LANE
+            1 alice commits  LANE value=17 ok
+            0 b0    crashes  b0
+        """),
+        Alphabet(
+            """
+            1 alice commits  LANE value=17 ok
+            1 alice commits  LANE value=18 unknown
+            2 bob   commits  LANE value=18 ok
+            1 bob   fetches  LANE value=18 ok
+            1 alice delivers LANE at=17 rt=0 suspend
+            1 alice delivers LANE at=17 rt=1 suspend
+            1 bob   delivers LANE at=18 rt=0 success
+            1 bob   delivers LANE at=19 inc=2 rt=0 success
+            1 alice dead-letters LANE at=17 ok
+            1 dora  delivers audit/orders/b0/3 at=17 suspend
+            1 admin resets   LANE value=17
+            0 b0    trims    QUEUE value=18
+            """,
+            config="max_reconsume_times=1",
+        ),
+    ),
+    "LSE-6": (
+        Alphabet(
+            """
+            0 alice locks   LANE ok
+            0 bob   locks   LANE ok
+            2 carol locks   LANE ok
+            1 alice locks   LANE unknown
+            1 bob   locks   LANE refused
+            1 carol locks   LANE refused
+            1 alice unlocks LANE ok
+            3 alice unlocks LANE ok
+            0 alice unlocks LANE sent
+            0 b0    crashes b0
+            0 alice steps-clock - value=5
+            2 net   suffers - detail="partition alice b0" ok
+            """,
+            config="broker_lease_ms=300 delay_bound_ms=100",
+            tick_ms=100,
+        ),
+        Alphabet(
+            """
+            1 alice locks   LANE ok
+            1 bob   locks   LANE unknown
+            1 bob   locks   LANE code=1 refused
+            1 carol locks   LANE refused
+            0 alice unlocks LANE sent
+            1 alice unlocks LANE ok
+            1 alice unlocks LANE unknown
+            1 bob   unlocks LANE ok
+            0 alice crashes -
+            1 net   suffers - detail="cut alice b0" ok
+            2 net   suffers - detail="delay bob b0 200" ok
+            1 net   suffers - detail="duplicate carol b0" ok
+            """,
+            config="broker_lease_ms=150 delay_bound_ms=150",
+            tick_ms=100,
+        ),
+    ),
+    "LSE-13": (
+        Alphabet(
+            """
+            0 alice adds     LANE value=17
+            0 alice locks    LANE incarnation=alice#1 ok
+            3 alice locks    LANE incarnation=alice#1 unknown
+            1 alice delivers LANE at=17 success
+            0 alice commits  LANE value=18 sent
+            1 bob   locks    LANE incarnation=bob#1 ok
+            0 bob   adds     LANE value=17
+            0 alice adds     billing/orders/b1/3 inc=2 value=17
+            0 alice drops    LANE
+            1 b0    pauses   b0
+            0 alice crashes  -
+            1 net   suffers  - detail="cut alice b0" ok
+            """,
+            config="lock_interval_ms=100 schedule_slack_ms=40 delay_bound_ms=60",
+            tick_ms=100,
+        ),
+        Alphabet(
+            """
+            0 alice adds     LANE value=17
+            0 alice adds     LANE inc=2 value=17
+            1 alice locks    LANE ok
+            1 alice locks    LANE incarnation=alice#1 refused
+            1 alice pulls    LANE offset=17 value=18 ok
+            0 alice commits  LANE value=18 sent
+            0 alice commits  LANE value=18 inc=2 sent
+            2 alice leaves   billing
+            1 alice pauses   -
+            0 b0    crashes  b0
+            0 alice steps-clock - value=5
+            1 net   suffers  - detail="partition bob b0" ok
+            """,
+            config="lock_interval_ms=150 schedule_slack_ms=25 delay_bound_ms=25",
+            tick_ms=100,
+        ),
+    ),
+    "LSE-16": (
+        Alphabet(
+            """
+            0 alice locks    LANE ok
+            0 bob   locks    LANE ok
+            1 alice drops    LANE
+            0 alice drops    LANE
+            1 bob   locks    LANE refused
+            0 carol locks    LANE refused
+            0 alice unlocks  LANE sent
+            2 alice unlocks  LANE refused
+            0 alice adds     LANE value=17 inc=2
+            3 alice delivers LANE at=17 success
+            1 alice pauses   -
+            0 b0    crashes  b0
+            """,
+            config="broker_lease_ms=400 schedule_slack_ms=100",
+            tick_ms=100,
+        ),
+        Alphabet(
+            """
+            2 alice locks    LANE ok
+            1 alice locks    LANE unknown
+            1 bob   locks    LANE ok
+            0 alice drops    LANE
+            0 bob   drops    LANE
+            0 bob   locks    LANE refused
+            0 alice locks    LANE refused
+            1 alice unlocks  LANE ok
+            3 alice dead-letters LANE at=17 ok
+            0 alice crashes  -
+            0 alice steps-clock - value=5
+            1 net   suffers  - detail="partition alice b0" ok
+            """,
+            config="broker_lease_ms=600 schedule_slack_ms=150",
+            tick_ms=100,
+        ),
+    ),
+    "LSE-3": (
+        Alphabet(
+            """
+            0 alice locks    LANE ok
+            3 alice locks    LANE ok
+            1 alice locks    LANE refused
+            1 alice locks    LANE code=1 refused
+            1 alice delivers LANE at=17 success
+            1 bob   delivers LANE at=17 success
+            0 alice adds     LANE value=17
+            0 alice unlocks  LANE sent
+            1 alice pauses   -
+            0 alice crashes  -
+            0 alice steps-clock - value=5
+            0 alice drops    LANE
+            """,
+            config="client_lease_ms=150 guard_slack_ms=50",
+            tick_ms=100,
+        ),
+        Alphabet(
+            """
+            1 alice locks    LANE ok
+            3 alice locks    LANE refused
+            .. alice locks   LANE
+            1 bob   locks    LANE ok
+            1 alice delivers LANE at=17 success
+            1 alice delivers LANE at=17 inc=2 success
+            0 alice adds     LANE value=17 inc=2
+            1 alice leaves   billing
+            1 alice unlocks  LANE refused
+            2 alice unlocks  LANE ok
+            0 bob   unlocks  LANE ok
+            0 bob   adds     LANE value=17
+            """,
+            config="client_lease_ms=250 guard_slack_ms=0",
+            tick_ms=100,
+        ),
+    ),
+    "CMT-13": (
+        Alphabet(
+            """
+            0 alice adds     LANE value=17
+            1 alice adds     LANE value=17 ; alice delivers LANE at=17 success
+            1 alice delivers LANE at=17 success
+            2 alice delivers LANE at=18 success
+            1 alice delivers LANE at=17 suspend
+            0 alice commits  LANE value=18 sent
+            1 alice commits  LANE value=19 refused
+            0 alice unlocks  LANE inc=1 sent
+            0 alice unlocks  LANE sent
+            0 bob   commits  LANE value=18 sent
+            0 alice drops    LANE
+            1 admin resets   LANE value=17
+            """,
+            config="guard_slack_ms=0",
+        ),
+        Alphabet(
+            """
+            0 alice adds     LANE value=17
+            0 alice adds     LANE value=17 inc=2
+            1 alice delivers LANE at=17 mode=- commit
+            1 alice delivers LANE at=18 mode=- success
+            1 alice delivers LANE at=17 inc=2 success
+            0 alice commits  LANE value=18 inc=- sent
+            1 alice pulls    LANE offset=17 value=18 code=21 refused
+            0 alice unlocks  LANE inc=1 sent
+            1 alice unlocks  LANE inc=2 ok
+            0 alice unlocks  LANE sent
+            0 alice drops    LANE
+            0 alice crashes  -
+            """,
+            config="guard_slack_ms=10",
+        ),
+    ),
+    "CMT-6": (
+        Alphabet("""
+            0 alice adds     LANE value=17
+            0 alice drops    LANE
+            1 alice delivers LANE at=17 success
+            3 alice delivers LANE at=17 success
+            1 alice delivers LANE at=18 mode=manual success
+            0 alice drops    LANE ; alice commits LANE value=18 sent
+            0 alice commits  LANE value=19 sent
+            1 bob   delivers LANE at=17 success
+            1 alice fetches  LANE inc=1 value=18 ok
+            .. alice fetches LANE inc=1
+            1 alice pulls    LANE offset=17 value=19 code=21 refused
+            1 admin resets   LANE value=17
+        """),
+        Alphabet(
+            """
+            0 alice adds     LANE value=17
+            0 alice drops    LANE
+            1 alice delivers LANE at=17 rt=1 suspend
+            1 alice delivers LANE at=17 rt=0 mode=- success
+            2 alice dead-letters LANE at=17 ok
+            1 alice dead-letters LANE at=17 refused
+            0 alice drops    LANE ; alice commits LANE value=18 sent
+            1 alice commits  LANE value=18 ok
+            0 alice commits  LANE value=18 detail=corrected sent
+            1 alice fetches  LANE value=18 ok
+            1 alice fetches  LANE inc=1 value=-1 refused
+            0 bob   joins    billing view=red
+            """,
+            config="max_reconsume_times=1 consume_from=last",
+        ),
+    ),
+    "CMT-7": (
+        Alphabet(
+            """
+            1 alice commits LANE value=18 ok
+            1 alice commits LANE value=17 ok
+            0 alice commits LANE value=17 sent
+            3 alice commits LANE value=18 ok
+            0 b0    crashes b0
+            1 bob   fetches LANE value=17 ok
+            1 bob   fetches LANE value=18 ok
+            1 bob   fetches LANE value=-1 refused
+            1 b0    pauses  b0
+            !1 admin resets LANE value=5
+            0 b0    trims   QUEUE value=18
+            """,
+            config="persist_first_ms=30 persist_ms=20 schedule_slack_ms=10 delay_bound_ms=150",
+            tick_ms=100,
+        ),
+        Alphabet(
+            """
+            1 alice commits LANE value=18 ok
+            1 alice commits LANE value=18 refused
+            1 bob   commits LANE value=17 unknown
+            .. alice commits LANE value=19
+            0 b0    crashes b0
+            0 b1    crashes b1
+            1 bob   fetches LANE value=17 ok
+            1 bob   fetches LANE value=5 ok
+            2 bob   fetches LANE value=18 ok
+            1 bob   fetches LANE value=17 unknown
+            1 b0    suffers b0 detail="disk_full b0" ok
+            .. admin resets LANE value=5
+            """,
+            config="persist_first_ms=60 persist_ms=20 schedule_slack_ms=10 delay_bound_ms=60",
+            tick_ms=100,
+        ),
+    ),
+    "CMT-2": (
+        Alphabet(
+            """
+            0 alice adds     LANE value=17
+            1 alice delivers LANE at=17 success
+            1 alice delivers LANE at=17 suspend
+            1 alice delivers LANE at=17+18 success
+            3 alice delivers LANE at=18 success
+            0 alice commits  LANE value=18 sent
+            1 alice commits  LANE value=18 refused
+            0 alice commits  LANE value=19 sent
+            1 alice pulls    LANE offset=19 value=19 ok
+            0 alice drops    LANE
+            0 b0    crashes  b0
+            1 bob   pauses   -
+            """,
+            config="persist_first_ms=5 persist_ms=5 schedule_slack_ms=10",
+        ),
+        Alphabet(
+            """
+            0 alice adds     LANE value=17
+            1 alice delivers LANE at=17 rt=1 suspend
+            1 alice delivers LANE at=17 rt=0 mode=manual success
+            1 alice delivers LANE at=17 rt=0 mode=- commit
+            1 alice dead-letters LANE at=17 ok
+            0 alice commits  LANE value=18 sent
+            0 alice commits  LANE value=18 detail=corrected sent
+            1 alice fetches  LANE value=18 inc=1 ok
+            .. alice fetches LANE inc=1
+            1 alice pulls    LANE offset=17 value=18 code=21 refused
+            1 alice pauses   -
+            1 admin resets   LANE value=17
+            """,
+            config="max_reconsume_times=1 persist_first_ms=5 persist_ms=5 schedule_slack_ms=15",
+        ),
+    ),
 }

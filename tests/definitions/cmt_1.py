@@ -9,24 +9,28 @@ Decisions where the page leaves room:
 - Where nobody says the mode, a result that finishes in one of the modes may have finished.
 - A message may have been given up unseen when its retries were used up (or nobody told the counter, and there is a
   limit) and it was put back.
-- A message is known by a delivery or by the answer of a send, either begun before the commit.
+- A message is known by a delivery or by the answer of a send, either begun before the commit, and since an
+  operator last moved the lane's offset.
 - A commit is "after a reset" unless its incarnation was added since: before, its client may have yet to be told.
 - A pull was told to go on elsewhere where its answer has the code 21.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from specs.history.row import Row
 from specs.plan.config import Config
 from specs.vocabulary import Kind, Outcome
 from tests.definitions.words import (
-    OFFSET_MOVED,
     Rows,
     adds,
     before,
     began_before,
     calls,
+    corrections,
     finished,
+    is_correction,
     may_be_given_up_unseen,
     moved_in_its_life,
     of,
@@ -37,35 +41,23 @@ from tests.definitions.words import (
     same_queue,
     took_effect,
     was_removed,
+    was_reset,
 )
 
 
 def broken(rows: Rows, config: Config) -> bool:
-    return config.subscription == "*" and any(
-        _passes(rows, config, commit, place)
-        for commit in took_effect(rows, Kind.COMMIT)
-        if not _says_nothing(rows, commit)
-        for place in _known(rows, commit)
-    )
+    return any(passed(rows, config))
 
 
-def _says_nothing(rows: Rows, commit: Row) -> bool:
-    """Is it a broker's correction, or of a lane that an operator has moved?"""
-    corrected = commit.detail == "corrected" or any(
-        pull.value == commit.value for pull in _corrections(rows, commit)
-    )
-    return corrected or moved_in_its_life(rows, commit)
-
-
-def _corrections(rows: Rows, commit: Row) -> list[Row]:
-    return [
-        pull
-        for pull in of(rows, Kind.PULL)
-        if pull.code == OFFSET_MOVED
-        and same_client(pull, commit)
-        and same_lane(pull, commit)
-        and before(pull, commit)
-    ]
+def passed(rows: Rows, config: Config) -> Iterator[tuple[Row, int]]:
+    """The commits that pass unfinished messages, and where these lie."""
+    for commit in took_effect(rows, Kind.COMMIT):
+        # A broker's correction, or what an operator has moved, says nothing.
+        if is_correction(rows, commit) or moved_in_its_life(rows, commit):
+            continue
+        for place in _known(rows, commit):
+            if config.subscription == "*" and _passes(rows, config, commit, place):
+                yield commit, place
 
 
 def _known(rows: Rows, commit: Row) -> set[int]:
@@ -76,6 +68,7 @@ def _known(rows: Rows, commit: Row) -> set[int]:
         if row.queue_offset is not None
         and same_queue(row, commit)
         and began_before(row, commit)
+        and not was_reset(rows, row._replace(group=commit.group), commit)
         and (row.kind is Kind.DELIVER or row.outcome is Outcome.OK)
     }
 
@@ -100,7 +93,7 @@ def _is_its_own(rows: Rows, commit: Row, place: int) -> bool:
         and began_before(call, commit)
         and same_incarnation(rows, call, commit)
     ]
-    for pull in _corrections(rows, commit):
+    for pull in corrections(rows, commit):
         if place < (pull.value or 0) and not any(began_before(call, pull) for call in delivered):
             return False
     look_ups = [
@@ -110,6 +103,7 @@ def _is_its_own(rows: Rows, commit: Row, place: int) -> bool:
         and same_lane(look, commit)
         and same_client(look, commit)
         and look.incarnation in (None, commit.incarnation)
+        and not any(began_before(look, add) for add in adds(rows, commit)[-1:])
     ]
     if any(not before(look, commit) or look.outcome is Outcome.UNKNOWN for look in look_ups[-1:]):
         return False

@@ -35,8 +35,13 @@ from tests.definitions.wrong import rules_of
 PAGES = Path(__file__).parents[2] / "docs" / "clauses"
 SEED = 20240917
 LONGEST = 12
-EXCUSES_OF = {"SND-10": frozenset({Kind.SEND})}
-"""Where no other row than those that a clause needs can excuse: a second send of the id with another content."""
+EXCUSES_OF = {
+    "SND-10": frozenset({Kind.SEND}),
+    "ORD-6": frozenset({Kind.SEND}),
+    "DLQ-4": frozenset({Kind.DEAD_LETTER, Kind.READ}),
+}
+"""Where no other row than those that a clause needs can excuse: a second send of the id with another content, a send
+that chose first, a second dead letter of a message or a second place of it."""
 ROWS, DRAWN = 4, 2_000
 
 

@@ -45,12 +45,12 @@ def broken(rows: Rows, config: Config) -> bool:
 def _overtaken(rows: Rows, config: Config, first: Row, call: Row) -> bool:
     """Does the call start beyond all that the first one's batch still owes?"""
     batch = [row for row in calls(rows) if same_call(row, first) and asks_again(row)]
-    owed = [row for row in batch if _is_owed(rows, config, row, call)]
+    owed = [row for row in batch if is_owed(rows, config, row, call)]
     start = min(offset(row) for row in calls(rows) if same_call(row, call))
     return bool(owed) and all(start > offset(row) for row in owed)
 
 
-def _is_owed(rows: Rows, config: Config, message: Row, call: Row) -> bool:
+def is_owed(rows: Rows, config: Config, message: Row, call: Row) -> bool:
     """Had it neither come again nor been given up when the call began?"""
     if any(
         other.queue_offset == message.queue_offset

@@ -12,14 +12,14 @@ from __future__ import annotations
 
 from specs.history.row import Row
 from specs.plan.config import Config
-from specs.vocabulary import DLQ_PREFIX, RETRY_PREFIX, Kind, Outcome
-from tests.definitions.words import Rows, before, of, same_queue, took_effect
+from specs.vocabulary import Kind, Outcome
+from tests.definitions.words import Rows, before, is_plain, of, same_queue, took_effect
 
 
 def broken(rows: Rows, config: Config) -> bool:
     return any(
-        _is_plain(first)
-        and _is_plain(second)
+        is_plain(first)
+        and is_plain(second)
         and first.outcome is Outcome.OK
         and same_queue(first, second)
         and before(first, second)
@@ -30,14 +30,6 @@ def broken(rows: Rows, config: Config) -> bool:
         )
         for first in of(rows, Kind.SEND)
         for second in took_effect(rows, Kind.SEND)
-    )
-
-
-def _is_plain(send: Row) -> bool:
-    return (
-        not send.delay_level
-        and not (send.detail or "").startswith("half")
-        and not (send.topic or "").startswith((RETRY_PREFIX, DLQ_PREFIX))
     )
 
 

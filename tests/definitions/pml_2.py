@@ -48,12 +48,13 @@ def handed_out_twice(rows: Rows, config: Config, first: Row, second: Row) -> boo
     """Did the later hand-out certainly come while the other lease lived, whichever the later one was?"""
     if was_moved_before(rows, first) or was_moved_before(rows, second):
         return False
-    return _lives_on(rows, config, first, second) and (
-        before(first, second) or _lives_on(rows, config, second, first)
+    return lives_on(rows, config, first, second) and (
+        before(first, second) or lives_on(rows, config, second, first)
     )
 
 
-def _lives_on(rows: Rows, config: Config, first: Row, second: Row) -> bool:
+def lives_on(rows: Rows, config: Config, first: Row, second: Row) -> bool:
+    """Does the first one's lease certainly live when the second one is handed out?"""
     until_us = _until_us(rows, config, first, second)
     lives = until_us is None or (second.ended_us or 0) + MARGIN_US < until_us
     return (

@@ -9,9 +9,11 @@ Decisions where the page leaves room:
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from specs.history.row import Row
 from specs.plan.config import Config
-from specs.vocabulary import Kind, Outcome
+from specs.vocabulary import LISTENER_RESULTS, Kind, Outcome
 from tests.definitions.words import (
     Rows,
     asks_again,
@@ -30,10 +32,13 @@ LEAST_MS, MOST_MS = 10, 30_000
 
 
 def broken(rows: Rows, config: Config) -> bool:
-    return any(_came_early(rows, config, call) for call in calls(rows))
+    return any(came_early(rows, config, call) for call in calls(rows))
 
 
-def _came_early(rows: Rows, config: Config, call: Row) -> bool:
+def came_early(
+    rows: Rows, config: Config, call: Row, results: Collection[Outcome] = LISTENER_RESULTS
+) -> bool:
+    """Does a message come again too early whose last call ended with one of these results?"""
     earlier = [
         other
         for other in calls(rows)
@@ -44,6 +49,8 @@ def _came_early(rows: Rows, config: Config, call: Row) -> bool:
     if not earlier or not asks_again(earlier[-1]) or not before(earlier[-1], call):
         return False
     last = earlier[-1]
+    if last.outcome not in results:
+        return False
     asked_ms = config.suspend_ms if last.suspend_ms is None else last.suspend_ms
     waited_us = call.started_us - (last.ended_us or 0)
     early = waited_us <= (min(max(asked_ms, LEAST_MS), MOST_MS) - 1) * 1_000

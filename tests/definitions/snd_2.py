@@ -12,10 +12,8 @@ from __future__ import annotations
 
 from specs.history.row import Row
 from specs.plan.config import Config
-from specs.vocabulary import DLQ_PREFIX, RETRY_PREFIX, Kind, Outcome
-from tests.definitions.words import WEAK, Rows, of
-
-INTERNAL_ERROR = 1
+from specs.vocabulary import Kind, Outcome
+from tests.definitions.words import Rows, is_copy_topic, of, was_refused_for_certain
 
 
 def broken(rows: Rows, config: Config) -> bool:
@@ -56,16 +54,12 @@ def _moment(row: Row) -> int:
     return row.seq_begin if row.seq_end is None else row.seq_end
 
 
-def _is_copy_topic(row: Row) -> bool:
-    return (row.topic or "").startswith((RETRY_PREFIX, DLQ_PREFIX))
-
-
 def _is_invented(rows: Rows, seen: Row) -> bool:
     sent = any(
         send.message_id == seen.source_id and send.seq_begin < _moment(seen)
         for send in of(rows, Kind.SEND)
     )
-    may_be_a_copy = _is_copy_topic(seen) and seen.origin_id is None
+    may_be_a_copy = is_copy_topic(seen) and seen.origin_id is None
     return seen.kind is not Kind.SEND and not sent and not may_be_a_copy
 
 
@@ -79,7 +73,7 @@ def _is_in_too_many_places(rows: Rows, seen: Row) -> bool:
     ]
     attempts = {send.attempt for send in tries}
     all_told = attempts == set(range(1, len(attempts) + 1))
-    may_be_stored = [send for send in tries if not _was_refused(send)]
+    may_be_stored = [send for send in tries if not was_refused_for_certain(send)]
     places = {
         (row.queue, row.queue_offset)
         for row in [*_sightings(rows), *_answers(rows)]
@@ -89,8 +83,3 @@ def _is_in_too_many_places(rows: Rows, seen: Row) -> bool:
         and _moment(row) <= _moment(seen)
     }
     return all_told and 0 < len(may_be_stored) < len(places)
-
-
-def _was_refused(send: Row) -> bool:
-    """Does the answer's code say that nothing was stored?"""
-    return send.outcome is Outcome.REFUSED and send.code not in (None, INTERNAL_ERROR, *WEAK)

@@ -16,6 +16,7 @@ from tests.definitions.enumeration import (
     compare,
     definition,
     difference,
+    excuses,
     judge,
     named_on_page,
     needs,
@@ -36,7 +37,8 @@ def _differences(count: Count) -> str:
 def _check(clause: str, rows: int, drawn: int) -> None:
     count = compare(clause, rows, drawn)
     assert not {how for how in count.differences if "known" not in how}, _differences(count)
-    assert min(count.at_stake, count.refuted, count.excused) > 0, f"too poor an alphabet: {count}"
+    assert min(count.at_stake, count.refuted) > 0, f"too poor an alphabet: {count}"
+    assert count.excused or not excuses(clause), f"nothing is excused: {count}"
     overlooked = {rule.__name__ for rule in rules_of(clause)} - count.noticed
     assert not overlooked, f"no history tells a wrong judge from the definition: {overlooked}"
 

@@ -9,7 +9,14 @@ from collections.abc import Sequence
 
 from specs.history.row import Row
 from specs.plan.config import Config
-from specs.vocabulary import LISTENER_SUSPENDS, CommitMode, Kind, Outcome
+from specs.vocabulary import (
+    DLQ_PREFIX,
+    LISTENER_SUSPENDS,
+    RETRY_PREFIX,
+    CommitMode,
+    Kind,
+    Outcome,
+)
 
 Rows = Sequence[Row]
 
@@ -17,8 +24,13 @@ AUTO, MANUAL = CommitMode.AUTO.value, CommitMode.MANUAL.value
 OFFSET_MOVED = 21
 """The code of a pull's answer that tells it to go on elsewhere."""
 _NEVER_US = 10**15
+_NEVER = 10**9
 WEAK = (10, 11, 12)
 """Codes of an answer that says stored, but not flushed or replicated in time."""
+INTERNAL_ERROR = 1
+"""The code of an answer that says nothing for certain."""
+NO_KEY = ("random", "round-robin")
+"""Selectors that look at no key."""
 
 
 def of(rows: Rows, *kinds: Kind) -> list[Row]:
@@ -134,6 +146,35 @@ def was_reset(rows: Rows, since: Row, until: Row) -> bool:
     )
 
 
+def corrections(rows: Rows, row: Row) -> list[Row]:
+    """The client's pulls of the lane that were told to go on elsewhere before that row; named ones since the ADD."""
+    return [
+        pull
+        for pull in of(rows, Kind.PULL)
+        if pull.code == OFFSET_MOVED
+        and same_client(pull, row)
+        and same_lane(pull, row)
+        and before(pull, row)
+        and not (
+            pull.incarnation is not None and any(before(pull, add) for add in adds(rows, row)[-1:])
+        )
+    ]
+
+
+def is_correction(rows: Rows, commit: Row) -> bool:
+    """Does the commit tell an offset that the broker gave its client, and not one that was reached?"""
+    return commit.detail == "corrected" or any(
+        pull.value == commit.value for pull in corrections(rows, commit)
+    )
+
+
+def of_its_client(rows: Rows, row: Row, other: Row) -> bool:
+    """Is it of the other one's incarnation; or, where it names none, of its client on that lane?"""
+    if row.incarnation is None:
+        return same_client(row, other) and same_lane(row, other)
+    return same_incarnation(rows, row, other)
+
+
 def was_moved_before(rows: Rows, until: Row) -> bool:
     """Had an operator begun to move the lane's offset before this one was over?"""
     end = until.seq_begin if until.seq_end is None else until.seq_end
@@ -187,6 +228,24 @@ def died_between(rows: Rows, first: Row, second: Row) -> bool:
         crash.client_id == first.client_id and between(first, crash, second)
         for crash in of(rows, Kind.CRASH)
     )
+
+
+def is_of_link(fault: Row, client: str | None, broker: str | None) -> bool:
+    """Does the fault concern the link of these two: it names both, one of them, or nobody?"""
+    names = {word for word in (fault.detail or "").split()[1:] if not word.isdigit()}
+    return names <= {client, broker}
+
+
+def broker_died(rows: Rows, broker: str | None, begin: int, end: int) -> bool:
+    """Did the broker die between these two places of the order?"""
+    return any(
+        crash.broker == broker and begin < crash.seq_begin < end for crash in of(rows, Kind.CRASH)
+    )
+
+
+def end_of(row: Row) -> int:
+    """The place of its end; of one that never ended, beyond all others."""
+    return _NEVER if row.seq_end is None else row.seq_end
 
 
 def is_leaving(rows: Rows, call: Row, moment: Row) -> bool:
@@ -252,6 +311,31 @@ def is_about(rows: Rows, letter: Row, message: Row) -> bool:
     )
 
 
+def is_plain(send: Row) -> bool:
+    """Is it a message as any other: no copy of one, none that waits for its time or for its transaction?"""
+    return (
+        not send.delay_level
+        and not (send.detail or "").startswith("half")
+        and not is_copy_topic(send)
+    )
+
+
+def is_copy_topic(row: Row) -> bool:
+    """Is it about a topic of retries or of dead letters?"""
+    return (row.topic or "").startswith((RETRY_PREFIX, DLQ_PREFIX))
+
+
+def was_refused_for_certain(send: Row) -> bool:
+    """Does the answer's code say that nothing was stored?"""
+    return send.outcome is Outcome.REFUSED and send.code not in (None, INTERNAL_ERROR, *WEAK)
+
+
+def chose_by_key(send: Row) -> bool:
+    """Does it say by which selector and from which queues its queue was chosen, and does that one look at a key?"""
+    words = (send.view or "").split()
+    return send.sharding_key is not None and len(words) > 1 and words[0] not in NO_KEY
+
+
 def is_marker(read: Row) -> bool:
     """Does it stand for the reading of a queue, and not for one message of it?"""
     return read.kind is Kind.READ and read.queue_offset is None and read.message_id is None
@@ -294,8 +378,21 @@ def finished(rows: Rows, moment: Row, place: int) -> bool:
 def was_dropped(rows: Rows, row: Row) -> bool:
     """Had its client dropped the lane before it ended? Then nobody takes the result up."""
     return any(
-        same_incarnation(rows, drop, row) and drop.seq_begin < (row.seq_end or row.seq_begin)
+        drop.seq_begin < (row.seq_end or row.seq_begin)
+        and (
+            same_incarnation(rows, drop, row) or (began_before(row, drop) and same_name(drop, row))
+        )
         for drop in took_effect(rows, Kind.DROP)
+    )
+
+
+def same_name(first: Row, second: Row) -> bool:
+    """One client's work on one lane under one name, in whatever life."""
+    return (
+        first.incarnation is not None
+        and first.incarnation == second.incarnation
+        and same_client(first, second)
+        and same_lane(first, second)
     )
 
 
@@ -348,24 +445,27 @@ def _is_covered(rows: Rows, taken: Row, moment: Row) -> bool:
 
 
 def may_be_given_up_unseen(rows: Rows, config: Config, moment: Row, place: int) -> bool:
-    """Was the message put back with its retries used up and did not come again, and no dead letter of it is told?"""
+    """Was the message put back with its retries used up and did not come again, in a lane without dead letters?"""
     about = [
         row
-        for row in of(rows, Kind.DEAD_LETTER, Kind.DELIVER)
+        for row in calls(rows)
         if same_lane(row, moment) and offset(row) == place and began_before(row, moment)
     ]
+    told = any(
+        same_lane(letter, moment) and began_before(letter, moment)
+        for letter in of(rows, Kind.DEAD_LETTER)
+    )
     limit = config.max_reconsume_times
-    return limit >= 0 and any(
-        row.kind is Kind.DELIVER
-        and asks_again(row)
-        and before(row, moment)
-        and (row.reconsume_times is None or row.reconsume_times >= limit)
-        and not any(
-            before(row, other)
-            and (other.kind is Kind.DEAD_LETTER or same_incarnation(rows, row, other))
-            for other in about
+    return (
+        limit >= 0
+        and not told
+        and any(
+            asks_again(row)
+            and before(row, moment)
+            and (row.reconsume_times is None or row.reconsume_times >= limit)
+            and not any(before(row, other) and same_name(row, other) for other in about)
+            for row in about
         )
-        for row in about
     )
 
 

@@ -53,6 +53,21 @@ def one_offset(rows: Sequence[Row], config: Config, _: Collection[Kind]) -> Show
     ], config
 
 
+def one_key(rows: Sequence[Row], config: Config, _: Collection[Kind]) -> Shown:
+    """Takes every key for the same."""
+    return [row._replace(sharding_key="k1") for row in rows], config
+
+
+def one_sender(rows: Sequence[Row], config: Config, _: Collection[Kind]) -> Shown:
+    """Takes every producer for the same."""
+    return [row._replace(process="shop", client_id="shop") for row in rows], config
+
+
+def one_queue(rows: Sequence[Row], config: Config, _: Collection[Kind]) -> Shown:
+    """Takes every queue of a topic for the same."""
+    return [row._replace(broker="b0", queue_id=3) for row in rows], config
+
+
 def one_body(rows: Sequence[Row], config: Config, _: Collection[Kind]) -> Shown:
     """Takes every body for the same."""
     return [row if row.body_hash is None else row._replace(body_hash=1) for row in rows], config
@@ -101,6 +116,28 @@ RULES_OF: dict[str, tuple[Rule, ...]] = {
     "LIV-1": (nothing_excuses, all_went_well, one_offset),
     "SND-1": (nothing_excuses, all_went_well, next_number),
     "DLQ-1": (nothing_excuses, all_went_well, limits_doubled),
+    "ORD-1": (nothing_excuses, all_went_well, at_once),
+    "ORD-6": (one_key, one_sender, one_queue),
+    "ORD-7": (nothing_excuses, all_went_well, one_offset),
+    "ORD-8": (nothing_excuses, all_went_well, at_once),
+    "SND-3": (nothing_excuses, all_went_well, one_offset),
+    "SND-4": (one_key, one_sender, one_offset),
+    "CMT-12": (nothing_excuses, one_worker, all_went_well),
+    "ORD-4": (nothing_excuses, all_went_well, one_offset),
+    "ORD-11": (nothing_excuses, one_worker, one_key),
+    "CMT-2": (nothing_excuses, all_went_well, next_number),
+    "CMT-3": (nothing_excuses, all_went_well, one_offset),
+    "CMT-7": (nothing_excuses, all_went_well, at_once),
+    "CMT-10": (nothing_excuses, all_went_well, next_number),
+    "KEY-1": (nothing_excuses, one_worker, one_key),
+    "LSE-15": (nothing_excuses, one_worker, at_once),
+    "LSE-6": (nothing_excuses, one_worker, at_once),
+    "LSE-13": (nothing_excuses, one_worker, at_once),
+    "LSE-16": (nothing_excuses, one_worker, limits_doubled),
+    "ORD-5": (nothing_excuses, one_worker, at_once),
+    "RTY-4": (nothing_excuses, all_went_well, one_offset),
+    "DLQ-5": (nothing_excuses, all_went_well, one_body),
+    "DLQ-4": (all_went_well, one_offset, at_once),
 }
 
 

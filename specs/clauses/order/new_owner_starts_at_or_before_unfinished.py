@@ -46,6 +46,7 @@ SOURCES = ("docs/sources.md#start-matrix", "docs/sources.md#offsets")
 KINDS = PROGRESS_KINDS | {Kind.COMMIT, Kind.PULL}
 SETTINGS = ("max_reconsume_times",)
 NEEDS = frozenset({Kind.DELIVER})
+HEEDED = frozenset({Kind.PULL})
 CONCLUDES_FROM_ABSENCE = True
 LOOKS_BACK = True
 

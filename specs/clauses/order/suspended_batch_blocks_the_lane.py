@@ -93,7 +93,6 @@ def _overtaken(rows: Rows, calls: Calls, beside_another: Ints, findings: Finding
     """
     owed, line = calls.owed, Timeline(calls.stand, rows.begin[calls.first])
     start, stop = line.between(calls.stand[owed.batch], owed.since, owed.until + 1)
-    stop = np.where(owed.late, start, stop)
     batches = Batches(owed.batch)
     found: list[tuple[Ints, Ints]] = []
     for batch, place in pairs(batches.lowest(start), batches.highest(stop)):

@@ -100,6 +100,10 @@ def test_what_is_looked_at_leaves_nothing_behind(tmp_path: Path) -> None:
     assert (done.returncode, (tmp_path / "deep").exists()) == (EXIT_USAGE, False)
 
 
+UNMEASURED = {**os.environ, "COVERAGE_PROCESS_CONFIG": ""}
+"""Coverage would have to write a file as well, and tells a traceback where it can't."""
+
+
 def _small_files(limit: int) -> None:
     """As a disk that becomes full: no file grows beyond it."""
     resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
@@ -110,13 +114,15 @@ def test_a_disk_that_fills_up_takes_no_verdict_away(tmp_path: Path, limit: int) 
     """One sentence with the place and the verdict; a refutation stays one, and nothing else passes for done."""
     (tmp_path / "h.txt").write_text(REFUTED)
     words = ("check", "h.txt", "--profile", "reference", "--out", "kept")
-    done = inorder(*words, cwd=tmp_path, preexec_fn=lambda: _small_files(limit))
+    small = {"preexec_fn": lambda: _small_files(limit), "env": UNMEASURED}
+    done = inorder(*words, cwd=tmp_path, **small)
     assert (done.returncode, is_one_sentence(done.stderr)) == (EXIT_REFUTED, True), done.stderr
     assert "kept can't be written: File too large; the verdict is REFUTED" in done.stderr
 
 
 def test_what_was_recorded_before_the_disk_filled_up_is_kept(tmp_path: Path) -> None:
-    done = inorder(*CONFORM, "--out", "run", cwd=tmp_path, preexec_fn=lambda: _small_files(60_000))
+    small = {"preexec_fn": lambda: _small_files(60_000), "env": UNMEASURED}
+    done = inorder(*CONFORM, "--out", "run", cwd=tmp_path, **small)
     assert (done.returncode in (EXIT_REFUTED, EXIT_USAGE), is_one_sentence(done.stderr)) == (
         True,
         True,
