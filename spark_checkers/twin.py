@@ -18,8 +18,8 @@ from spark_checkers.balances import Balance
 from specs.clauses import catalogue
 from specs.clauses.clause import Clause
 from specs.facts.findings import Findings
-from specs.facts.judged import columns_of
-from specs.facts.rows import Rows, coded, keep, without_refused_commits
+from specs.facts.judged import columns_of, shown_to
+from specs.facts.rows import Rows, coded, keep
 from specs.facts.run_context import Runs
 from specs.facts.segments import Ints, Mask
 from specs.vocabulary import Key, Kind
@@ -154,9 +154,7 @@ def judge_rows(rows: Rows, twins: Sequence[Twin]) -> Iterator[Findings]:
     for twin in twins:
         findings = Findings(rows, twin.id)
         if rows.size:
-            clause = twin.clause
-            told = clause.told_of_refused_commits or Kind.COMMIT not in clause.kinds
-            twin.kernel(rows if told else rows.shared(without_refused_commits), findings)
+            twin.kernel(shown_to(twin.clause, rows), findings)
         yield findings
 
 

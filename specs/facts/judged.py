@@ -11,11 +11,11 @@ from specs.clauses.clause import Clause
 from specs.clauses.keys import key_of
 from specs.clauses.rows import changed_nothing
 from specs.facts.findings import Findings
-from specs.facts.rows import Rows
+from specs.facts.rows import Rows, without_refused_commits
 from specs.facts.run_context import RunContext
 from specs.history.arrow import arrow_schema
 from specs.history.row import Row
-from specs.vocabulary import Key
+from specs.vocabulary import Key, Kind
 
 ALWAYS = (
     "run",
@@ -69,8 +69,15 @@ def judged(
         for clause in together:
             findings = Findings(columns, clause.id)
             if mine and clause.relation is not None:
-                clause.relation(columns, findings)
+                clause.relation(shown_to(clause, columns), findings)
             yield clause, findings, mine
+
+
+def shown_to(clause: Clause, rows: Rows) -> Rows:
+    """The rows as the clause is shown them: most are shown no commit that was refused."""
+    if clause.told_of_refused_commits or Kind.COMMIT not in clause.kinds:
+        return rows
+    return rows.shared(without_refused_commits)
 
 
 def _looks_at(clause: Clause) -> tuple[str, list[str]]:

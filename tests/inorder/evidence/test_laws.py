@@ -117,6 +117,8 @@ HEEDED = (
     "ORD-2: the broker told it to go on further back, as its store had been cut",
     "ORD-3: what was put back was removed meanwhile",
     "ORD-3: the broker said that nothing lies there any more",
+    "RTY-4: 17 was put back on the server, which keeps it no longer",
+    "RTY-7: the broker keeps 17 no longer",
 )
 """What excuses where it is told, and is taken for what did not happen where a log does not record it: else nothing
 would be certain in the logs that most systems write (docs/soundness.md)."""
