@@ -9,6 +9,7 @@ import time
 DEAD_S = 0.3  # who died is thought to live for a while
 LEASE_S = 1.0  # and so long is an owner waited for of whom nothing is heard
 queues, stored, owners = {}, {}, {}  # an owner is the connection that holds a lane
+asked = {}  # by lane: the connections that want it
 lock = threading.RLock()
 
 
@@ -27,8 +28,20 @@ class Session(socketserver.StreamRequestHandler):
     def finish(self):
         time.sleep(DEAD_S)
         with lock:
+            for wanting in asked.values():
+                wanting.discard(self)
             for lane in [lane for lane, owner in owners.items() if owner is self]:
                 del owners[lane]
+
+    def is_alive(self):
+        return time.monotonic() - self.heard_s <= LEASE_S
+
+    def has_more(self, group, beyond):
+        """Does it hold more of the group's lanes than its share, and so many beyond?"""
+        lanes = [lane for lane in asked if lane[0] == group]
+        members = {each for lane in lanes for each in asked[lane] if each.is_alive()} | {self}
+        held = sum(owners.get(lane) is self for lane in lanes)
+        return held + beyond > -(-len(lanes) // len(members))
 
     def do(self, verb, *args):
         lane, place = tuple(args), args[0] if args else None
@@ -44,10 +57,14 @@ class Session(socketserver.StreamRequestHandler):
                 return queues[place][args[1]] if args[1] < len(queues[place]) else None
             case "next":
                 mine, kept = owners.get(lane[:2]) is self, queues[args[1]]
+                if mine and self.has_more(place, 0):
+                    del owners[lane[:2]]
+                    return False
                 return (kept[args[2]] if args[2] < len(kept) else None) if mine else False
             case "take":
-                owner = owners.get(lane, self)
-                if owner is self or time.monotonic() - owner.heard_s > LEASE_S:
+                asked.setdefault(lane, set()).add(self)
+                owner = owners.get(lane)
+                if (owner is None or not owner.is_alive()) and not self.has_more(place, 1):
                     owners[lane] = self
                 return owners.get(lane) is self
             case "free":

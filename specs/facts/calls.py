@@ -36,8 +36,11 @@ from specs.facts.segments import (
     is_first,
     positions,
 )
-from specs.facts.tenures import Tenures
+from specs.facts.tenures import TENURE_COLUMNS, TENURE_KINDS, Tenures
 from specs.vocabulary import LISTENER_RESULTS, LISTENER_SUSPENDS, CommitMode, Kind, Outcome
+
+CALL_KINDS = TENURE_KINDS | {Kind.DELIVER, Kind.DEAD_LETTER}
+CALL_COLUMNS = (*TENURE_COLUMNS, "commit_mode", "op_id", "reconsume_times")
 
 
 def may_be_by_hand(rows: Rows) -> Mask:
@@ -120,16 +123,23 @@ class Calls:
         return found
 
     @cached_property
-    def lowest(self) -> Ints:
-        """Of each call its row with the lowest offset; of equal ones the first."""
-        return self._extreme(self.rows.offset)
+    def by_begin(self) -> Timeline:
+        """The calls of each stand, by the begin of their first row."""
+        return Timeline(self.stand, self.rows.begin[self.first])
 
-    @cached_property
-    def highest(self) -> Ints:
-        return self._extreme(-self.rows.offset)
+    def lowest_of(self, calls: Ints) -> Ints:
+        """Of each of these calls its row with the lowest offset; of equal ones the first. calls: ascending."""
+        return self._extreme_of(calls, self.rows.offset)
 
-    def _extreme(self, offset: Ints) -> Ints:
-        order = np.lexsort((self.rows.begin[self.at], offset[self.at], self.number))
+    def highest_of(self, calls: Ints) -> Ints:
+        """Likewise, with the highest."""
+        return self._extreme_of(calls, -self.rows.offset)
+
+    def _extreme_of(self, calls: Ints, offset: Ints) -> Ints:
+        mine = positions(np.isin(self.number, calls))
+        order = mine[
+            np.lexsort((self.rows.begin[self.at[mine]], offset[self.at[mine]], self.number[mine]))
+        ]
         return self.at[order[is_first(self.number[order])]]
 
     @cached_property
@@ -165,7 +175,7 @@ class Calls:
 
     def while_any(self, stand: Ints, since: Ints, until: Ints) -> Ints:
         """The first rows of calls that begin while something lasts in their stand, from one moment to another."""
-        line = Timeline(self.stand, self.rows.begin[self.first])
+        line = self.by_begin
         start, stop = line.between(stand, since, until + 1)
         lasting = np.zeros(len(self.first) + 1, np.int64)
         np.add.at(lasting, start, 1)

@@ -1,78 +1,48 @@
-"""What is gone: from when on nothing lies any more at an offset of a queue.
+"""What is gone: from when on nothing lies any more for a group at an offset of a queue.
 
-Somebody says so: a TRIM of the queue, of all that lies below the offset that it keeps, from its begin on; and a pull
-that was refused, or told that its offset had moved, and to go on further ahead, of all that lies below that, from its
-answer on. A log that records neither says nothing about it, and is read as if all had been kept.
+Somebody says so: a TRIM of the queue, of all that lies below the offset that it keeps, from its begin on; and the
+answer to a pull of the group that was told to go on further ahead (`specs.facts.pulls`), of all that lies below that. A
+log that records neither says nothing about it, and is read as if all had been kept.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from specs.facts.rows import OFFSET_MOVED, Rows
-from specs.facts.segments import (
-    NEVER,
-    NONE,
-    Ints,
-    first_above,
-    highest_so_far,
-    ints,
-    positions,
-)
-from specs.vocabulary import Kind, Outcome
+from specs.facts.pulls import told_ahead
+from specs.facts.rows import Rows
+from specs.facts.segments import NEVER, NONE, Ints, first_above, highest_so_far, ints
 
 
 def gone_from(rows: Rows, where: Ints) -> Ints:
     """From which moment (a seq) on the offset of each of these rows is known to be gone; NEVER where nobody says so."""
     found = np.full(len(where), NEVER, np.int64)
-    queue, floor, moment = rows.shared(_told)
-    if not len(queue) or not len(where):
+    lane, floor, moment = rows.shared(_told)
+    if not len(lane) or not len(where):
         return found
-    place = first_above(queue, floor, rows.queue[where], rows.offset[where])
-    inside = place < len(queue)
-    inside[inside] &= queue[place[inside]] == rows.queue[where][inside]
+    place = first_above(lane, floor, rows.lane[where], rows.offset[where])
+    inside = place < len(lane)
+    inside[inside] &= lane[place[inside]] == rows.lane[where][inside]
     found[inside] = moment[place[inside]]
     return found
 
 
 def _told(rows: Rows) -> tuple[Ints, Ints, Ints]:
-    """What was told, by queue and moment: (its queue, the lowest offset that was kept by then, the moment)."""
-    pulls = _pulls_told_ahead(rows)
-    told = [
-        *zip(
-            rows.queue[pulls].tolist(),
-            rows.value[pulls].tolist(),
-            rows.end[pulls].tolist(),
-            strict=True,
-        )
-    ]
-    told += _trims(rows)
-    if not told:
-        nothing = np.zeros(0, np.int64)
-        return nothing, nothing, nothing
-    queue, floor, moment = ints(sorted(told, key=lambda each: (each[0], each[2]))).T
-    return queue, floor[highest_so_far(queue, floor)], moment
-
-
-def _pulls_told_ahead(rows: Rows) -> Ints:
-    names = rows.table.column_names
-    pulls = rows.are(Kind.PULL)
-    if not pulls.any() or "code" not in names or "value" not in names:
-        return positions(np.zeros(rows.size, np.bool_))
-    answered = pulls & (rows.value != NONE) & (rows.offset != NONE) & (rows.end < NEVER)
-    moved = (rows.number("code") == OFFSET_MOVED) | rows.ended_as(Outcome.REFUSED)
-    return positions(answered & moved & (rows.value > rows.offset))
+    """What was told, by lane and moment: (its lane, the lowest offset that was kept by then, the moment)."""
+    pulls = told_ahead(rows)
+    told = np.stack([rows.lane[pulls], rows.value[pulls], rows.end[pulls]])
+    told = np.concatenate([told, ints(_trims(rows)).reshape(-1, 3).T], axis=1)
+    lane, floor, moment = told[:, np.lexsort((told[2], told[0]))]
+    return lane, floor[highest_so_far(lane, floor)], moment
 
 
 def _trims(rows: Rows) -> list[tuple[int, int, int]]:
-    """(queue, what is kept, from when on) of the TRIM rows, which the context of a run knows."""
+    """(lane, what is kept, from when on) of the TRIM rows, which the context of a run knows."""
     if not any(context.trims for context in rows.runs.values()):
         return []
     found: list[tuple[int, int, int]] = []
-    _, firsts = np.unique(rows.queue, return_index=True)
-    for place in firsts.tolist():
-        told = rows.context_of(place).trims
-        if told and rows.number("queue_id")[place] != NONE:
-            number = int(rows.queue[place])
-            found += [(number, kept, seq) for seq, kept in told.get(rows.queue_of(place), ())]
+    _, firsts = np.unique(rows.lane, return_index=True)
+    for place in firsts[rows.number("queue_id")[firsts] != NONE].tolist():
+        told = rows.context_of(place).trims.get(rows.queue_of(place), ())
+        found += [(int(rows.lane[place]), kept, seq) for seq, kept in told]
     return found

@@ -16,9 +16,14 @@ from functools import cached_property
 import numpy as np
 
 from specs.facts.moments import Line
-from specs.facts.rows import OFFSET_MOVED, Rows
+from specs.facts.pulls import told_back
+from specs.facts.rows import Rows
 from specs.facts.segments import NEVER, NO_TEXT, NONE, NOWHERE, Ints, Mask, chosen, dense, positions
-from specs.vocabulary import Kind, Outcome
+from specs.vocabulary import Kind
+
+TENURE_KINDS = frozenset({Kind.ADD, Kind.RESET, Kind.PULL})
+"""The rows that begin and move tenures, beside those that are of one."""
+TENURE_COLUMNS = ("client_id", "code", "incarnation", "queue_offset", "value")
 
 
 class Tenures:
@@ -78,7 +83,7 @@ class Tenures:
     @cached_property
     def _moves(self) -> Ints:
         """How often the tenure had been told to go on further back, when the row began."""
-        rows, where = self.rows, self._told_back()
+        rows, where = self.rows, told_back(self.rows)
         if not len(where):
             return np.zeros(rows.size, np.int64)
         named = self.named[where]
@@ -88,14 +93,3 @@ class Tenures:
         return by_tenure.count_before(self.number, rows.begin) + by_client.count_before(
             clients, rows.begin
         )
-
-    def _told_back(self) -> Ints:
-        """The pulls whose answer names an offset before the one that they asked for."""
-        rows, names = self.rows, self.rows.table.column_names
-        pulls = rows.are(Kind.PULL)
-        if not pulls.any() or "code" not in names or "value" not in names:
-            return positions(np.zeros(rows.size, np.bool_))
-        told = pulls & (rows.value != NONE) & (rows.offset != NONE) & (rows.end < NEVER)
-        code = rows.number("code")
-        moved = (code == OFFSET_MOVED) | (code == NONE) | rows.ended_as(Outcome.REFUSED)
-        return positions(told & moved & (rows.value < rows.offset))

@@ -24,12 +24,7 @@ from specs.clauses.context import CONTEXT_KINDS, LOOKS, Context
 from specs.clauses.judging import Finding, Judge
 from specs.clauses.keys import KeyValue, key_of
 from specs.clauses.premises import NO_WALL_CLOCK_STEP, NOT_MOVED, STAMPS_COMPARE
-from specs.clauses.rows import (
-    REQUEST_LEVELS,
-    changed_nothing,
-    is_unsure,
-    moved_nothing,
-)
+from specs.clauses.rows import REQUEST_LEVELS, changed_nothing, is_unsure, moved_nothing
 from specs.facts.findings import Findings
 from specs.facts.judged import judged
 from specs.facts.run_context import RunContext
@@ -105,12 +100,6 @@ class _Bench:
     @property
     def silenced(self) -> bool:
         return self.stops_at_clock_step and self.context.clock_stepped is not None
-
-    @property
-    def opportunities(self) -> int:
-        return sum(judge.opportunities for _, judge in self.judges) + sum(
-            times for _, times in self.counted
-        )
 
     def new_judge(self, key: KeyValue) -> Judge:
         assert self.clause.judge is not None

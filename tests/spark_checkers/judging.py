@@ -11,16 +11,13 @@ from spark_checkers.twin import Twin
 from specs.clauses.certainty import told_of
 from specs.clauses.clause import Clause
 from specs.clauses.context import CONTEXT_KINDS
-from specs.clauses.rows import REQUEST_LEVELS, is_unsure
-from specs.clauses.stored import is_marker
+from specs.clauses.rows import is_unsure
 from specs.facts.run_context import RunContext
-from specs.facts.segments import NEVER
 from specs.history.columns import NAMES
 from specs.history.row import Row
 from specs.history.runinfo import RunInfo
 from specs.history.store import rows_to_table
 from specs.verdicts.examine import Examiner
-from specs.vocabulary import DLQ_PREFIX, Kind, Outcome
 
 Found = tuple[int, list[tuple[tuple[int, ...], bool, str]]]
 """(opportunities, violations as (seq_begin of the evidence, certain, name), sorted)."""
@@ -49,35 +46,14 @@ def by_python(rows: Sequence[Row], info: RunInfo, clauses: Sequence[Clause]) -> 
 
 
 def context_of(rows: Sequence[Row], info: RunInfo) -> RunContext:
-    epochs: dict[str, dict[int, int]] = {}
-    seen: dict[str | None, frozenset[Kind]] = {None: frozenset()}
-    looks: dict[tuple[object, ...], int] = {}
-    named_origin = NEVER
-    for row in rows:
-        if row.level in REQUEST_LEVELS and row.kind is Kind.DELIVER:
-            looks[(row.topic,)] = row.seq_begin
-        elif row.level in REQUEST_LEVELS and is_marker(row) and row.outcome is Outcome.OK:
-            looks[tuple(row.queue)] = row.seq_begin
-        read = row.level in REQUEST_LEVELS and row.kind is Kind.READ
-        if read and row.origin_id is not None and (row.topic or "").startswith(DLQ_PREFIX):
-            named_origin = min(named_origin, row.seq_begin)
-        seen[row.group] = seen.get(row.group, frozenset()) | {row.kind}
-        if row.broker_epoch is not None:
-            epochs.setdefault(row.broker or "", {}).setdefault(row.broker_epoch, row.seq_begin)
-    named = {
-        broker: [(seq, epoch) for epoch, seq in firsts.items()] for broker, firsts in epochs.items()
-    }
-    return RunContext.of(
+    """From rows of the context that tell nothing but what a first look at files keeps of them."""
+    untold = dict.fromkeys(set(NAMES) - OF_CONTEXT - {"broker_epoch"})
+    return RunContext.of_rows(
         info,
         [
-            row._replace(**dict.fromkeys(set(NAMES) - OF_CONTEXT))
+            row._replace(**untold) if row.kind in CONTEXT_KINDS or is_unsure(row) else row
             for row in rows
-            if row.kind in CONTEXT_KINDS or is_unsure(row)
         ],
-        named,
-        seen,
-        looks,
-        named_origin,
     )
 
 

@@ -64,6 +64,7 @@ SHARED: Mapping[Side, tuple[str, ...]] = {
         "specs.facts.gone",
         "specs.facts.judged",
         "specs.facts.moments",
+        "specs.facts.pulls",
         "specs.facts.rows",
         "specs.facts.segments",
         "specs.facts.tenures",
@@ -118,7 +119,6 @@ NOT_JUDGING: Mapping[str, tuple[str, ...]] = {
         "length_of",
     ),
     "spark_checkers.twin": ("Twin.find", "relevant_where", "_quoted", "to_batch"),
-    "specs.facts.rows": ("Findings.places", "Findings._place"),
     # What queues hand on; rows that are in memory need no picking.
     "spark_checkers.clauses.dead_letter.exhausted_message_reaches_dead_letters": ("relevant",),
 }

@@ -14,7 +14,7 @@ import numpy as np
 from specs.clauses.judging import Finding
 from specs.clauses.premises import NO_RESET, ORDERLY
 from specs.clauses.words import at, who
-from specs.facts.calls import Calls
+from specs.facts.calls import CALL_COLUMNS, CALL_KINDS, Calls
 from specs.facts.findings import Findings
 from specs.facts.moments import Line
 from specs.facts.rows import Rows
@@ -32,10 +32,10 @@ PREMISE = (ORDERLY, NO_RESET)
 SOURCES = ("docs/sources.md#dead-letters",)
 REFINES = ("ORD-3",)
 STAKES = (Stake(Trait.FULL_DISK),)
-KINDS = frozenset({Kind.DELIVER, Kind.DEAD_LETTER, Kind.ADD, Kind.RESET, Kind.PULL})
+KINDS = CALL_KINDS
 NEEDS = frozenset({Kind.DEAD_LETTER, Kind.DELIVER})
 HEEDED = frozenset({Kind.PULL})
-COLUMNS = ("client_id", "code", "commit_mode", "incarnation", "op_id", "queue_offset", "value")
+COLUMNS = CALL_COLUMNS
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +50,14 @@ def judge(rows: Rows, findings: Findings) -> None:
     stand, message = calls.tenures.stand, calls.message
     arrived = rows.ended_as(Outcome.OK)
     failed = positions(calls.letters & ~arrived)
+    if not len(failed):
+        return
     failed = failed[~_was_given_up(rows, calls, failed)]
     since = rows.begin[failed] + 1
     until = np.full(len(failed), NEVER, np.int64)
-    again = (calls.at, failed)  # a further failing one is told in its place
+    tried_again = np.concatenate([calls.at, failed])  # a further failing one is told in its place
     for where, moment in (
-        *((each, rows.begin) for each in again),
+        (tried_again, rows.begin),
         (positions(calls.letters & arrived), rows.end),
     ):
         first = Line(message, moment, where).first_after(message[failed], rows.begin[failed])

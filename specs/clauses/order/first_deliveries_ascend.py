@@ -35,7 +35,7 @@ from specs.facts.segments import (
     is_first,
     positions,
 )
-from specs.facts.tenures import Tenures
+from specs.facts.tenures import TENURE_COLUMNS, TENURE_KINDS, Tenures
 from specs.history.row import Row
 from specs.vocabulary import CommitMode, Key, Kind, Outcome, Party
 
@@ -46,10 +46,10 @@ PARTY = Party.CLIENT
 KEY = Key.LANE
 PREMISE = (ORDERLY, NO_RESET)
 SOURCES = ("docs/sources.md#orderly-loop",)
-KINDS = frozenset({Kind.DELIVER, Kind.ADD, Kind.RESET, Kind.PULL})
+KINDS = TENURE_KINDS | {Kind.DELIVER}
 NEEDS = frozenset({Kind.DELIVER})
 HEEDED = frozenset({Kind.PULL})
-COLUMNS = ("client_id", "code", "commit_mode", "incarnation", "queue_offset", "value")
+COLUMNS = (*TENURE_COLUMNS, "commit_mode")
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from specs.clauses.judging import Finding
 from specs.clauses.premises import NO_RESET, ORDERLY
 from specs.clauses.rows import over_us
 from specs.clauses.words import at, who
-from specs.facts.calls import Calls
+from specs.facts.calls import CALL_COLUMNS, CALL_KINDS, Calls
 from specs.facts.findings import Findings
 from specs.facts.rows import Rows
 from specs.facts.segments import (
@@ -29,7 +29,6 @@ from specs.facts.segments import (
     Batches,
     Ints,
     Segments,
-    Timeline,
     chosen,
     is_first,
     pairs,
@@ -45,20 +44,11 @@ PARTY = Party.CLIENT
 KEY = Key.LANE
 PREMISE = (ORDERLY, NO_RESET)
 SOURCES = ("docs/sources.md#orderly-loop",)
-KINDS = frozenset({Kind.DELIVER, Kind.DEAD_LETTER, Kind.ADD, Kind.RESET, Kind.PULL})
+KINDS = CALL_KINDS
 SETTINGS = ("max_reconsume_times",)
 NEEDS = frozenset({Kind.DELIVER})
 HEEDED = frozenset({Kind.PULL, Kind.TRIM})
-COLUMNS = (
-    "client_id",
-    "code",
-    "commit_mode",
-    "incarnation",
-    "op_id",
-    "queue_offset",
-    "reconsume_times",
-    "value",
-)
+COLUMNS = CALL_COLUMNS
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +81,7 @@ def _overtaken(rows: Rows, calls: Calls, beside_another: Ints, findings: Finding
 
     beside_another: calls that started while another one ran, of which that is said.
     """
-    owed, line = calls.owed, Timeline(calls.stand, rows.begin[calls.first])
+    owed, line = calls.owed, calls.by_begin
     start, stop = line.between(calls.stand[owed.batch], owed.since, owed.until + 1)
     batches = Batches(owed.batch)
     found: list[tuple[Ints, Ints]] = []

@@ -16,6 +16,7 @@ import numpy as np
 from specs.clauses.judging import Finding
 from specs.clauses.premises import DEAD_LETTER_SENT, NO_ROLLBACK, ORDERLY
 from specs.clauses.words import at, who
+from specs.facts.calls import CALL_COLUMNS, CALL_KINDS
 from specs.facts.findings import Findings
 from specs.facts.moments import Line
 from specs.facts.rows import Rows
@@ -31,20 +32,11 @@ PARTY = Party.CLIENT
 KEY = Key.LANE
 PREMISE = (ORDERLY, NO_ROLLBACK, DEAD_LETTER_SENT)
 SOURCES = ("docs/sources.md#orderly-loop", "docs/sources.md#dead-letters")
-KINDS = frozenset({Kind.DELIVER, Kind.DEAD_LETTER, Kind.ADD, Kind.RESET, Kind.PULL})
+KINDS = CALL_KINDS
 SETTINGS = ("batch", "max_reconsume_times")
 NEEDS = frozenset({Kind.DELIVER})
 HEEDED = frozenset({Kind.PULL})
-COLUMNS = (
-    "client_id",
-    "code",
-    "commit_mode",
-    "incarnation",
-    "op_id",
-    "queue_offset",
-    "reconsume_times",
-    "value",
-)
+COLUMNS = CALL_COLUMNS
 LOOKS_BACK = True
 
 

@@ -20,7 +20,7 @@ import numpy as np
 from specs.clauses.judging import Finding
 from specs.clauses.premises import NO_RESET, ORDERLY
 from specs.clauses.words import at, who
-from specs.facts.calls import Calls
+from specs.facts.calls import CALL_COLUMNS, CALL_KINDS, Calls
 from specs.facts.findings import Findings
 from specs.facts.rows import Rows
 from specs.facts.segments import NEVER, NONE, NOWHERE, Ints, Mask, chosen, is_first, positions
@@ -38,20 +38,11 @@ PARTY = Party.CLIENT
 KEY = Key.LANE
 PREMISE = (ORDERLY, NO_RESET)
 SOURCES = ("docs/sources.md#orderly-loop",)
-KINDS = frozenset({Kind.DELIVER, Kind.DEAD_LETTER, Kind.ADD, Kind.RESET, Kind.PULL})
+KINDS = CALL_KINDS
 SETTINGS = ("batch", "max_reconsume_times")
 NEEDS = frozenset({Kind.DELIVER})
 HEEDED = frozenset({Kind.PULL, Kind.TRIM})
-COLUMNS = (
-    "client_id",
-    "code",
-    "commit_mode",
-    "incarnation",
-    "op_id",
-    "queue_offset",
-    "reconsume_times",
-    "value",
-)
+COLUMNS = CALL_COLUMNS
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +92,7 @@ def _elsewhere(rows: Rows, calls: Calls, mine: Mask) -> tuple[tuple[Ints, Ints, 
     at = at[np.lexsort((offset[owed.row[at]], owed.batch[at]))]
     at = at[is_first(owed.batch[at])]  # of each batch the lowest that is owed
     batch, lowest = owed.batch[at], owed.row[at]
-    low, high = calls.lowest[batch], calls.highest[batch]
+    low, high = calls.lowest_of(batch), calls.highest_of(batch)
     low_offset = np.where(rows.shared(Tries).is_whole(begun=True)[low], offset[low], 0)
     start = calls.first[batch + 1]
     wrong = (offset[start] <= offset[high]) & (

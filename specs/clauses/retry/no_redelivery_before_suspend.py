@@ -21,7 +21,7 @@ from specs.clauses.judging import Finding
 from specs.clauses.premises import IN_PLACE
 from specs.clauses.rows import over_us
 from specs.clauses.words import MS, at, ms, who
-from specs.facts.calls import Calls
+from specs.facts.calls import CALL_COLUMNS, CALL_KINDS, Calls
 from specs.facts.findings import Findings
 from specs.facts.rows import Rows
 from specs.facts.segments import Ints, Mask
@@ -35,21 +35,11 @@ PARTY = Party.CLIENT
 KEY = Key.LANE
 PREMISE = (IN_PLACE,)
 SOURCES = ("docs/sources.md#orderly-loop",)
-KINDS = frozenset({Kind.DELIVER, Kind.DEAD_LETTER, Kind.ADD, Kind.RESET, Kind.PULL})
+KINDS = CALL_KINDS
 SETTINGS = ("max_reconsume_times", "suspend_ms")
 NEEDS = frozenset({Kind.DELIVER})
 HEEDED = frozenset({Kind.PULL})
-COLUMNS = (
-    "client_id",
-    "code",
-    "commit_mode",
-    "incarnation",
-    "op_id",
-    "queue_offset",
-    "reconsume_times",
-    "suspend_ms",
-    "value",
-)
+COLUMNS = (*CALL_COLUMNS, "suspend_ms")
 
 SUSPEND_MS_MIN = 10
 SUSPEND_MS_MAX = 30_000

@@ -19,7 +19,7 @@ from specs.clauses.retry.next_call_starts_at_lowest_suspended import lowest_of_e
 from specs.clauses.retry.no_redelivery_before_suspend import is_too_early
 from specs.clauses.rows import over_us
 from specs.clauses.words import at, who
-from specs.facts.calls import Calls
+from specs.facts.calls import CALL_COLUMNS, CALL_KINDS, Calls
 from specs.facts.findings import Findings
 from specs.facts.rows import Rows
 from specs.facts.segments import NOWHERE
@@ -36,21 +36,11 @@ PREMISE = (ORDERLY, NO_RESET)
 SOURCES = ("docs/sources.md#orderly-loop",)
 REFINES = ("ORD-3", "RTY-1")
 STAKES = (Stake(Trait.THROW),)
-KINDS = frozenset({Kind.DELIVER, Kind.DEAD_LETTER, Kind.ADD, Kind.RESET, Kind.PULL})
+KINDS = CALL_KINDS
 SETTINGS = ("max_reconsume_times", "suspend_ms")
 NEEDS = frozenset({Kind.DELIVER})
 HEEDED = frozenset({Kind.PULL, Kind.TRIM})
-COLUMNS = (
-    "client_id",
-    "code",
-    "commit_mode",
-    "incarnation",
-    "op_id",
-    "queue_offset",
-    "reconsume_times",
-    "suspend_ms",
-    "value",
-)
+COLUMNS = (*CALL_COLUMNS, "suspend_ms")
 
 NO_RESULT = frozenset({Outcome.NULL, Outcome.THREW})
 

@@ -96,32 +96,22 @@ class Scatters(driver.Sender):
 class Hurries(Worker):
     """RTY-1: what failed comes again at once."""
 
-    def consume(self, message):
-        end = self.call(message)
+    def call(self, message):
+        end = super().call(message)
         if self.fails(end) and message.calls <= self.limit:
-            end = self.call(message)
-        return self.result(end)
+            return super().call(message)
+        return end
 
 
 class OnceMore(Worker):
-    """RTY-5: what failed for the last time comes once more.
+    """RTY-5: what failed for the last time comes once more."""
 
-    Not once it has been told to stop: nobody answers a call that begins then, and the library waits for its end.
-    """
-
-    is_told_to_stop = False
-
-    def consume(self, message):
-        end = self.call(message)
+    def call(self, message):
+        end = super().call(message)
         if self.fails(end) and message.calls > self.limit:
             driver.time.sleep(1.1)
-            if not self.is_told_to_stop:
-                end = self.call(message)
-        return self.result(end)
-
-    def stop(self):
-        self.is_told_to_stop = True
-        super().stop()
+            return super().call(message)
+        return end
 
 
 class Swallows(driver.Worker):

@@ -129,13 +129,15 @@ def test_what_is_gone_is_told_by_removals_and_by_answers() -> None:
     rows = columns(f"""
         0ms..5ms   {DELIVERED} offset=17 id=m17 success
         6ms        b0    trims    orders/b0/3 value=16
+        6ms..7ms   dora  pulls    audit/orders/b0/3 offset=17 value=30 code=21 refused
+        7ms..8ms   alice pulls    {LANE} offset=17 value=30 code=20 ok
         8ms..9ms   alice pulls    {LANE} offset=17 value=20 code=21 refused
         10ms..11ms alice pulls    {LANE} offset=20 value=40 ok
         20ms..25ms {DELIVERED} offset=20 id=m20 success
         30ms..35ms {DELIVERED} offset=15 id=m15 success
     """)
     calls = rows.of(Kind.DELIVER)
-    pull = rows.of(Kind.PULL)[0]
+    _, _, pull, _ = rows.of(Kind.PULL)
     assert gone_from(rows, calls).tolist()[:2] == [int(rows.end[pull]), NEVER]
     assert gone_from(rows, calls)[2] < rows.begin[pull]
 
