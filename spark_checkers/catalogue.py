@@ -10,10 +10,11 @@ from functools import cache
 from types import ModuleType
 
 import spark_checkers.clauses as package
-from spark_checkers.twin import Grouping, Twin
+from spark_checkers.twin import Twin
 from specs.clauses.catalogue import FAMILIES, all_clauses, get
 from specs.clauses.certainty import told_of
 from specs.clauses.clause import Clause
+from specs.facts.groupings import CLIENTS, Grouping
 from specs.history.runinfo import RunInfo
 from specs.vocabulary import Level
 
@@ -47,7 +48,18 @@ def all_twins() -> tuple[Twin, ...]:
 def _of_clause(clause: Clause) -> Twin:
     """Of a clause that is a relation itself."""
     assert clause.relation is not None, clause.id
-    return Twin(clause.id, clause.columns, clause.relation)
+    apart = clause.apart
+    return Twin(
+        clause.id,
+        clause.columns,
+        clause.relation,
+        by=CLIENTS if clause.by_clients else None,
+        only=clause.only,
+        pick=clause.pick,
+        also=()
+        if apart is None
+        else (Twin(clause.id, clause.columns, apart.judge, kinds=apart.kinds, only=apart.only),),
+    )
 
 
 def applicable(info: RunInfo) -> tuple[Twin, ...]:

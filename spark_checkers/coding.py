@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from spark_checkers import hashing
 from spark_checkers.hashing import Hashes
-from spark_checkers.twin import SOURCE
+from specs.facts.groupings import SOURCE
 from specs.facts.rows import coded, encoded
 from specs.facts.segments import NONE, Ints, Mask
 

@@ -55,8 +55,6 @@ from spark_checkers.session import is_local, open_session, ship
 from spark_checkers.twin import (
     AT_HOME,
     FINDINGS_ARROW,
-    QUEUES,
-    SOURCE,
     Twin,
     judge_rows,
     levels_of,
@@ -69,6 +67,7 @@ from specs.clauses.clause import Clause
 from specs.clauses.judging import Finding
 from specs.errors import HistoryError, SpecError
 from specs.facts.findings import Findings
+from specs.facts.groupings import QUEUES, SOURCE
 from specs.facts.rows import Rows, keep, kept
 from specs.facts.run_context import Runs
 from specs.facts.segments import Ints, Mask, positions

@@ -23,7 +23,7 @@ from spark_checkers.hashing import Hashes
 from spark_checkers.jobs import Jobs
 from spark_checkers.keyed import wanted_of
 from spark_checkers.scatter import Together
-from spark_checkers.twin import QUEUES, SOURCE
+from specs.facts.groupings import QUEUES, SOURCE
 from specs.facts.rows import Rows
 from specs.facts.segments import NO_TEXT, NONE, Mask, dense, first_of_each
 

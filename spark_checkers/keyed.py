@@ -22,12 +22,7 @@ from spark_checkers.catalogue import grouped
 from spark_checkers.coding import codes_of, numbers_of
 from spark_checkers.pieces import Pieces
 from spark_checkers.twin import (
-    CLIENTS,
     FINDINGS,
-    GROUPINGS,
-    QUEUES,
-    SOURCE,
-    Grouping,
     Twin,
     judge_table,
     needed,
@@ -36,6 +31,7 @@ from spark_checkers.twin import (
     to_batch,
 )
 from specs.facts.findings import Findings
+from specs.facts.groupings import CLIENTS, GROUPINGS, QUEUES, SOURCE, Grouping
 from specs.facts.rows import Rows, encoded
 from specs.facts.run_context import Runs
 from specs.facts.segments import Ints, positions

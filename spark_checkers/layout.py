@@ -17,9 +17,9 @@ import pyarrow.compute as pc
 
 from spark_checkers.ordered import row_groups
 from spark_checkers.session import open_session
-from spark_checkers.twin import QUEUES
 from spark_checkers.writing import BY_QUEUE, ROWS_PER_FILE, HistoryWriter
 from specs.errors import UsageError
+from specs.facts.groupings import QUEUES
 from specs.history.arrow import in_our_schema, tables
 from specs.history.columns import COLUMNS, NAMES
 from specs.history.runinfo import write_runinfo

@@ -20,8 +20,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from spark_checkers.keyed import BATCH_ROWS, Long, key_at, length_of, whole_or_long
-from spark_checkers.twin import QUEUES
 from specs.errors import HistoryError
+from specs.facts.groupings import QUEUES
 from specs.history.columns import COLUMNS
 
 ORDER_KEY = b"inorder.order"

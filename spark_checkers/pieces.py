@@ -40,7 +40,7 @@ import numpy as np
 import pyarrow as pa
 
 from spark_checkers.coding import Columns
-from spark_checkers.message_names import ABOUT_A_MESSAGE, Messages
+from specs.facts.message_names import ABOUT_A_MESSAGE, Messages
 from specs.facts.run_context import RunContext, Runs
 from specs.facts.segments import (
     MS,

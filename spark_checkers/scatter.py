@@ -25,7 +25,8 @@ from spark_checkers.coding import codes_of
 from spark_checkers.hashing import Hashes
 from spark_checkers.keyed import Long, columns_of, in_order, wanted_of, with_source
 from spark_checkers.ordered import Group, Part, plain, read_groups
-from spark_checkers.twin import QUEUES, SOURCE, Grouping, Twin
+from spark_checkers.twin import Twin
+from specs.facts.groupings import QUEUES, SOURCE, Grouping
 from specs.facts.segments import Ints, dense, first_of_each
 
 BUCKET_ROWS = 1 << 18

@@ -86,6 +86,10 @@ def _promise(module: ModuleType) -> Promise:
         needs_finish=getattr(judge, "finish", Judge.finish) is not Judge.finish,
         told_of_refused_commits=bool(getattr(module, "TOLD_OF_REFUSED_COMMITS", False)),
         wants=getattr(module, "wants", None),
+        by_clients=bool(getattr(module, "BY_CLIENTS", False)),
+        only=getattr(module, "ONLY", {}),
+        pick=getattr(module, "pick", None),
+        apart=getattr(module, "APART", None),
     )
 
 

@@ -19,11 +19,26 @@ from specs.vocabulary import Key, Kind, Level, Party
 if TYPE_CHECKING:
     from specs.facts.findings import Findings
     from specs.facts.rows import Rows
+    from specs.facts.segments import Ints
 
 Relation = Callable[["Rows", "Findings"], None]
 """Writes down what it finds in the rows of whole keys."""
+Pick = Callable[["Rows"], "Ints"]
+"""The positions of the rows of whole queues that a judge needs."""
 ORDER = "ORD"
 """The family of the promises of order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Apart:
+    """What else a clause finds when its rows are brought together by its own key, though most of it goes by clients.
+
+    kinds: the rows that this needs. only: of these kinds only rows of which the text of a column begins so.
+    """
+
+    kinds: frozenset[Kind]
+    judge: Relation
+    only: Mapping[Kind, tuple[str, str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,6 +117,11 @@ class Clause(Promise):
     excuse where they are told; a history without them is judged as if nothing of the kind had happened. looks_back: it
     concludes from what did not happen before. findings: the public names of what it finds. told_of_refused_commits: it
     is shown commits that were refused.
+
+    What grows with the number of messages is never brought together by group or by run, so a clause says what it can do
+    without. by_clients: its rows are brought together by client. only: of these kinds it needs rows alone of which the
+    text of a column begins so. pick: which rows of whole queues it needs, where a queue can tell. apart: what else it
+    finds, by its own key.
     """
 
     key: Key
@@ -126,6 +146,10 @@ class Clause(Promise):
     needs_finish: bool = False
     told_of_refused_commits: bool = False
     wants: Callable[[Row], bool] | None = field(default=None, repr=False)
+    by_clients: bool = False
+    only: Mapping[Kind, tuple[str, str]] = field(default_factory=dict)
+    pick: Pick | None = field(default=None, repr=False)
+    apart: Apart | None = field(default=None, repr=False)
 
     BY_HISTORY: ClassVar[bool] = True
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -36,10 +36,26 @@ from specs.history.row import Row
 from specs.history.runinfo import RunInfo
 from specs.vocabulary import Key, Kind, Lane
 
-Shown = tuple[type[Finding], Mapping[str, int | Sequence[int]], Mapping[str, Any]]
-"""What a finding is, the positions of its rows by their roles, and what it says besides."""
+Shown = tuple[
+    type[Finding],
+    Mapping[str, int | Sequence[int]],
+    Mapping[str, int | Sequence[int]],
+    Mapping[str, Any],
+]
+"""What a finding is, by their roles the positions of its rows and the seqs of those of the context, and what it says
+besides."""
 _PLAIN = RunContext(RunInfo(""))
 _MUST_END = frozenset(map(KINDS.index, THAT_MUST_END))
+
+
+def _each(roles: Mapping[str, int | Sequence[int]]) -> list[int]:
+    """The numbers of all roles, without those of rows that there are not."""
+    return [
+        at
+        for part in roles.values()
+        for at in ((part,) if isinstance(part, int) else part)
+        if at != NOWHERE
+    ]
 
 
 class Findings:
@@ -98,8 +114,8 @@ class Findings:
 
     def at_stake_times(self, place: int, times: int) -> None:
         """The clause was at stake that often in the run of the row at this position."""
-        if self._judged is None or self._judged[place]:
-            self._at_stake[self.rows.run[place]] += times
+        if times:
+            self.at_stake(np.asarray([place]), np.asarray([times]))
 
     def broken(
         self,
@@ -131,32 +147,40 @@ class Findings:
         roles: Mapping[str, int | Sequence[int]],
         also: Mapping[str, Any] | None = None,
         *,
+        of_context: Mapping[str, int | Sequence[int]] | None = None,
+        group: str | None = None,
         certain: bool = True,
     ) -> None:
-        """One finding of this kind: the positions of its rows, by their roles; of a role that is many rows, a list."""
-        where = [
-            at
-            for part in roles.values()
-            for at in ((part,) if isinstance(part, int) else part)
-            if at != NOWHERE
-        ]
-        before = len(self._found)
-        self.violation(where, certain=certain, name=name_of(kind))
-        if len(self._found) > before:
-            self._shown.append((kind, roles, also or {}))
+        """One finding of this kind: the positions of its rows, by their roles; of a role that is many rows, a list.
 
-    def of_rows(self, rows: Sequence[Row]) -> Iterator[Finding]:
+        of_context: likewise the seq_begin of rows of the context. group: which one it is about, where only such a row
+        says so.
+        """
+        context = of_context or {}
+        before = len(self._found)
+        self.violation(
+            _each(roles), certain=certain, also=_each(context), group=group, name=name_of(kind)
+        )
+        if len(self._found) > before:
+            self._shown.append((kind, roles, context, also or {}))
+
+    def of_rows(self, rows: Sequence[Row], by_seq: Callable[[int], Row]) -> Iterator[Finding]:
         """Each finding with its rows, where a clause says their roles. rows: those at these positions."""
 
-        def named(part: int | Sequence[int]) -> Row | tuple[Row, ...] | None:
+        def named(
+            part: int | Sequence[int], row_at: Callable[[int], Row]
+        ) -> Row | tuple[Row, ...] | None:
             if isinstance(part, int):
-                return None if part == NOWHERE else rows[part]
-            return tuple(rows[at] for at in part)
+                return None if part == NOWHERE else row_at(part)
+            return tuple(row_at(at) for at in part)
 
-        for (kind, roles, also), (_run, _seqs, certain, _name) in zip(
+        for (kind, roles, context, also), (_run, _seqs, certain, _name) in zip(
             self._shown, self.violations, strict=True
         ):
-            fields: dict[str, Any] = {name: named(part) for name, part in roles.items()}
+            fields: dict[str, Any] = {
+                name: named(part, rows.__getitem__) for name, part in roles.items()
+            }
+            fields.update((name, named(part, by_seq)) for name, part in context.items())
             yield kind(**fields, **also, certain=certain)
 
     def stakes(self) -> Iterator[tuple[int, int]]:

@@ -157,10 +157,12 @@ class _Bench:
         ):
             self.unended.setdefault((key_of(clause.key)(row), row.client_id), row.seq_begin)
 
-    def take_of_run(self, findings: Findings, rows: Sequence[Row]) -> None:
+    def take_of_run(
+        self, findings: Findings, rows: Sequence[Row], by_seq: Callable[[int], Row]
+    ) -> None:
         """What a relation found in a run that is over. rows: those that it was shown."""
         self.counted.extend(findings.stakes())
-        for finding in findings.of_rows(rows):
+        for finding in findings.of_rows(rows, by_seq):
             self._count(finding)
 
     def _count(self, finding: Finding) -> None:
@@ -441,8 +443,9 @@ class Examiner:
         if self._alone:
             context.seen = None
         clauses = [bench.clause for bench in self._relations.values()]
+        by_seq = {row.seq_begin: row for row in rows}.__getitem__
         for clause, findings, shown in judged(clauses, rows, context):
-            self._relations[clause.id].take_of_run(findings, shown)
+            self._relations[clause.id].take_of_run(findings, shown, by_seq)
 
     def _mark(self, row: Row) -> None:
         if row.kind in OF_THE_RUN:

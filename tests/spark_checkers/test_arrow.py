@@ -31,9 +31,9 @@ from spark_checkers.keyed import with_source
 from spark_checkers.ordered import read_group, row_groups
 from spark_checkers.scatter import Together, key_hashes
 from spark_checkers.trace_mutants import DEFECTS, plant, spread
-from spark_checkers.twin import GROUPINGS
 from specs import profiles
 from specs.clauses.catalogue import all_clauses
+from specs.facts.groupings import GROUPINGS
 from specs.history.row import Row
 from specs.history.runinfo import RunInfo
 from specs.history.store import open_history, rows_to_table, write_history

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from spark_checkers.batches import Work
-from spark_checkers.lanes import Op
+from specs.facts.batches import Work
+from specs.facts.lanes import Op
 from specs.facts.segments import NO_TEXT, NONE
 from specs.vocabulary import Kind, Outcome
 

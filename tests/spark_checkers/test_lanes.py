@@ -11,8 +11,8 @@ from judging import by_python, context_of
 
 from spark_checkers.catalogue import all_twins
 from spark_checkers.generate import queue_tables
-from spark_checkers.lanes import BEGIN, END, LANE_KINDS, STRETCH, Digest, Stretch, ends_as
 from specs.clauses.rows import REQUEST_LEVELS, changed_nothing
+from specs.facts.lanes import BEGIN, END, LANE_KINDS, STRETCH, Digest, Stretch, ends_as
 from specs.facts.rows import Rows, keep
 from specs.facts.run_context import RunContext
 from specs.facts.segments import NEVER

@@ -15,9 +15,9 @@ from recorded import recorded
 from spark_checkers.keyed import whole_keys
 from spark_checkers.layout import compact
 from spark_checkers.ordered import ORDER, Part, is_by_queue, part_tables, parts, row_groups
-from spark_checkers.twin import GROUPINGS
 from spark_checkers.writing import BY_QUEUE, HistoryWriter
 from specs.errors import HistoryError, UsageError
+from specs.facts.groupings import GROUPINGS
 from specs.history.columns import NAMES
 from specs.history.row import Row
 from specs.history.store import open_history, rows_of_table, rows_to_table, write_history

@@ -8,9 +8,9 @@ from judging import context_of
 from nearby import nearby
 
 from spark_checkers.keyed import together
-from spark_checkers.lanes import Digest
-from spark_checkers.twin import QUEUES
 from specs.clauses.catalogue import get
+from specs.facts.groupings import QUEUES
+from specs.facts.lanes import Digest
 from specs.facts.rows import Rows
 from specs.history.row import Row
 from specs.history.runinfo import RunInfo

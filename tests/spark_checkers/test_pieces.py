@@ -31,8 +31,9 @@ from spark_checkers.jobs import InProcesses
 from spark_checkers.keyed import IN_PIECES, columns_of, wanted_of, with_source
 from spark_checkers.pieces import Pieces
 from spark_checkers.trace_mutants import DEFECTS, LOOKALIKES, Mutant, plant
-from spark_checkers.twin import CLIENTS, QUEUES, Grouping, Twin, judge_rows, levels_of, relevant
+from spark_checkers.twin import Twin, judge_rows, levels_of, relevant
 from specs.errors import SpecError, UsageError
+from specs.facts.groupings import CLIENTS, QUEUES, Grouping
 from specs.facts.rows import Rows
 from specs.facts.run_context import Runs
 from specs.facts.segments import dense

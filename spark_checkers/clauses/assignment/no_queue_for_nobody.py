@@ -8,10 +8,10 @@ import numpy as np
 
 from spark_checkers import planting
 from spark_checkers.planting import Changes, Mutant, Trace
-from spark_checkers.shares import COLUMNS, by_group, last_of_each
 from spark_checkers.twin import Twin
 from specs.facts.findings import Findings
 from specs.facts.rows import Rows
+from specs.facts.shares import COLUMNS, by_group, last_of_each
 
 MEMBERS_MAX = 9
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from functools import partial
 
-from spark_checkers.lanes import OP_COLUMNS, LaneItems, Op
 from spark_checkers.planting import Changes, Mutant, Trace
-from spark_checkers.progress import PROGRESS_KINDS, Incarnation, Progress, queue_kernel
 from spark_checkers.twin import Twin
 from specs.clauses.rows import acknowledges
 from specs.facts.findings import Findings
+from specs.facts.lanes import OP_COLUMNS, LaneItems, Op
+from specs.facts.progress import PROGRESS_KINDS, Incarnation, Progress, queue_kernel
 from specs.facts.segments import NO_TEXT, NONE
 from specs.vocabulary import Kind
 

@@ -7,7 +7,12 @@ from functools import partial
 
 import numpy as np
 
-from spark_checkers.lanes import (
+from spark_checkers.planting import Changes, Mutant, Trace
+from spark_checkers.twin import Twin
+from specs.clauses import rows as of_rows
+from specs.clauses.intervals import Intervals
+from specs.facts.findings import Findings
+from specs.facts.lanes import (
     OP_COLUMNS,
     LaneItems,
     Machine,
@@ -16,12 +21,7 @@ from spark_checkers.lanes import (
     ends_as,
     machine_kernel,
 )
-from spark_checkers.planting import Changes, Mutant, Trace
-from spark_checkers.progress import acknowledges, certainly_acknowledges
-from spark_checkers.twin import Twin
-from specs.clauses import rows as of_rows
-from specs.clauses.intervals import Intervals
-from specs.facts.findings import Findings
+from specs.facts.progress import acknowledges, certainly_acknowledges
 from specs.facts.segments import MS, NO_TEXT, NONE, Ints
 from specs.vocabulary import LISTENER_SUSPENDS, Kind, Level, Outcome
 

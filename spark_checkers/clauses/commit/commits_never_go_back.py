@@ -5,11 +5,11 @@ from __future__ import annotations
 import itertools
 from functools import partial
 
-from spark_checkers.lanes import OP_COLUMNS, LaneItems, Machine, Op, ends_as, machine_kernel
 from spark_checkers.planting import Changes, Mutant, Trace
 from spark_checkers.twin import Twin
 from specs.clauses.rows import acknowledges
 from specs.facts.findings import Findings
+from specs.facts.lanes import OP_COLUMNS, LaneItems, Machine, Op, ends_as, machine_kernel
 from specs.facts.segments import MS, NEVER, NO_TEXT, NONE
 from specs.vocabulary import Kind, Outcome
 

@@ -6,10 +6,10 @@ from collections import deque
 from functools import partial
 
 from spark_checkers import planting
-from spark_checkers.lanes import OP_COLUMNS, LaneItems, Machine, Op, machine_kernel
 from spark_checkers.planting import Changes, Mutant, Trace
 from spark_checkers.twin import Twin
 from specs.facts.findings import Findings
+from specs.facts.lanes import OP_COLUMNS, LaneItems, Machine, Op, machine_kernel
 from specs.facts.segments import MS, NEVER, NONE
 from specs.vocabulary import Kind, Outcome
 

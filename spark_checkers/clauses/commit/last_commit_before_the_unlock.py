@@ -6,7 +6,10 @@ from collections import deque
 from functools import partial
 
 from spark_checkers import planting
-from spark_checkers.lanes import (
+from spark_checkers.planting import Changes, Mutant, Trace
+from spark_checkers.twin import Twin
+from specs.facts.findings import Findings
+from specs.facts.lanes import (
     OP_COLUMNS,
     LaneItems,
     Machine,
@@ -16,10 +19,7 @@ from spark_checkers.lanes import (
     machine_kernel,
     may_be_manual,
 )
-from spark_checkers.planting import Changes, Mutant, Trace
-from spark_checkers.progress import certainly_acknowledges
-from spark_checkers.twin import Twin
-from specs.facts.findings import Findings
+from specs.facts.progress import certainly_acknowledges
 from specs.facts.segments import MS, NO_TEXT, NONE
 from specs.vocabulary import LISTENER_SUSPENDS, Kind, Outcome
 

@@ -6,7 +6,10 @@ from functools import partial
 from typing import Any
 
 from spark_checkers import planting
-from spark_checkers.lanes import (
+from spark_checkers.planting import Changes, Mutant, Planted, Trace
+from spark_checkers.twin import Twin
+from specs.facts.findings import Findings
+from specs.facts.lanes import (
     OP_COLUMNS,
     LaneItems,
     Machine,
@@ -15,10 +18,7 @@ from spark_checkers.lanes import (
     ends_as,
     machine_kernel,
 )
-from spark_checkers.planting import Changes, Mutant, Planted, Trace
-from spark_checkers.progress import acknowledges
-from spark_checkers.twin import Twin
-from specs.facts.findings import Findings
+from specs.facts.progress import acknowledges
 from specs.facts.segments import NO_TEXT, NONE
 from specs.history.row import Row
 from specs.vocabulary import LISTENER_SUSPENDS, Kind, Outcome

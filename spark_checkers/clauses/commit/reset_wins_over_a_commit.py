@@ -8,10 +8,10 @@ from typing import Any
 
 from spark_checkers import planting
 from spark_checkers.clauses.commit.fetch_answers_the_last_commit import answered_offset
-from spark_checkers.lanes import OP_COLUMNS, LaneItems, Machine, Op, ends_as, machine_kernel
 from spark_checkers.planting import STRANGER, Changes, Mutant, Planted, Trace
 from spark_checkers.twin import Twin
 from specs.facts.findings import Findings
+from specs.facts.lanes import OP_COLUMNS, LaneItems, Machine, Op, ends_as, machine_kernel
 from specs.facts.rows import NOTHING_HERE, OFFSET_MOVED
 from specs.facts.segments import MS, NEVER, NO_TEXT, NONE
 from specs.history.row import Row

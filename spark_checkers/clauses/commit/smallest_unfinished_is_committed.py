@@ -5,11 +5,11 @@ from __future__ import annotations
 from functools import partial
 
 from spark_checkers.clauses.commit import commit_never_passes_unfinished as general
-from spark_checkers.lanes import OP_COLUMNS, Op, ends_as
 from spark_checkers.planting import CONCURRENT, KEY_ORDERED, Changes, Mutant, Trace
-from spark_checkers.progress import PROGRESS_KINDS, Progress, queue_kernel
 from spark_checkers.twin import Twin
 from specs.clauses.rows import acknowledges
+from specs.facts.lanes import OP_COLUMNS, Op, ends_as
+from specs.facts.progress import PROGRESS_KINDS, Progress, queue_kernel
 from specs.vocabulary import Kind
 
 

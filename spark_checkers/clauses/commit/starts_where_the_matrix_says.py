@@ -8,7 +8,10 @@ import numpy as np
 
 from spark_checkers import planting
 from spark_checkers.clauses.commit.fetch_answers_the_last_commit import answered_offset
-from spark_checkers.lanes import (
+from spark_checkers.planting import STRANGER, Changes, Mutant, Planted, Trace
+from spark_checkers.twin import Twin
+from specs.facts.findings import Findings
+from specs.facts.lanes import (
     OP_COLUMNS,
     LaneItems,
     Machine,
@@ -17,10 +20,7 @@ from spark_checkers.lanes import (
     ends_as,
     machine_kernel,
 )
-from spark_checkers.planting import STRANGER, Changes, Mutant, Planted, Trace
-from spark_checkers.progress import Sends
-from spark_checkers.twin import Twin
-from specs.facts.findings import Findings
+from specs.facts.progress import Sends
 from specs.facts.segments import MS, NO_TEXT, NONE
 from specs.history.row import Row
 from specs.vocabulary import RETRY_PREFIX, Kind, Outcome

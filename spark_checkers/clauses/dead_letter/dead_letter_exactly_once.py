@@ -9,12 +9,12 @@ import numpy as np
 from spark_checkers import planting
 from spark_checkers.clauses.dead_letter.dead_letter_without_delay import dead_reads, group_of
 from spark_checkers.planting import Changes, Mutant, Trace
-from spark_checkers.stored import STORED_WEAKLY
 from spark_checkers.twin import Twin
 from specs.facts.calls import may_be_by_hand
 from specs.facts.findings import Findings
 from specs.facts.rows import Rows
 from specs.facts.segments import NEVER, NONE, Ints, dense
+from specs.facts.stored import STORED_WEAKLY
 from specs.vocabulary import Kind, Outcome
 
 

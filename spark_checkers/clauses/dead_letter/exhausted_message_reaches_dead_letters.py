@@ -8,7 +8,10 @@ import numpy as np
 
 from spark_checkers import planting
 from spark_checkers.clauses.dead_letter.dead_letter_without_delay import ONLY_DEAD_READS, dead_reads
-from spark_checkers.lanes import (
+from spark_checkers.planting import Changes, Mutant, Trace
+from spark_checkers.twin import Twin
+from specs.facts.findings import Findings
+from specs.facts.lanes import (
     OP_COLUMNS,
     Digest,
     LaneItems,
@@ -18,12 +21,9 @@ from spark_checkers.lanes import (
     may_be_manual,
     run_lane,
 )
-from spark_checkers.planting import Changes, Mutant, Trace
-from spark_checkers.stored import STORED_WEAKLY
-from spark_checkers.twin import Twin
-from specs.facts.findings import Findings
 from specs.facts.rows import Rows
 from specs.facts.segments import MS, NEVER, NO_TEXT, NONE, Ints, dense
+from specs.facts.stored import STORED_WEAKLY
 from specs.vocabulary import (
     DLQ_PREFIX,
     LISTENER_SUSPENDS,

@@ -5,10 +5,10 @@ from __future__ import annotations
 from functools import partial
 
 from spark_checkers import planting
-from spark_checkers.batches import BATCH_KINDS, BatchLane, Work, is_safe
-from spark_checkers.lanes import OP_COLUMNS, Op, machine_kernel
 from spark_checkers.planting import Changes, Mutant, Trace
 from spark_checkers.twin import Twin
+from specs.facts.batches import BATCH_KINDS, BatchLane, Work, is_safe
+from specs.facts.lanes import OP_COLUMNS, Op, machine_kernel
 
 
 class Lane(BatchLane):

@@ -5,10 +5,10 @@ from __future__ import annotations
 from functools import partial
 from typing import Any, TypeGuard
 
-from spark_checkers.lanes import OP_COLUMNS, LaneItems, Machine, Op, ended_before, machine_kernel
 from spark_checkers.planting import GENERATIONS, STRANGER, Changes, Mutant, Planted, Trace
 from spark_checkers.twin import Twin
 from specs.facts.findings import Findings
+from specs.facts.lanes import OP_COLUMNS, LaneItems, Machine, Op, ended_before, machine_kernel
 from specs.facts.segments import NO_TEXT, NONE
 from specs.history.row import Row
 from specs.vocabulary import Kind, Outcome

@@ -12,11 +12,11 @@ from functools import partial
 import numpy as np
 
 from spark_checkers import planting
-from spark_checkers.message_leases import COLUMNS, OF_LEASES, Message, Request, events
-from spark_checkers.message_names import offsets
 from spark_checkers.planting import LEASED, STRANGER, Changes, Mutant, Trace
 from spark_checkers.twin import Twin
 from specs.facts.findings import Findings
+from specs.facts.message_leases import COLUMNS, OF_LEASES, Message, Request, events
+from specs.facts.message_names import offsets
 from specs.facts.rows import Rows
 from specs.facts.segments import NEVER, NO_TEXT, NONE, NOWHERE, Ints, Segments, by_time, dense
 from specs.vocabulary import Kind, Outcome

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from spark_checkers import planting
-from spark_checkers.grants import refuses
-from spark_checkers.lanes import BEGIN, END, OP_COLUMNS, Digest, Op
 from spark_checkers.planting import ANOTHER, STRANGER, Changes, Mutant, Planted, Trace
 from spark_checkers.twin import Twin
 from specs.facts.findings import Findings
+from specs.facts.grants import refuses
+from specs.facts.lanes import BEGIN, END, OP_COLUMNS, Digest, Op
 from specs.facts.rows import Rows
 from specs.facts.run_context import RunContext
 from specs.facts.segments import MS, NEVER, NO_TEXT, NONE

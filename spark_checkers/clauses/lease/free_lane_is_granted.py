@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from functools import partial
 
-from spark_checkers.grants import RELEASED, LastGrantLane, answers, refuses
-from spark_checkers.lanes import OP_COLUMNS, LaneItems, Op, machine_kernel
 from spark_checkers.planting import STRANGER, Changes, Mutant, Planted, Trace
 from spark_checkers.twin import Twin
 from specs.facts.findings import Findings
+from specs.facts.grants import RELEASED, LastGrantLane, answers, refuses
+from specs.facts.lanes import OP_COLUMNS, LaneItems, Op, machine_kernel
 from specs.facts.segments import NO_TEXT
 from specs.history.row import Row
 from specs.vocabulary import Kind, Outcome

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from functools import partial
 
-from spark_checkers.grants import refuses
-from spark_checkers.lanes import (
+from spark_checkers.planting import Changes, Mutant, Trace
+from spark_checkers.twin import Twin
+from specs.facts.findings import Findings
+from specs.facts.grants import refuses
+from specs.facts.lanes import (
     OP_COLUMNS,
     LaneItems,
     Machine,
@@ -14,9 +17,6 @@ from spark_checkers.lanes import (
     ends_as,
     machine_kernel,
 )
-from spark_checkers.planting import Changes, Mutant, Trace
-from spark_checkers.twin import Twin
-from specs.facts.findings import Findings
 from specs.facts.segments import NO_TEXT
 from specs.vocabulary import Kind, Outcome
 

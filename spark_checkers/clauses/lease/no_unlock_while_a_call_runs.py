@@ -6,7 +6,10 @@ from functools import partial
 from typing import Any
 
 from spark_checkers import planting
-from spark_checkers.lanes import (
+from spark_checkers.planting import Changes, Mutant, Trace
+from spark_checkers.twin import Twin
+from specs.facts.findings import Findings
+from specs.facts.lanes import (
     OP_COLUMNS,
     LaneItems,
     Machine,
@@ -16,9 +19,6 @@ from spark_checkers.lanes import (
     ends_as,
     machine_kernel,
 )
-from spark_checkers.planting import Changes, Mutant, Trace
-from spark_checkers.twin import Twin
-from specs.facts.findings import Findings
 from specs.facts.segments import MS, NO_TEXT
 from specs.vocabulary import Kind, Outcome
 

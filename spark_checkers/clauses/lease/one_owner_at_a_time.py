@@ -5,11 +5,11 @@ from __future__ import annotations
 from functools import partial
 
 from spark_checkers import planting
-from spark_checkers.grants import Grants
-from spark_checkers.lanes import OP_COLUMNS, LaneItems, Machine, Op, machine_kernel
 from spark_checkers.planting import STRANGER, Changes, Mutant, Trace
 from spark_checkers.twin import Twin
 from specs.facts.findings import Findings
+from specs.facts.grants import Grants
+from specs.facts.lanes import OP_COLUMNS, LaneItems, Machine, Op, machine_kernel
 from specs.facts.segments import NO_TEXT
 from specs.vocabulary import Kind, Outcome
 

@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from spark_checkers.grants import Unlocks
-from spark_checkers.lanes import (
+from spark_checkers.planting import STRANGER, Changes, Mutant, Planted, Trace
+from spark_checkers.twin import Twin
+from specs.clauses.rows import is_manual
+from specs.facts.findings import Findings
+from specs.facts.grants import Unlocks
+from specs.facts.lanes import (
     OP_COLUMNS,
     LaneItems,
     Machine,
@@ -16,10 +20,6 @@ from spark_checkers.lanes import (
     ends_as,
     machine_kernel,
 )
-from spark_checkers.planting import STRANGER, Changes, Mutant, Planted, Trace
-from spark_checkers.twin import Twin
-from specs.clauses.rows import is_manual
-from specs.facts.findings import Findings
 from specs.facts.segments import MS, NEVER, NO_TEXT, NONE
 from specs.history.row import Row
 from specs.plan.config import ROCKETMQ

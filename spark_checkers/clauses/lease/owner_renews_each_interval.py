@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from functools import partial
 
-from spark_checkers.lanes import OP_COLUMNS, LaneItems, Machine, Op, Stretch, machine_kernel
 from spark_checkers.planting import Changes, Mutant, Trace
 from spark_checkers.twin import Twin
 from specs.facts.findings import Findings
+from specs.facts.lanes import OP_COLUMNS, LaneItems, Machine, Op, Stretch, machine_kernel
 from specs.facts.segments import MS, NO_TEXT
 from specs.vocabulary import Kind
 

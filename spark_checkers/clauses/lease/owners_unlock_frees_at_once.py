@@ -5,10 +5,10 @@ from __future__ import annotations
 from functools import partial
 
 from spark_checkers import planting
-from spark_checkers.grants import OWN, RELEASED, LastGrantLane
-from spark_checkers.lanes import OP_COLUMNS, Op, machine_kernel
 from spark_checkers.planting import STRANGER, Changes, Mutant, Trace
 from spark_checkers.twin import Twin
+from specs.facts.grants import OWN, RELEASED, LastGrantLane
+from specs.facts.lanes import OP_COLUMNS, Op, machine_kernel
 from specs.vocabulary import Kind, Outcome
 
 

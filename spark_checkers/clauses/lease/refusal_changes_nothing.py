@@ -5,11 +5,11 @@ from __future__ import annotations
 from functools import partial
 
 from spark_checkers import planting
-from spark_checkers.grants import EXPIRED, LeaseEndLane, refuses
-from spark_checkers.lanes import OP_COLUMNS, LaneItems, Op, ended_before, machine_kernel
 from spark_checkers.planting import ANOTHER, MS, STRANGER, Changes, Mutant, Trace
 from spark_checkers.twin import Twin
 from specs.facts.findings import Findings
+from specs.facts.grants import EXPIRED, LeaseEndLane, refuses
+from specs.facts.lanes import OP_COLUMNS, LaneItems, Op, ended_before, machine_kernel
 from specs.vocabulary import Kind, Outcome
 
 

@@ -8,15 +8,15 @@ from functools import partial
 import numpy as np
 
 from spark_checkers import planting
-from spark_checkers.lanes import LaneItems, Op
 from spark_checkers.planting import Changes, Mutant, Trace
-from spark_checkers.progress import Incarnation
-from spark_checkers.settled import COLUMNS, Settled, places, readings, settled_kernel
 from spark_checkers.twin import Twin
 from specs.clauses.rows import is_copy_topic
 from specs.facts.findings import Findings
+from specs.facts.lanes import LaneItems, Op
+from specs.facts.progress import Incarnation
 from specs.facts.rows import Rows
 from specs.facts.segments import MS, NEVER, NO_TEXT, NONE
+from specs.facts.settled import COLUMNS, Settled, places, readings, settled_kernel
 from specs.vocabulary import Kind, Outcome
 
 

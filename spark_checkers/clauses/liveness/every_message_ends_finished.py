@@ -6,9 +6,9 @@ from functools import partial
 
 from spark_checkers import planting
 from spark_checkers.planting import Changes, Mutant, Trace
-from spark_checkers.progress import Incarnation
-from spark_checkers.settled import COLUMNS, Settled, places, settled_kernel
 from spark_checkers.twin import Twin
+from specs.facts.progress import Incarnation
+from specs.facts.settled import COLUMNS, Settled, places, settled_kernel
 
 
 class Lane(Settled):

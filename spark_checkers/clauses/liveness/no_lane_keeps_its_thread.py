@@ -7,8 +7,9 @@ from functools import partial
 import numpy as np
 
 from spark_checkers.planting import Changes, Mutant, Trace
-from spark_checkers.twin import CLIENTS, Twin
+from spark_checkers.twin import Twin
 from specs.facts.findings import Findings
+from specs.facts.groupings import CLIENTS
 from specs.facts.rows import KINDS, OUTCOMES, Rows
 from specs.facts.run_context import RunContext
 from specs.facts.segments import MS, NEVER, NO_TEXT, NONE, Ints, Mask, by_time, dense

@@ -13,11 +13,12 @@ import numpy as np
 
 from spark_checkers import planting
 from spark_checkers.planting import Changes, Mutant, Trace
-from spark_checkers.presence import by_client, have_threads, were_there
-from spark_checkers.ready import COLUMNS, Lanes, Leases, ready_calls
-from spark_checkers.twin import CLIENTS, Twin
+from spark_checkers.twin import Twin
 from specs.facts.calls import may_be_by_hand
 from specs.facts.findings import Findings
+from specs.facts.groupings import CLIENTS
+from specs.facts.presence import by_client, have_threads, were_there
+from specs.facts.ready import COLUMNS, Lanes, Leases, ready_calls
 from specs.facts.rows import Rows
 from specs.facts.run_context import RunContext
 from specs.facts.segments import MS, NEVER, NONE, NOWHERE, Ints, Mask, by_time

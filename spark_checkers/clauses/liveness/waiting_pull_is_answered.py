@@ -8,12 +8,12 @@ import numpy as np
 
 from spark_checkers import planting
 from spark_checkers.planting import Changes, Mutant, Planted, Trace
-from spark_checkers.stored import COLUMNS as SEND_COLUMNS
-from spark_checkers.stored import STORED_WEAKLY, copies, delayed, halves
 from spark_checkers.twin import Twin
 from specs.facts.findings import Findings
 from specs.facts.rows import Rows
 from specs.facts.segments import MS, NEVER, NONE, Ints, by_time
+from specs.facts.stored import COLUMNS as SEND_COLUMNS
+from specs.facts.stored import STORED_WEAKLY, copies, delayed, halves
 from specs.history.row import Row
 from specs.vocabulary import Kind, Outcome
 

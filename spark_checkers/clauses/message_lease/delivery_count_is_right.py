@@ -7,11 +7,11 @@ from functools import partial
 import numpy as np
 
 from spark_checkers import planting
-from spark_checkers.message_leases import COLUMNS, may_be_cut, requests
-from spark_checkers.message_names import may_be_any, offsets
 from spark_checkers.planting import LEASED, STRANGER, Changes, Mutant, Trace
 from spark_checkers.twin import Twin
 from specs.facts.findings import Findings
+from specs.facts.message_leases import COLUMNS, may_be_cut, requests
+from specs.facts.message_names import may_be_any, offsets
 from specs.facts.rows import Rows
 from specs.facts.segments import NEVER, NO_TEXT, NONE, NOWHERE, Ints, by_time, dense
 from specs.history.row import Row

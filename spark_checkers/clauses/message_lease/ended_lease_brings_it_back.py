@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from spark_checkers import planting
-from spark_checkers.message_leases import COLUMNS, FOR_EVER, Request, applied_until, events
-from spark_checkers.message_names import may_be_any, offsets
 from spark_checkers.planting import LEASED, STRANGER, Changes, Mutant, Planted, Trace
 from spark_checkers.twin import Twin
 from specs.facts.findings import Findings
+from specs.facts.message_leases import COLUMNS, FOR_EVER, Request, applied_until, events
+from specs.facts.message_names import may_be_any, offsets
 from specs.facts.rows import Rows
 from specs.facts.segments import MS, NEVER, NO_TEXT, NONE, NOWHERE, Ints, ints
 from specs.history.row import Row

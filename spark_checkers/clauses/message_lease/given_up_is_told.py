@@ -6,10 +6,10 @@ from functools import partial
 
 import numpy as np
 
-from spark_checkers.message_names import may_be_any, offsets
 from spark_checkers.planting import LEASED, Changes, Mutant, Trace
 from spark_checkers.twin import Twin
 from specs.facts.findings import Findings
+from specs.facts.message_names import may_be_any, offsets
 from specs.facts.rows import Rows
 from specs.facts.segments import MS, NEVER, NO_TEXT, NONE, Ints
 from specs.history.row import Row

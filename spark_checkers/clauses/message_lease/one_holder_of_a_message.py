@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import partial
 
 from spark_checkers import planting
-from spark_checkers.message_leases import COLUMNS, Message, Request, kernel
 from spark_checkers.planting import LEASED, STRANGER, Changes, Mutant, Trace
 from spark_checkers.twin import Twin
+from specs.facts.message_leases import COLUMNS, Message, Request, kernel
 
 
 class Holders(Message):

@@ -5,10 +5,10 @@ from __future__ import annotations
 from functools import partial
 
 from spark_checkers import planting
-from spark_checkers.message_leases import COLUMNS, Message, Request, kernel
 from spark_checkers.planting import LEASED, Changes, Mutant, Trace
 from spark_checkers.twin import Twin
 from specs.facts.findings import Findings
+from specs.facts.message_leases import COLUMNS, Message, Request, kernel
 from specs.facts.rows import Rows
 from specs.facts.segments import NO_TEXT
 from specs.vocabulary import Kind, Outcome

@@ -5,7 +5,11 @@ from __future__ import annotations
 from functools import partial
 from typing import NamedTuple
 
-from spark_checkers.lanes import (
+from spark_checkers.planting import Changes, Mutant, Trace
+from spark_checkers.twin import Twin
+from specs.clauses.rows import is_manual
+from specs.facts.findings import Findings
+from specs.facts.lanes import (
     BEGIN,
     OP_COLUMNS,
     LaneItems,
@@ -18,11 +22,7 @@ from spark_checkers.lanes import (
     may_put_back,
     may_put_back_unseen,
 )
-from spark_checkers.planting import Changes, Mutant, Trace
-from spark_checkers.progress import certainly_acknowledges
-from spark_checkers.twin import Twin
-from specs.clauses.rows import is_manual
-from specs.facts.findings import Findings
+from specs.facts.progress import certainly_acknowledges
 from specs.facts.segments import NO_TEXT, NONE
 from specs.vocabulary import Kind, Outcome
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from functools import partial
 
-from spark_checkers.lanes import (
+from spark_checkers.planting import Changes, Mutant, Trace
+from spark_checkers.twin import Twin
+from specs.facts.findings import Findings
+from specs.facts.lanes import (
     OP_COLUMNS,
     LaneItems,
     Machine,
@@ -13,9 +16,6 @@ from spark_checkers.lanes import (
     ends_as,
     machine_kernel,
 )
-from spark_checkers.planting import Changes, Mutant, Trace
-from spark_checkers.twin import Twin
-from specs.facts.findings import Findings
 from specs.facts.segments import NO_TEXT, NONE
 from specs.vocabulary import Kind, Outcome
 

@@ -7,7 +7,12 @@ from collections import OrderedDict
 from functools import partial
 from typing import Any
 
-from spark_checkers.lanes import (
+from spark_checkers.planting import Changes, Mutant, Planted, Trace
+from spark_checkers.twin import Twin
+from specs.clauses.intervals import Intervals
+from specs.clauses.rows import acknowledges, is_manual
+from specs.facts.findings import Findings
+from specs.facts.lanes import (
     OP_COLUMNS,
     LaneItems,
     Machine,
@@ -17,11 +22,6 @@ from spark_checkers.lanes import (
     ends_as,
     machine_kernel,
 )
-from spark_checkers.planting import Changes, Mutant, Planted, Trace
-from spark_checkers.twin import Twin
-from specs.clauses.intervals import Intervals
-from specs.clauses.rows import acknowledges, is_manual
-from specs.facts.findings import Findings
 from specs.facts.segments import NO_TEXT, NONE
 from specs.history.row import Row
 from specs.vocabulary import DLQ_PREFIX, LISTENER_SUSPENDS, RETRY_PREFIX, Kind, Outcome

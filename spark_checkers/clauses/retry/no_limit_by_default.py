@@ -5,7 +5,10 @@ from __future__ import annotations
 from functools import partial
 
 from spark_checkers import planting
-from spark_checkers.lanes import (
+from spark_checkers.planting import Changes, Mutant, Planted, Trace
+from spark_checkers.twin import Twin
+from specs.facts.findings import Findings
+from specs.facts.lanes import (
     OP_COLUMNS,
     LaneItems,
     Machine,
@@ -15,9 +18,6 @@ from spark_checkers.lanes import (
     ends_as,
     machine_kernel,
 )
-from spark_checkers.planting import Changes, Mutant, Planted, Trace
-from spark_checkers.twin import Twin
-from specs.facts.findings import Findings
 from specs.facts.segments import NEVER, NO_TEXT
 from specs.vocabulary import LISTENER_SUSPENDS, Kind, Outcome
 

@@ -12,12 +12,13 @@ from functools import partial
 import numpy as np
 
 from spark_checkers import planting
-from spark_checkers.lanes import LEAST_MS, MOST_MS
 from spark_checkers.planting import Changes, Mutant, Planted, Trace
-from spark_checkers.presence import have_threads, last_crash, were_there
-from spark_checkers.ready import COLUMNS, Lanes, Leases, Ready, ready_calls
-from spark_checkers.twin import CLIENTS, Twin
+from spark_checkers.twin import Twin
 from specs.facts.findings import Findings
+from specs.facts.groupings import CLIENTS
+from specs.facts.lanes import LEAST_MS, MOST_MS
+from specs.facts.presence import have_threads, last_crash, were_there
+from specs.facts.ready import COLUMNS, Lanes, Leases, Ready, ready_calls
 from specs.facts.rows import Rows
 from specs.facts.segments import (
     MS,

@@ -5,7 +5,10 @@ from __future__ import annotations
 from functools import partial
 
 from spark_checkers import planting
-from spark_checkers.lanes import (
+from spark_checkers.planting import Changes, Mutant, Trace
+from spark_checkers.twin import Twin
+from specs.facts.findings import Findings
+from specs.facts.lanes import (
     OP_COLUMNS,
     LaneItems,
     Machine,
@@ -18,9 +21,6 @@ from spark_checkers.lanes import (
     own_wait_ms,
     wait_ms,
 )
-from spark_checkers.planting import Changes, Mutant, Trace
-from spark_checkers.twin import Twin
-from specs.facts.findings import Findings
 from specs.facts.segments import MS, NEVER, NO_TEXT, NONE
 from specs.vocabulary import LISTENER_SUSPENDS, Kind, Outcome
 

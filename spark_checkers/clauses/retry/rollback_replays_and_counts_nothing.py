@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from functools import partial
 
-from spark_checkers.lanes import (
+from spark_checkers.planting import Changes, Mutant, Trace
+from spark_checkers.twin import Twin
+from specs.clauses.rows import is_manual
+from specs.facts.findings import Findings
+from specs.facts.lanes import (
     END,
     OP_COLUMNS,
     LaneItems,
@@ -14,10 +18,6 @@ from spark_checkers.lanes import (
     ended_before,
     machine_kernel,
 )
-from spark_checkers.planting import Changes, Mutant, Trace
-from spark_checkers.twin import Twin
-from specs.clauses.rows import is_manual
-from specs.facts.findings import Findings
 from specs.facts.segments import NO_TEXT, NONE
 from specs.vocabulary import LISTENER_RESULTS, LISTENER_SUSPENDS, Kind, Outcome
 

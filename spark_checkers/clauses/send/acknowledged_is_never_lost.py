@@ -18,11 +18,11 @@ import pyarrow.compute as pc
 
 from spark_checkers import planting
 from spark_checkers.planting import Changes, Mutant, Planted, Trace
-from spark_checkers.stored import COLUMNS, STORED_WEAKLY, copies, delayed, halves, placed
 from spark_checkers.twin import Twin
 from specs.facts.findings import Findings
 from specs.facts.rows import Rows
 from specs.facts.segments import MS, NEVER, NO_TEXT, NONE, NOWHERE, Ints, Mask, by_time, distinct
+from specs.facts.stored import COLUMNS, STORED_WEAKLY, copies, delayed, halves, placed
 from specs.history.row import Row
 from specs.vocabulary import Kind, Level, Outcome, Queue
 

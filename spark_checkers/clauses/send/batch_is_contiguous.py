@@ -9,7 +9,6 @@ import numpy as np
 
 from spark_checkers import planting
 from spark_checkers.planting import Changes, Mutant, Trace
-from spark_checkers.stored import COLUMNS, broker_died, halves, refused
 from spark_checkers.twin import Twin
 from specs.clauses.rows import is_copy_topic
 from specs.facts.findings import Findings
@@ -24,6 +23,7 @@ from specs.facts.segments import (
     by_time,
     positions,
 )
+from specs.facts.stored import COLUMNS, broker_died, halves, refused
 from specs.vocabulary import Kind, Outcome
 
 

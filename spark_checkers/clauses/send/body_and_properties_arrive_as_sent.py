@@ -8,7 +8,6 @@ import numpy as np
 
 from spark_checkers import planting
 from spark_checkers.planting import Changes, Mutant, Trace
-from spark_checkers.stored import delayed, halves
 from spark_checkers.twin import Twin
 from specs.facts.findings import Findings
 from specs.facts.rows import Rows
@@ -24,6 +23,7 @@ from specs.facts.segments import (
     ints,
     positions,
 )
+from specs.facts.stored import delayed, halves
 from specs.vocabulary import DLQ_PREFIX, RETRY_PREFIX, Kind, Outcome
 
 HALF = "half"

@@ -9,13 +9,13 @@ import numpy as np
 
 from spark_checkers import planting
 from spark_checkers.planting import Changes, Mutant, Planted, Trace
-from spark_checkers.readings import COLUMNS as READING_COLUMNS
-from spark_checkers.readings import Queue, queues_with
-from spark_checkers.stored import COLUMNS, COMMIT, ROLLBACK, STORED_WEAKLY, copies, halves, refused
 from spark_checkers.twin import Twin
 from specs.facts.findings import Findings
+from specs.facts.readings import COLUMNS as READING_COLUMNS
+from specs.facts.readings import Queue, queues_with
 from specs.facts.rows import Rows
 from specs.facts.segments import MS, NEVER, NO_TEXT, Ints
+from specs.facts.stored import COLUMNS, COMMIT, ROLLBACK, STORED_WEAKLY, copies, halves, refused
 from specs.history.row import Row
 from specs.vocabulary import Kind, Outcome
 

@@ -8,9 +8,13 @@ import numpy as np
 
 from spark_checkers import planting
 from spark_checkers.planting import MS, Changes, Mutant, Planted, Trace
-from spark_checkers.readings import COLUMNS as READING_COLUMNS
-from spark_checkers.readings import Queue, queues_with
-from spark_checkers.stored import (
+from spark_checkers.twin import Twin
+from specs.facts.findings import Findings
+from specs.facts.readings import COLUMNS as READING_COLUMNS
+from specs.facts.readings import Queue, queues_with
+from specs.facts.rows import Rows
+from specs.facts.segments import NEVER, NO_TEXT, NONE, Ints
+from specs.facts.stored import (
     COLUMNS,
     STORED_WEAKLY,
     broker_died,
@@ -19,10 +23,6 @@ from spark_checkers.stored import (
     levels,
     refused,
 )
-from spark_checkers.twin import Twin
-from specs.facts.findings import Findings
-from specs.facts.rows import Rows
-from specs.facts.segments import NEVER, NO_TEXT, NONE, Ints
 from specs.history.row import Row
 from specs.vocabulary import SCHEDULE_TOPIC, Kind, Outcome
 

@@ -8,12 +8,12 @@ import numpy as np
 
 from spark_checkers import planting
 from spark_checkers.planting import Changes, Mutant, Trace
-from spark_checkers.stored import copies as copies_of
-from spark_checkers.stored import levels
 from spark_checkers.twin import Twin
 from specs.facts.findings import Findings
 from specs.facts.rows import Rows
 from specs.facts.segments import MS, NEVER, dense
+from specs.facts.stored import copies as copies_of
+from specs.facts.stored import levels
 from specs.vocabulary import Kind, Outcome
 
 

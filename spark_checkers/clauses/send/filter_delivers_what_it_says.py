@@ -8,7 +8,6 @@ from functools import partial
 import numpy as np
 
 from spark_checkers.planting import Changes, Mutant, Trace
-from spark_checkers.stored import STORED_WEAKLY, broker_died, halves
 from spark_checkers.twin import Twin
 from specs.facts.findings import Findings
 from specs.facts.rows import Rows
@@ -25,6 +24,7 @@ from specs.facts.segments import (
     first_of_each,
     positions,
 )
+from specs.facts.stored import STORED_WEAKLY, broker_died, halves
 from specs.vocabulary import DLQ_PREFIX, RETRY_PREFIX, Kind, Outcome
 
 

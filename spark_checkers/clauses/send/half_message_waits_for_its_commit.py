@@ -9,12 +9,12 @@ import numpy as np
 
 from spark_checkers import planting
 from spark_checkers.planting import Changes, Mutant, Planted, Trace
-from spark_checkers.stored import COMMIT, halves, refused
-from spark_checkers.stored import copies as copies_of
 from spark_checkers.twin import Twin
 from specs.facts.findings import Findings
 from specs.facts.rows import Rows
 from specs.facts.segments import NEVER, NONE, NOWHERE, Ints, dense
+from specs.facts.stored import COMMIT, halves, refused
+from specs.facts.stored import copies as copies_of
 from specs.history.row import Row
 from specs.vocabulary import Kind, Outcome
 

@@ -9,11 +9,11 @@ import numpy as np
 
 from spark_checkers import planting
 from spark_checkers.planting import Changes, Mutant, Trace
-from spark_checkers.stored import broker_died, copies, delayed, halves, refused
 from spark_checkers.twin import Twin
 from specs.facts.findings import Findings
 from specs.facts.rows import Rows
 from specs.facts.segments import NEVER, NO_TEXT, NONE, Ints, Mask, dense
+from specs.facts.stored import broker_died, copies, delayed, halves, refused
 from specs.vocabulary import Kind, Outcome
 
 EVIDENCE_MAX = 9

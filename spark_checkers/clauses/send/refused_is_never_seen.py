@@ -8,11 +8,11 @@ import numpy as np
 
 from spark_checkers import planting
 from spark_checkers.planting import Changes, Mutant, Planted, Trace
-from spark_checkers.stored import refused as certainly_refused
 from spark_checkers.twin import Twin
 from specs.facts.findings import Findings
 from specs.facts.rows import Rows
 from specs.facts.segments import NONE, dense, positions
+from specs.facts.stored import refused as certainly_refused
 from specs.history.row import Row
 from specs.vocabulary import Kind, Outcome
 

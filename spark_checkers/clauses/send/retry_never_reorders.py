@@ -7,12 +7,12 @@ from functools import partial
 import numpy as np
 
 from spark_checkers.planting import Changes, Mutant, Planted, Trace
-from spark_checkers.stored import broker_died, halves
-from spark_checkers.stored import refused as certainly_refused
 from spark_checkers.twin import Twin
 from specs.facts.findings import Findings
 from specs.facts.rows import Rows
 from specs.facts.segments import NEVER, NO_TEXT, NONE, Ints, Mask, by_time, dense, positions
+from specs.facts.stored import broker_died, halves
+from specs.facts.stored import refused as certainly_refused
 from specs.history.row import Row
 from specs.vocabulary import DLQ_PREFIX, RETRY_PREFIX, Kind, Outcome
 

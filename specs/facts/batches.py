@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from spark_checkers.lanes import (
+from specs.facts.findings import Findings
+from specs.facts.lanes import (
     LaneItems,
     Machine,
     Op,
@@ -12,9 +13,8 @@ from spark_checkers.lanes import (
     may_have_put_back,
     may_put_back_unseen,
 )
-from spark_checkers.stored import STORED_WEAKLY
-from specs.facts.findings import Findings
 from specs.facts.segments import NO_TEXT, NONE
+from specs.facts.stored import STORED_WEAKLY
 from specs.vocabulary import LISTENER_RESULTS, Kind, Outcome
 
 BATCH_KINDS = (Kind.DELIVER, Kind.DEAD_LETTER, Kind.ADD, Kind.RESET)

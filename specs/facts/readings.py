@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from spark_checkers.stored import broker_died
 from specs.clauses.readings import PUT_AGAIN_MS
 from specs.facts.rows import Rows
 from specs.facts.segments import MS, NEVER, NO_TEXT, NONE, Ints
+from specs.facts.stored import broker_died
 from specs.vocabulary import Kind, Outcome
 
 COLUMNS = (

@@ -14,10 +14,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from spark_checkers.message_names import may_be_any, offsets
-from spark_checkers.twin import Kernel
+from specs.clauses.clause import Relation
 from specs.clauses.links import Sending
 from specs.facts.findings import Findings
+from specs.facts.message_names import may_be_any, offsets
 from specs.facts.rows import Rows
 from specs.facts.run_context import RunContext
 from specs.facts.segments import MS, NEVER, NO_TEXT, NONE, Ints, dense
@@ -177,7 +177,7 @@ def may_be_cut(context: RunContext, party: tuple[str, str], handed: Request, now
     )
 
 
-def kernel(message: Callable[[Rows, Findings, int], Message]) -> Kernel:
+def kernel(message: Callable[[Rows, Findings, int], Message]) -> Relation:
     """The kernel of a clause about messages that were handed out more than once; a lease ends by clocks."""
     return partial(_run, message=message)
 

@@ -19,7 +19,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from spark_checkers.lanes import (
+from specs.clauses.intervals import Intervals, Searched
+from specs.facts.findings import Findings
+from specs.facts.lanes import (
     END,
     Digest,
     LaneItems,
@@ -30,8 +32,6 @@ from spark_checkers.lanes import (
     may_be_manual,
     run_lane,
 )
-from specs.clauses.intervals import Intervals, Searched
-from specs.facts.findings import Findings
 from specs.facts.rows import Rows
 from specs.facts.segments import NEVER, NO_TEXT, NONE, Ints
 from specs.vocabulary import Kind, Outcome

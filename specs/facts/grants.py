@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from spark_checkers.lanes import LaneItems, Machine, Op, ended_before
 from specs.facts.findings import Findings
+from specs.facts.lanes import LaneItems, Machine, Op, ended_before
 from specs.facts.segments import MS, NEVER, NO_TEXT, NONE
 from specs.vocabulary import Kind, Outcome
 

@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from itertools import groupby
 
-from spark_checkers.lanes import OP_COLUMNS, Digest, LaneItems, Op, Stretch, run_lane
-from spark_checkers.progress import PROGRESS_KINDS, Incarnation, Progress
 from specs.clauses.rows import is_copy_topic
 from specs.clauses.settled import LEASE
 from specs.facts.findings import Findings
+from specs.facts.lanes import OP_COLUMNS, Digest, LaneItems, Op, Stretch, run_lane
+from specs.facts.progress import PROGRESS_KINDS, Incarnation, Progress
 from specs.facts.rows import Rows
 from specs.facts.segments import NEVER, NO_TEXT, NONE, NOWHERE
 from specs.vocabulary import Kind, Outcome

@@ -18,11 +18,22 @@ import numpy as np
 import numpy.typing as npt
 
 from specs.clauses.certainty import recorded
+from specs.clauses.judging import Finding
 from specs.clauses.links import Sending
 from specs.facts.findings import Findings
 from specs.facts.rows import KINDS, OUTCOMES, Rows
 from specs.facts.run_context import RunContext
-from specs.facts.segments import NEVER, NO_TEXT, NONE, Ints, Mask, by_time, dense, positions
+from specs.facts.segments import (
+    NEVER,
+    NO_TEXT,
+    NONE,
+    NOWHERE,
+    Ints,
+    Mask,
+    by_time,
+    dense,
+    positions,
+)
 from specs.plan.config import Config
 from specs.vocabulary import LISTENER_RESULTS, LISTENER_SUSPENDS, CommitMode, Kind, Outcome
 
@@ -657,6 +668,31 @@ class Machine:
     def found(self, *ops: Op | None, certain: bool = True, name: str | None = None) -> None:
         self.findings.violation(
             [op.place for op in ops if op is not None], certain=certain, name=name
+        )
+
+    def broken(
+        self,
+        kind: type[Finding],
+        also: Mapping[str, Any] | None = None,
+        *,
+        of_context: Mapping[str, int | Sequence[int]] | None = None,
+        certain: bool = True,
+        **roles: Op | Sequence[Op] | None,
+    ) -> None:
+        """One finding of this kind: its operations by their roles. of_context: see `Findings.shown`."""
+        self.findings.shown(
+            kind,
+            {
+                name: NOWHERE
+                if part is None
+                else part.place
+                if isinstance(part, Op)
+                else [op.place for op in part]
+                for name, part in roles.items()
+            },
+            also,
+            of_context=of_context,
+            certain=certain,
         )
 
     def broker_died_since(self, op: Op) -> bool:
