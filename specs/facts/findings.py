@@ -245,10 +245,11 @@ class Findings:
         last = max(places, key=lambda place: int(rows.begin[place]))
         now = int(rows.begin[last] if rows.end[last] == NEVER else rows.end[last])
         return any(
-            resets.get(self._lane_of(at), now) < now for at in places if rows.group[at] != NO_TEXT
+            resets.get(self.lane_of(at), now) < now for at in places if rows.group[at] != NO_TEXT
         )
 
-    def _lane_of(self, place: int) -> Lane:
+    def lane_of(self, place: int) -> Lane:
+        """The lane of one row."""
         queue, text = self.rows.number("queue_id"), self.rows.name_of
         return Lane(
             text("group", place), text("topic", place), text("broker", place), int(queue[place])
@@ -284,7 +285,7 @@ class Findings:
         if not resets or Kind.RESET not in self._clause.excuses:
             return False
         queue = rows.number("queue_id")
-        lanes = {self._lane_of(at) for at in places if queue[at] != NONE}
+        lanes = {self.lane_of(at) for at in places if queue[at] != NONE}
         return moved_meanwhile(seqs, lanes, resets)
 
     def _knows_all(self, places: Sequence[int]) -> bool:

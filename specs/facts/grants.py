@@ -1,4 +1,4 @@
-"""Grants of one lane that certainly live: what the twins of several lease clauses share.
+"""Grants of one lane that certainly live.
 
 A grant lives until its owner's unlock may have reached the broker, until it is older than the broker's limit, or
 until the broker crashed. An unlock that was not answered may be applied for a while yet, and longer where something
@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from specs.clauses.judging import Finding
 from specs.facts.findings import Findings
 from specs.facts.lanes import LaneItems, Machine, Op, ended_before
 from specs.facts.segments import MS, NEVER, NO_TEXT, NONE
@@ -305,11 +306,12 @@ class LastGrantLane(Machine):
         if grant is not None and answers(op) and (why := self.last.why_free(op)):
             self.free(op, grant, why)
 
-    def at_stake(self, op: Op, wanted: bool, *evidence: Op | None) -> None:
-        """Counts it, and finds the evidence where the request was not answered as wanted: granted, or not."""
+    def at_stake(self, op: Op, wanted: bool, kind: type[Finding], **roles: Op | None) -> None:
+        """Counts it; finds this kind, by the roles of its rows, where the request was not answered as wanted: granted,
+        or not."""
         self.stakes += 1
         if (op.outcome is Outcome.OK) != wanted:
-            self.found(*evidence, op)
+            self.broken(kind, **roles)
 
 
 class LeaseEndLane(LastGrantLane):

@@ -1,4 +1,4 @@
-"""LSE-12 over columns: adds and locks are few, so a machine per lane goes through them."""
+"""What breaks LSE-12, planted in a history."""
 
 from __future__ import annotations
 
@@ -6,43 +6,10 @@ from functools import partial
 from typing import Any
 
 from spark_checkers.planting import BROADCASTING, STRANGER, Changes, Mutant, Trace
-from spark_checkers.twin import Twin
-from specs.facts.findings import Findings
-from specs.facts.lanes import OP_COLUMNS, LaneItems, Machine, Op, machine_kernel
-from specs.facts.segments import NO_TEXT
 from specs.history.row import Row
 from specs.vocabulary import Kind, Outcome
 
-
-class Lane(Machine):
-    """Each client's first add, and its first lock where that came earlier."""
-
-    def __init__(self, lane: LaneItems, findings: Findings) -> None:
-        super().__init__(lane, findings)
-        self.adds: dict[int, Op] = {}
-        self.locks: dict[int, Op] = {}
-
-    def begins(self, op: Op) -> None:
-        if op.client == NO_TEXT:
-            return
-        add = self.adds.get(op.client)
-        if op.kind is Kind.ADD:
-            self.stakes += 1
-            if add is None:
-                self.adds[op.client] = op
-                if op.client in self.locks:
-                    self.found(self.locks.pop(op.client), op)
-        elif add is not None:
-            self.found(add, op)
-        else:
-            self.locks.setdefault(op.client, op)
-
-
-TWIN = Twin("LSE-12", OP_COLUMNS, machine_kernel(Lane, (Kind.ADD, Kind.LOCK), lease=False))
-find = TWIN.find
-
-
-# ---- what breaks the clause, planted
+CLAUSE = "LSE-12"
 
 
 def lease_in_broadcasting(trace: Trace) -> Changes:

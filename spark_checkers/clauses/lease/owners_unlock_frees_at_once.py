@@ -1,4 +1,4 @@
-"""LSE-6 over columns: lock and unlock rows are few, so a machine per lane goes through them."""
+"""What breaks LSE-6, planted in a history."""
 
 from __future__ import annotations
 
@@ -6,26 +6,9 @@ from functools import partial
 
 from spark_checkers import planting
 from spark_checkers.planting import STRANGER, Changes, Mutant, Trace
-from spark_checkers.twin import Twin
-from specs.facts.grants import OWN, RELEASED, LastGrantLane
-from specs.facts.lanes import OP_COLUMNS, Op, machine_kernel
 from specs.vocabulary import Kind, Outcome
 
-
-class Lane(LastGrantLane):
-    """Wants every lane granted that its owner gave back."""
-
-    def free(self, op: Op, grant: Op, why: str) -> None:
-        unlock = self.last.arrived(op) if why == OWN else self.last.released
-        if why in (OWN, RELEASED) and unlock is not None:
-            self.at_stake(op, True, grant, unlock)
-
-
-TWIN = Twin("LSE-6", OP_COLUMNS, machine_kernel(Lane, (Kind.LOCK, Kind.UNLOCK), lease=True))
-find = TWIN.find
-
-
-# ---- what breaks the clause, planted
+CLAUSE = "LSE-6"
 
 
 def unlock_in_vain(trace: Trace) -> Changes:

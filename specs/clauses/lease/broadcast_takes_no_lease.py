@@ -7,13 +7,14 @@ operator, a stranger) is none of the group's members.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specs.clauses.context import Context
-from specs.clauses.judging import NOTHING, Finding, Judge
+from specs.clauses.judging import Finding
 from specs.clauses.premises import BROADCASTING
 from specs.clauses.words import at, who
+from specs.facts.findings import Findings
+from specs.facts.lanes import OP_COLUMNS, LaneItems, Machine, Op, machine_kernel
+from specs.facts.segments import NO_TEXT
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Party
 
@@ -26,6 +27,7 @@ PREMISE = (BROADCASTING,)
 SOURCES = ("docs/sources.md#broadcast",)
 KINDS = frozenset({Kind.ADD, Kind.LOCK})
 NEEDS = frozenset({Kind.ADD, Kind.LOCK})
+COLUMNS = OP_COLUMNS
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,35 +36,31 @@ class LeaseAsked(Finding):
     lock: Row
 
 
-class LaneJudge(Judge):
-    """Remembers each client's first add, or its first lock until then."""
+class Lane(Machine):
+    """Each client's first add, and its first lock where that came earlier."""
 
-    __slots__ = ("adds", "locks")
+    def __init__(self, lane: LaneItems, findings: Findings) -> None:
+        super().__init__(lane, findings)
+        self.adds: dict[int, Op] = {}
+        self.locks: dict[int, Op] = {}
 
-    def __init__(self, context: Context) -> None:
-        super().__init__(context)
-        self.adds: dict[str, Row] = {}
-        self.locks: dict[str, Row] = {}
-
-    def begins(self, row: Row) -> Iterable[Finding]:
-        client = row.client_id
-        if client is None:
-            return NOTHING
-        if row.kind is Kind.LOCK:
-            add = self.adds.get(client)
-            if add is not None:
-                return (LeaseAsked(add, row),)
-            self.locks.setdefault(client, row)
-            return NOTHING
-        self.opportunities += 1
-        if client in self.adds:
-            return NOTHING
-        self.adds[client] = row
-        lock = self.locks.pop(client, None)
-        return NOTHING if lock is None else (LeaseAsked(row, lock),)
+    def begins(self, op: Op) -> None:
+        if op.client == NO_TEXT:
+            return
+        add = self.adds.get(op.client)
+        if op.kind is Kind.ADD:
+            self.stakes += 1
+            if add is None:
+                self.adds[op.client] = op
+                if op.client in self.locks:
+                    self.broken(LeaseAsked, add=op, lock=self.locks.pop(op.client))
+        elif add is not None:
+            self.broken(LeaseAsked, add=add, lock=op)
+        else:
+            self.locks.setdefault(op.client, op)
 
 
-judge = LaneJudge
+judge = machine_kernel(Lane, (Kind.ADD, Kind.LOCK), lease=False)
 
 
 def explain(found: LeaseAsked) -> str:

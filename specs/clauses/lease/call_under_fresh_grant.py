@@ -24,15 +24,23 @@ leaving*: it was shutting down, or may have been, and gave its lanes back while 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specs.clauses.context import Context
-from specs.clauses.incarnations import may_be_leaving
-from specs.clauses.judging import NOTHING, Finding, Judge
+from specs.clauses.judging import Finding
 from specs.clauses.premises import NO_WALL_CLOCK_STEP, NOT_PAUSED, ORDERLY
-from specs.clauses.rows import are_of_two_processes, over_us
-from specs.clauses.words import MS, at, ms, who
+from specs.clauses.rows import over_us
+from specs.clauses.words import at, ms, who
+from specs.facts.findings import Findings
+from specs.facts.lanes import (
+    OP_COLUMNS,
+    LaneItems,
+    Machine,
+    Op,
+    Stretch,
+    ends_as,
+    machine_kernel,
+)
+from specs.facts.segments import MS, NO_TEXT, NONE
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
 
@@ -50,6 +58,7 @@ SETTINGS = ("client_lease_ms", "guard_slack_ms")
 NEEDS = frozenset({Kind.DELIVER, Kind.LOCK})
 EXCUSED_BY = frozenset({Kind.CRASH})
 LOOKS_BACK = True
+COLUMNS = (*OP_COLUMNS, "process")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,111 +82,136 @@ class CalledWhileLeaving(NoLease):
     """After the unlock of a client that was, or may have been, shutting down."""
 
 
-class _Client:
-    """What one client knows of its lease: the last of a grant, a refusal, and its own unlock.
+class Client:
+    """What one client knows of its lease: `last` is a grant, a refusal, or its own unlock.
 
-    add, drop: the last ones. grant: the last one, and the drop before it, as long as only an unlock came after it.
+    regained: its last grant, with the drop before it, while nothing but an unlock came after.
     """
 
-    __slots__ = ("add", "answered", "drop", "grant", "last", "op")
+    __slots__ = ("add", "answered", "drop", "last", "op", "regained")
 
     def __init__(self) -> None:
-        self.last: Row | None = None
+        self.last: Op | None = None
         self.answered = False
-        self.op = -1
-        self.add: Row | None = None
-        self.drop: Row | None = None
-        self.grant: tuple[Row, Row] | None = None
+        self.op = NONE
+        self.add: Op | None = None
+        self.drop: Op | None = None
+        self.regained: tuple[Op, Op] | None = None
 
 
-class LaneJudge(Judge):
-    """Remembers, for each client, what it last knew of its lease."""
+class Lane(Machine):
+    """The clients of the lane."""
 
-    __slots__ = ("clients", "limit_us", "look_us")
+    ENDS = ends_as([Kind.LOCK])
 
-    def __init__(self, context: Context) -> None:
-        super().__init__(context)
-        self.clients: dict[str, _Client] = {}
-        self.look_us = self.config.guard_slack_ms * MS
+    def __init__(self, lane: LaneItems, findings: Findings) -> None:
+        super().__init__(lane, findings)
         self.limit_us = (self.config.client_lease_ms + 1 + self.config.guard_slack_ms) * MS
+        self.clients: dict[int, Client] = {}
 
-    def _client(self, name: str) -> _Client:
-        client = self.clients.get(name)
+    def _client(self, code: int) -> Client:
+        client = self.clients.get(code)
         if client is None:
-            client = self.clients[name] = _Client()
+            client = self.clients[code] = Client()
         return client
 
-    def begins(self, row: Row) -> Iterable[Finding]:
-        if row.client_id is None:
-            return NOTHING
-        match row.kind:
-            case Kind.DELIVER:
-                client = self._client(row.client_id)
-                if row.op_id != client.op:
-                    client.op = row.op_id
-                    return self._call_begins(row, client)
-            case Kind.UNLOCK:
-                self._client(row.client_id).last = row
-            case Kind.ADD if row.incarnation is not None:
-                self._client(row.client_id).add = row
-            case Kind.DROP:
-                self._client(row.client_id).drop = row
-            case _:
-                pass
-        return NOTHING
+    def takes(self, stretch: Stretch) -> bool:
+        client = self.clients.get(stretch.first.client)
+        last = client.last if client is not None else None
+        if (
+            client is None
+            or last is None
+            or last.kind is not Kind.LOCK
+            or last.outcome is not Outcome.OK
+            or self.are_of_two_processes(last, stretch.first)
+        ):
+            return False
+        since = last.over_us
+        if stretch.latest_us - since >= self.limit_us:
+            return False
+        name, group = self.lane.name(stretch.first.client), self.lane.group
+        if self.context.is_of_an_old_life(name, group, last.begin, stretch.last.end):
+            return False
+        if client.answered:
+            self.stakes += stretch.calls - (stretch.first.op == client.op)
+        client.op = stretch.last.op
+        return True
 
-    def _call_begins(self, row: Row, client: _Client) -> Iterable[Finding]:
+    def begins(self, op: Op) -> None:
+        if op.client == NO_TEXT:
+            return
+        if op.kind is Kind.DELIVER:
+            client = self._client(op.client)
+            if op.op != client.op:
+                client.op = op.op
+                self._call(op, client)
+        elif op.kind is Kind.UNLOCK:
+            self._client(op.client).last = op
+        elif op.kind is Kind.ADD and op.incarnation != NO_TEXT:
+            self._client(op.client).add = op
+        elif op.kind is Kind.DROP:
+            self._client(op.client).drop = op
+
+    def _call(self, op: Op, client: Client) -> None:
         last, answered = client.last, client.answered
-        if last is not None and self.context.is_of_an_old_life(row.client_id, row.group, last):
-            if not self.context.is_of_the_process_before(last, row):
-                return NOTHING
+        if last is not None and self.is_of_an_old_life(op.client, last):
+            if not self.is_of_the_process_before(last, op):
+                return
             last, answered = None, False
-        if last is not None and are_of_two_processes(last, row):
-            return NOTHING
-        if answered:
-            self.opportunities += 1
+        if last is not None and self.are_of_two_processes(last, op):
+            return
+        self.stakes += answered
         if last is None:
-            add = client.add
-            if add is None or add.incarnation != row.incarnation:
-                return NOTHING
-            if self.context.is_of_an_old_life(row.client_id, row.group, add):
-                return NOTHING
-            last, since_us = add, add.started_us
+            last = client.add
+            if (
+                last is None
+                or last.incarnation != op.incarnation
+                or self.is_of_an_old_life(op.client, last)
+            ):
+                return
+            since = last.started
         elif last.kind is Kind.UNLOCK:
-            since_us = last.started_us
+            since = last.started
         else:
-            since_us = over_us(last)
-            age_us = row.started_us - since_us
-            if age_us < self.limit_us if last.outcome is Outcome.OK else age_us <= self.look_us:
-                return NOTHING
-        if self.context.paused_since(row.client_id, since_us):
-            return NOTHING
-        if not answered:
-            self.opportunities += 1
-        if last.kind is Kind.UNLOCK and client.grant is not None:
-            grant, drop = client.grant
-            if drop.incarnation != row.incarnation and grant.seq_begin < last.seq_begin:
-                return (LateUnlock(last, row, drop, grant),)
-        if last.kind is Kind.UNLOCK and may_be_leaving(self.context, row.client_id, row.group):
-            return (CalledWhileLeaving(last, row),)
-        return (NoLease(last, row),)
+            since = last.over_us
+            if last.outcome is Outcome.OK:
+                if op.started - since < self.limit_us:
+                    return
+            elif op.started <= since + self.config.guard_slack_ms * MS:
+                return  # it may have looked before it was told
+        if self.paused_since(op.client, since):
+            return
+        self.stakes += not answered
+        if last.kind is Kind.UNLOCK and client.regained is not None:
+            grant, drop = client.regained
+            if drop.incarnation != op.incarnation and grant.begin < last.begin:
+                self.broken(LateUnlock, last=last, call=op, drop=drop, grant=grant)
+                return
+        shutdown = last.kind is Kind.UNLOCK and self.may_be_leaving(op.client)
+        self.broken(CalledWhileLeaving if shutdown else NoLease, last=last, call=op)
 
-    def ends(self, row: Row) -> Iterable[Finding]:
-        if row.kind is not Kind.LOCK or row.client_id is None:
-            return NOTHING
-        client = self._client(row.client_id)
-        if row.outcome is Outcome.OK:
-            client.last, client.answered = row, True
-            client.grant = None if client.drop is None else (row, client.drop)
-        elif row.outcome is Outcome.REFUSED and not row.code:
+    def ends(self, op: Op) -> None:
+        if op.kind is not Kind.LOCK or op.client == NO_TEXT:
+            return
+        client = self._client(op.client)
+        if op.outcome is Outcome.OK:
+            client.last, client.answered = op, True
+            client.regained = None if client.drop is None else (op, client.drop)
+        elif op.outcome is Outcome.REFUSED and op.code in (0, NONE):
             client.answered = True
-            last = client.last
-            if last is None or last.kind is not Kind.LOCK or row.seq_begin > last.seq_begin:
-                client.last, client.grant = row, None
-        return NOTHING
+            # A late answer to a request that is older than the grant's takes nothing away.
+            if (
+                client.last is None
+                or client.last.kind is not Kind.LOCK
+                or op.begin > client.last.begin
+            ):
+                client.last, client.regained = op, None
 
 
-judge = LaneJudge
+_KINDS = (Kind.LOCK, Kind.UNLOCK, Kind.DELIVER, Kind.ADD, Kind.DROP)
+
+
+judge = machine_kernel(Lane, _KINDS, lease=True)
 
 
 def explain(found: NoLease) -> str:

@@ -18,21 +18,25 @@ nobody has joined, and that nobody else holds the lease, is known in a closed wo
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
-from specs.clauses.context import Context
-from specs.clauses.grants import refuses
-from specs.clauses.judging import NOTHING, Finding, Judge
+import numpy as np
+
+from specs.clauses.judging import Finding
 from specs.clauses.premises import BROKER_LIVES, NO_WALL_CLOCK_STEP, ORDERLY, Premise
-from specs.clauses.rows import over_us
-from specs.clauses.words import MS, at, ms
+from specs.clauses.words import at, ms
+from specs.facts.findings import Findings
+from specs.facts.grants import refuses
+from specs.facts.lanes import BEGIN, END, OP_COLUMNS, Digest, Op
+from specs.facts.rows import Rows
+from specs.facts.run_context import RunContext
+from specs.facts.segments import MS, NEVER, NO_TEXT, NONE
 from specs.history.row import Row
 from specs.plan.traits import Stake, Trait
-from specs.vocabulary import Key, Kind, Lane, Outcome, Party
+from specs.vocabulary import Key, Kind, Outcome, Party
 
 DISTURBS = frozenset({Kind.CRASH, Kind.FAULT, Kind.JOIN, Kind.LEAVE, Kind.PAUSE})
-
 ID = "LSE-5"
 TITLE = "a dead owner's lane is taken over"
 STATEMENT = (
@@ -74,6 +78,7 @@ KINDS = frozenset(
 SETTINGS = ("broker_lease_ms", "rebalance_ms")
 CONCLUDES_FROM_ABSENCE = True
 NEEDS = frozenset({Kind.ASSIGN, Kind.CRASH, Kind.LOCK})
+COLUMNS = (*OP_COLUMNS, "detail")
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,24 +92,18 @@ class NotTakenOver(Finding):
     lane: str
 
 
-class RunJudge(Judge):
-    """Remembers the last grant of each lane and who added it, the present assignments, and the orphaned lanes."""
+_DISTURBS = (Kind.CRASH, Kind.FAULT, Kind.JOIN, Kind.LEAVE, Kind.PAUSE)
+_KINDS = (Kind.LOCK, Kind.UNLOCK, Kind.ADD, Kind.ASSIGN, Kind.FETCH_OFFSET, *_DISTURBS)
+Place = tuple[str, str, str, int]
+"""Group, topic, broker, queue."""
 
-    __slots__ = (
-        "adders",
-        "asking",
-        "assigned",
-        "bound_us",
-        "calm_us",
-        "grants",
-        "lasting",
-        "orphans",
-        "silent_us",
-    )
 
-    def __init__(self, context: Context) -> None:
-        super().__init__(context)
-        config = self.config
+class Run:
+    """What one run has come to so far."""
+
+    def __init__(self, rows: Rows, context: RunContext, findings: Findings) -> None:
+        self.rows, self.context, self.findings = rows, context, findings
+        config = context.info.config
         times = (
             config.broker_lease_ms,
             config.rebalance_ms,
@@ -112,147 +111,194 @@ class RunJudge(Judge):
             config.schedule_slack_ms,
         )
         self.bound_us = sum(times) * MS
-        self.grants: dict[Lane, Row] = {}
-        self.adders: dict[Lane, set[str]] = {}
-        self.assigned: dict[tuple[str, str, str], Row] = {}  # by group, client and topic
-        self.orphans: dict[Lane, tuple[Row, Row]] = {}  # with the dead owner's grant, and its crash
-        self.calm_us = 0
-        # By client, and by lane: when a request was not answered, and those that are under way.
-        self.silent_us: dict[str | Lane, int] = {}
-        self.asking: dict[str | Lane, set[int]] = {}
-        self.lasting = 0  # disturbances that have begun and not ended
+        self.owners: dict[Place, Op] = {}
+        self.takers: dict[Place, int] = {}  # of orphans: who was granted it since
+        self.workers: set[tuple[Place, int]] = set()
+        self.shares: dict[tuple[str, int, str], tuple[Op, set[str]]] = {}
+        self.orphans: dict[Place, tuple[Op, Op]] = {}
+        self.calm_us = self.lasting = self.stakes = 0
+        # By client: the last request of its own that came to nothing.
+        self.waited_us: dict[int, int] = {}
+        # When the lease may have been given, nobody knows to whom.
+        self.doubted_us: dict[Place, int] = {}
+        # Requests that are under way, of clients that live: whose, and for which lease. By their places.
+        self.under_way: dict[int, tuple[int, Place | None]] = {}
+        deaths = {*context.broker_died, *context.epochs}
+        self.broker_lives_until = min(
+            (seq for broker in deaths for seq in context.deaths_of(broker)), default=NEVER
+        )
 
-    def begins(self, row: Row) -> Iterable[Finding]:
-        if self.context.broker_died:
-            self.orphans.clear()
-        if row.kind in DISTURBS:
-            self._disturbed(row)
-            return NOTHING
-        client = row.client_id
-        if client is None:
-            return NOTHING
-        if row.kind is Kind.ASSIGN:
-            self.assigned[row.group or "", client, row.topic or ""] = row
-        elif row.kind is Kind.ADD and row.queue_id is not None:
-            lane = row.lane
-            self.adders.setdefault(lane, set()).add(client)
-            orphan = self.orphans.pop(lane, None)
-            if orphan is not None and orphan[0].client_id != client:
-                self.opportunities += 1
-        elif row.kind is Kind.UNLOCK and row.queue_id is not None:
-            grant = self.grants.get(row.lane)
-            if grant is not None and grant.client_id == client:
-                del self.grants[row.lane]
-                self.orphans.pop(row.lane, None)
-        elif row.kind in (Kind.LOCK, Kind.FETCH_OFFSET):
-            at_work = row.kind is Kind.LOCK and self.orphans and not self.lasting
-            found = self._at_work(row) if at_work and client not in self.asking else NOTHING
-            if row.seq_end is None or row.seq_end > row.seq_begin:
-                for each in self._concerned(row):
-                    self.asking.setdefault(each, set()).add(row.seq_begin)
-            return found
-        return NOTHING
+    def _word(self, name: str, place: int) -> str:
+        code = int(self.rows.text(name)[place])
+        return "" if code == NO_TEXT else self.rows.words(name)[code]
 
-    def _disturbed(self, row: Row) -> None:
-        self.calm_us = max(self.calm_us, row.started_us)
-        if row.seq_end is None or row.seq_end > row.seq_begin:
-            self.lasting += 1
-        client = row.client_id
-        if row.kind is Kind.CRASH and client is not None and not self.context.broker_died:
-            for lane, grant in self.grants.items():
-                if grant.client_id == client:
-                    self.orphans[lane] = (grant, row)
-        if row.kind is Kind.CRASH and client is not None:
-            for seq in tuple(self.asking.get(client, ())):
-                self._asked(seq, tuple(self.asking))
-        if row.kind in (Kind.CRASH, Kind.LEAVE):
-            for key in [
-                key for key in self.assigned if key[1] == client and row.group in (None, key[0])
-            ]:
-                del self.assigned[key]
+    def _lane(self, op: Op) -> Place | None:
+        queue = int(self.rows.number("queue_id")[op.place])
+        if queue == NONE:
+            return None
+        return (
+            self._word("group", op.place),
+            self._word("topic", op.place),
+            self._word("broker", op.place),
+            queue,
+        )
 
-    def _at_work(self, row: Row) -> Iterable[Finding]:
-        found: list[Finding] = []
-        for lane, (grant, crash) in list(self.orphans.items()):
-            assignment = self._assignment(row.client_id, lane)
-            if assignment is None or lane in self.asking:
-                continue
-            if self._is_of_another(lane, row.client_id):
-                continue
-            silent_us = max(self.silent_us.get(row.client_id or "", 0), self.silent_us.get(lane, 0))
-            since = max(self.calm_us, silent_us, crash.started_us, assignment.started_us)
-            if row.started_us - since - self.context.info.clock_bound_us <= self.bound_us:
-                continue
-            del self.orphans[lane]
-            if row.client_id not in self.adders.get(lane, ()):
-                self.opportunities += 1
-                found.append(NotTakenOver(grant, crash, assignment, row, str(lane)))
-        return found
+    def _leased(self, op: Op) -> Place | None:
+        """The lane of which it asks for the lease."""
+        return self._lane(op) if op.kind is Kind.LOCK else None
 
-    def ends(self, row: Row) -> Iterable[Finding]:
-        if row.kind in DISTURBS:
-            if row.seq_end is not None and row.seq_end > row.seq_begin:
-                self.lasting -= 1
-                self.calm_us = max(self.calm_us, over_us(row))
-            return NOTHING
-        self._asked(row.seq_begin, self._concerned(row))
-        if row.kind is Kind.LOCK:
-            if row.outcome is Outcome.OK:
-                self._granted(row)
-            elif not refuses(row):
-                self._unanswered(row)
-        elif row.kind is Kind.FETCH_OFFSET:
-            missing = row.outcome is Outcome.REFUSED and row.value == -1
-            if row.outcome is not Outcome.OK and not missing:
-                self._unanswered(row)
-        return NOTHING
-
-    def _concerned(self, row: Row) -> tuple[str | Lane, ...]:
-        """Whom a request holds up: who asked; and somebody may be granted what it asked for."""
-        client = row.client_id or ""
-        is_of_a_lane = row.kind is Kind.LOCK and row.queue_id is not None
-        return (client, row.lane) if is_of_a_lane else (client,)
-
-    def _asked(self, seq: int, concerned: tuple[str | Lane, ...]) -> None:
-        """The request is not under way any more."""
-        for each in concerned:
-            if each in self.asking:
-                self.asking[each].discard(seq)
-                if not self.asking[each]:
-                    del self.asking[each]
-
-    def _unanswered(self, row: Row) -> None:
-        us = over_us(row)
-        for each in self._concerned(row):
-            self.silent_us[each] = max(us, self.silent_us.get(each, us))
-
-    def _granted(self, row: Row) -> None:
-        if row.queue_id is None or row.client_id is None:
+    def begins(self, op: Op) -> None:
+        if op.kind in _DISTURBS:
+            self._disturbed(op)
+        elif op.client == NO_TEXT:
             return
-        lane = row.lane
-        if lane in self.orphans and (
-            self._is_of_another(lane, row.client_id)
-            or self._assignment(row.client_id, lane) is None
-        ):
+        elif op.kind is Kind.ASSIGN:
+            group, topic = self._word("group", op.place), self._word("topic", op.place)
+            self.shares[group, op.client, topic] = (op, set(self._word("detail", op.place).split()))
+        elif op.kind is Kind.ADD:
+            lane = self._lane(op)
+            if lane is not None:
+                self.workers.add((lane, op.client))
+                orphan = self.orphans.pop(lane, None)
+                self.stakes += orphan is not None and orphan[0].client != op.client
+        elif op.kind is Kind.UNLOCK:
+            lane = self._lane(op)
+            if lane in self.owners and self.owners[lane].client == op.client:
+                del self.owners[lane]
+                self.orphans.pop(lane, None)
+        else:
+            if op.kind is Kind.LOCK and self.orphans and not self.lasting:
+                self._at_work(op)
+            if op.end > op.begin:
+                self.under_way[op.place] = (op.client, self._leased(op))
+
+    def _disturbed(self, op: Op) -> None:
+        self.calm_us = max(self.calm_us, op.started)
+        self.lasting += op.end > op.begin
+        if op.kind is Kind.CRASH and op.client != NO_TEXT and op.begin < self.broker_lives_until:
+            hers = {lane: own for lane, own in self.owners.items() if own.client == op.client}
+            for lane, own in hers.items():
+                self.orphans[lane] = own, op
+                self.takers.pop(lane, None)
+        if op.kind in (Kind.CRASH, Kind.LEAVE):
+            if op.kind is Kind.CRASH:
+                self.under_way = {
+                    place: asked for place, asked in self.under_way.items() if asked[0] != op.client
+                }
+            left = self._word("group", op.place)
+            kept = [key for key in self.shares if key[1] != op.client or (left and key[0] != left)]
+            self.shares = {key: self.shares[key] for key in kept}
+
+    def _at_work(self, op: Op) -> None:
+        # What happened from then on is no longer ago than the bound.
+        lately_us = op.started - self.context.info.clock_bound_us - self.bound_us
+        if max(self.calm_us, self.waited_us.get(op.client, 0)) >= lately_us:
+            return
+        if any(client == op.client for client, _ in self.under_way.values()):
+            return
+        doubted = {lane for _, lane in self.under_way.values()}
+        for lane, (own, crash) in list(self.orphans.items()):
+            if lane in doubted or self.takers.get(lane, op.client) != op.client:
+                continue
+            if max(self.doubted_us.get(lane, 0), crash.started) >= lately_us:
+                continue
+            share = self._share(op.client, lane)
+            if share is None or share.started >= lately_us:
+                continue
             del self.orphans[lane]
-        self.grants[lane] = row
+            if (lane, op.client) not in self.workers:
+                self.stakes += 1
+                self.findings.shown(
+                    NotTakenOver,
+                    {
+                        "grant": own.place,
+                        "crash": crash.place,
+                        "assignment": share.place,
+                        "later": op.place,
+                    },
+                    {"lane": str(self.findings.lane_of(own.place))},
+                )
 
-    def _is_of_another(self, lane: Lane, client: str | None) -> bool:
-        """Was the orphaned lane granted to another client since its owner died?"""
-        latest = self.grants[lane]
-        return latest is not self.orphans[lane][0] and latest.client_id != client
+    def ends(self, op: Op) -> None:
+        if op.kind in _DISTURBS:
+            if op.end > op.begin:
+                self.lasting -= 1
+                self.calm_us = max(self.calm_us, op.over_us)
+            return
+        self.under_way.pop(op.place, None)
+        if op.kind is Kind.LOCK and op.outcome is Outcome.OK:
+            self._granted(op)
+        elif op.kind is Kind.LOCK and not refuses(op):
+            self._in_vain(op)
+        elif op.kind is Kind.FETCH_OFFSET:
+            nothing_stored = op.outcome is Outcome.REFUSED and op.value == -1
+            if op.outcome is not Outcome.OK and not nothing_stored:
+                self._in_vain(op)
 
-    def _assignment(self, client: str | None, lane: Lane) -> Row | None:
-        """The client's present assignment, if it holds the lane. One that names no topic may be of any."""
-        share = f"{lane.broker}/{lane.queue_id}"
-        for topic in (lane.topic, ""):
-            assignment = self.assigned.get((lane.group, client or "", topic))
-            if assignment is not None and share in (assignment.detail or "").split():
-                return assignment
+    def _in_vain(self, op: Op) -> None:
+        until_us = op.over_us
+        self.waited_us[op.client] = max(until_us, self.waited_us.get(op.client, 0))
+        lane = self._leased(op)
+        if lane is not None:
+            self.doubted_us[lane] = max(until_us, self.doubted_us.get(lane, 0))
+
+    def _granted(self, op: Op) -> None:
+        lane = self._lane(op)
+        if lane is None or op.client == NO_TEXT:
+            return
+        self.owners[lane] = op
+        if lane in self.orphans:
+            taker = self.takers.setdefault(lane, op.client)
+            if taker != op.client or self._share(op.client, lane) is None:
+                del self.orphans[lane]
+
+    def _share(self, client: int, lane: Place) -> Op | None:
+        """The client's assignment that holds the lane; one that names no topic may be of any."""
+        group, topic, broker, queue = lane
+        for name in (topic, ""):
+            share, places = self.shares.get((group, client, name), (None, set[str]()))
+            if share is not None and f"{broker}/{queue}" in places:
+                return share
         return None
 
 
-judge = RunJudge
+def judge(rows: Rows, findings: Findings) -> None:
+    """One pass over the few rows of each run in which anybody died."""
+    if not rows.are(Kind.CRASH).any():
+        return
+    where = rows.of(*_KINDS)
+    closed = where[rows.end[where] < NEVER]
+    row = np.concatenate([where, closed])
+    phase = np.concatenate([np.full(len(where), BEGIN), np.full(len(closed), END)])
+    time = np.where(phase == BEGIN, rows.begin[row], rows.end[row])
+    order = np.lexsort((phase, time, rows.run[row]))
+    runs: dict[int, Run] = {}
+    first: dict[int, int] = {}
+    events: Any = zip(
+        rows.run[row[order]].tolist(),
+        phase[order].tolist(),
+        time[order].tolist(),
+        row[order],
+        strict=True,
+    )
+    ops = {op.place: op for op in rows.shared(Digest).ops(where)}
+    for run, what, now, place in events:
+        state = runs.get(run)
+        if state is None:
+            state = runs[run] = Run(rows, rows.context_of(int(place)), findings)
+            first[run] = int(place)
+        if now >= state.context.clock_stepped:
+            continue
+        if now >= state.broker_lives_until:
+            state.orphans.clear()
+        op = ops[int(place)]
+        if what == BEGIN:
+            state.begins(op)
+        else:
+            state.ends(op)
+    for run, state in runs.items():
+        if state.stakes:
+            findings.at_stake_times(first[run], int(state.stakes))
 
 
 def explain(found: NotTakenOver) -> str:

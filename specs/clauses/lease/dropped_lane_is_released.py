@@ -19,12 +19,9 @@ and when the lane was dropped, a call of it ran, or none did.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specs.clauses.context import Context
-from specs.clauses.grants import refuses
-from specs.clauses.judging import NOTHING, Finding, Judge
+from specs.clauses.judging import Finding
 from specs.clauses.premises import (
     BROKER_LIVES,
     NO_WALL_CLOCK_STEP,
@@ -32,8 +29,20 @@ from specs.clauses.premises import (
     ORDERLY,
     Premise,
 )
-from specs.clauses.rows import ended_before, over_us, own_process
-from specs.clauses.words import MS, at, ms
+from specs.clauses.words import at, ms
+from specs.facts.findings import Findings
+from specs.facts.grants import refuses
+from specs.facts.lanes import (
+    OP_COLUMNS,
+    LaneItems,
+    Machine,
+    Op,
+    Stretch,
+    ended_before,
+    ends_as,
+    machine_kernel,
+)
+from specs.facts.segments import MS, NEVER, NO_TEXT
 from specs.history.row import Row
 from specs.plan.traits import Stake, Trait
 from specs.vocabulary import Key, Kind, Outcome, Party
@@ -60,10 +69,7 @@ KINDS = frozenset({Kind.LOCK, Kind.UNLOCK, Kind.ADD, Kind.DROP, Kind.DELIVER, Ki
 SETTINGS = ("broker_lease_ms", "rebalance_ms")
 NEEDS = frozenset({Kind.DROP, Kind.LOCK, Kind.UNLOCK})
 CONCLUDES_FROM_ABSENCE = True
-
-
-LATE_MS = 20_000
-"""How long clients put a release off: to their next rebalance, or by `unlockDelayTimeMills`; both by default."""
+COLUMNS = OP_COLUMNS
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,144 +98,145 @@ class TakenAgain(NotReleased):
     unlock: Row
 
 
-class _Client:
-    """work: of its calls and dead letters on the lane the one that ends last. drop: since when it has no use for it.
+LATE_MS = 20_000
 
-    call: the work that ran when it was dropped. released: its unlock, while no new incarnation has begun. at_work: of
-    each of its processes that has not dropped the lane, what it did there last.
+
+class Client:
+    """Its drop of the lane, its last unlock, and of its calls and dead letters the one that ends last.
+
+    busy: the one that ran at the drop. freed: its unlock, until it adds the lane anew. shared: of each of its processes
+    that has not dropped the lane, what it did there last.
     """
 
-    __slots__ = ("at_work", "call", "drop", "released", "unlock", "work")
+    __slots__ = ("busy", "drop", "freed", "shared", "unlock", "work")
 
     def __init__(self) -> None:
-        self.at_work: dict[str, Row] = {}
-        self.released: Row | None = None
-        self.call: Row | None = None
-        self.drop: Row | None = None
-        self.unlock: Row | None = None
-        self.work: Row | None = None
+        self.shared: dict[int, Op] = {}
+        self.freed: Op | None = None
+        self.busy: Op | None = None
+        self.drop: Op | None = None
+        self.unlock: Op | None = None
+        self.work: Op | None = None
 
 
-class LaneJudge(Judge):
-    """Remembers the lane's last grant, and for each client whether it dropped the lane and gave it back."""
+class Lane(Machine):
+    """The last grant, and the clients of the lane."""
 
-    __slots__ = ("bound_us", "clients", "interval_us", "limit_us", "lock", "slack_us")
+    ENDS = ends_as([Kind.LOCK])
 
-    def __init__(self, context: Context) -> None:
-        super().__init__(context)
-        self.clients: dict[str, _Client] = {}
-        self.lock: Row | None = None
+    def __init__(self, lane: LaneItems, findings: Findings) -> None:
+        super().__init__(lane, findings)
+        self.clients: dict[int, Client] = {}
+        self.lock: Op | None = None
         self.limit_us = self.config.broker_lease_ms * MS
         self.slack_us = self.config.schedule_slack_ms * MS
         self.interval_us = max(self.config.rebalance_ms, LATE_MS) * MS
-        self.bound_us = context.info.clock_bound_us
+        self.clocks_us = self.context.info.clock_bound_us
+        self.processes = lane.digest.rows.own_process
 
-    def begins(self, row: Row) -> Iterable[Finding]:
-        if row.client_id is None:
-            return NOTHING
-        client = self.clients.get(row.client_id)
-        if client is None:
-            client = self.clients[row.client_id] = _Client()
-        self._shows_at_work(client, row)
-        match row.kind:
-            case Kind.DROP if self._is_kept(client, row):
-                client.drop = None
-            case Kind.DROP:
-                work = client.work
-                client.drop = row
-                client.call = work if work is not None and not ended_before(work, row) else None
-            case Kind.ADD | Kind.LOCK:
-                client.drop = None
-                if row.kind is Kind.ADD:
-                    client.released = None
-            case Kind.UNLOCK:
-                client.unlock = client.released = row
-            case _:
-                work = client.work
-                if (
-                    work is None
-                    or row.seq_end is None
-                    or (work.seq_end is not None and row.seq_end >= work.seq_end)
-                ):
-                    client.work = row
-        return NOTHING
+    def _works(self, op: Op) -> None:
+        client = self.clients.setdefault(op.client, Client())
+        if client.work is None or op.end >= client.work.end:
+            client.work = op
 
-    def _shows_at_work(self, client: _Client, row: Row) -> None:
-        """Which of the client's processes are at work on the lane, as far as rows name them?"""
-        process = own_process(row)
-        if process is None:
+    def takes(self, stretch: Stretch) -> bool:
+        self._works(stretch.last)
+        self._is_at_work(stretch.last)
+        return True
+
+    def _is_at_work(self, op: Op) -> None:
+        process = int(self.processes[op.place])
+        if process != NO_TEXT:
+            self.clients[op.client].shared[process] = op
+
+    def _drops(self, client: Client, op: Op) -> None:
+        """One of the client's processes drops the lane; where another one goes on with it, they keep the lease."""
+        process = int(self.processes[op.place])
+        client.shared.pop(process, None)
+        others = client.shared.values() if process != NO_TEXT else ()
+        if any(not self.is_of_an_old_life(op.client, each) for each in others):
+            client.drop = None
             return
-        if row.kind is Kind.DROP:
-            client.at_work.pop(process, None)
-        elif row.kind in (Kind.ADD, Kind.DELIVER):
-            client.at_work[process] = row
+        client.drop = op
+        client.busy = None if client.work is None or ended_before(client.work, op) else client.work
 
-    def _is_kept(self, client: _Client, drop: Row) -> bool:
-        """Does another process of the client id, which shares its lease, go on with the lane?"""
-        return own_process(drop) is not None and not all(
-            self.context.is_of_an_old_life(drop.client_id, drop.group, row)
-            for row in client.at_work.values()
-        )
+    def begins(self, op: Op) -> None:
+        if op.client == NO_TEXT:
+            return
+        client = self.clients.setdefault(op.client, Client())
+        if op.kind is Kind.DROP:
+            self._drops(client, op)
+        elif op.kind in (Kind.ADD, Kind.LOCK):
+            client.drop = None
+            if op.kind is Kind.ADD:
+                client.freed = None
+                self._is_at_work(op)
+        elif op.kind is Kind.UNLOCK:
+            client.unlock = client.freed = op
+        else:
+            self._works(op)
+            if op.kind is Kind.DELIVER:
+                self._is_at_work(op)
 
-    def ends(self, row: Row) -> Iterable[Finding]:
-        if row.kind is not Kind.LOCK or row.client_id is None:
-            return NOTHING
-        if row.outcome is Outcome.OK:
-            drop = self._awaited(row)
-            self.opportunities += drop is not None
-            self.lock = row
-        elif refuses(row) and self.lock is not None and (drop := self._awaited(row)) is not None:
-            self.opportunities += 1
-            due_us = self._due_us(drop, row)
-            if due_us is not None and row.started_us - self.bound_us > due_us:
-                return (self._told_apart(self.lock, drop, row, due_us),)
-        return NOTHING
+    def ends(self, op: Op) -> None:
+        if op.kind is not Kind.LOCK or op.client == NO_TEXT:
+            return
+        granted = op.outcome is Outcome.OK
+        if granted or refuses(op):
+            drop = self._awaited(op)
+            self.stakes += drop is not None
+            if drop is not None and not granted:
+                self._refused(drop, op)
+        if granted:
+            self.lock = op
 
-    def _told_apart(self, lock: Row, drop: Row, row: Row, due_us: int) -> Finding:
-        owner = self.clients[drop.client_id or ""]
-        if owner.released is not None and owner.released.seq_begin < lock.seq_begin:
-            return TakenAgain(lock, drop, row, owner.released)
-        if row.started_us - due_us > self.interval_us:
-            return NotReleased(lock, drop, row)
-        call = owner.call
-        return Late(lock, drop, row) if call is None else LateAfterCall(lock, drop, row, call)
-
-    def _awaited(self, row: Row) -> Row | None:
-        """The last owner's drop, where its lease would live through the other's request if it were not given back."""
+    def _awaited(self, op: Op) -> Op | None:
+        """The drop of the last owner, whose lease lives on if it was not given back."""
         lock = self.lock
-        if lock is None or lock.client_id == row.client_id or row.ended_us is None:
+        if lock is None or lock.client == op.client or op.ended >= NEVER:
             return None
-        drop = self.clients[lock.client_id or ""].drop
-        if drop is None or not ended_before(lock, drop) or not ended_before(drop, row):
+        drop = self.clients[lock.client].drop
+        if drop is None or not ended_before(lock, drop) or not ended_before(drop, op):
             return None
-        context = self.context
-        age_us = row.ended_us - lock.started_us + self.bound_us
-        if age_us > self.limit_us or context.broker_died_since(row.broker, lock):
+        if op.ended - lock.started + self.clocks_us > self.limit_us or self.broker_died_since(lock):
             return None
-        if context.client_died_since(lock.client_id, lock) or context.paused_since(
-            lock.client_id, drop.started_us
+        if self.client_died_since(lock.client, lock) or self.paused_since(
+            lock.client, drop.started
         ):
             return None
         return drop
 
-    def _due_us(self, drop: Row, row: Row) -> int | None:
-        """When the owner should have begun to give the lane back, at the latest; None where it did or could not."""
-        lock, owner = self.lock, self.clients[drop.client_id or ""]
-        if lock is None or (owner.unlock is not None and owner.unlock.seq_begin > lock.seq_begin):
-            return None
-        since_us = drop.started_us
+    def _refused(self, drop: Op, op: Op) -> None:
+        lock, owner = self.lock, self.clients[drop.client]
+        if lock is None or (owner.unlock is not None and owner.unlock.begin > lock.begin):
+            return
+        since = drop.started
         if owner.work is not None:
-            if not ended_before(owner.work, row):
-                return None
-            since_us = max(since_us, over_us(owner.work))
-        due_us = since_us + self.slack_us
-        # Links suffer for the delay bound after a fault; here only what lasted beyond the drop counts.
-        since_us = drop.started_us + self.config.delay_bound_ms * MS
-        unlock = drop._replace(kind=Kind.UNLOCK, started_us=since_us)
-        return None if self.context.is_disturbed(unlock, due_us) else due_us
+            if not ended_before(owner.work, op):
+                return
+            since = max(since, owner.work.over_us)
+        late = op.started - since - self.slack_us
+        if late - self.clocks_us <= 0:
+            return
+        after = (
+            drop.started + self.config.delay_bound_ms * MS
+        )  # what was over by the drop is no matter
+        if self.was_disturbed(drop.client, Kind.UNLOCK, after, since + self.slack_us):
+            return  # it could not be sent
+        if owner.freed is not None and owner.freed.begin < lock.begin:
+            self.broken(TakenAgain, lock=lock, drop=drop, refused=op, unlock=owner.freed)
+        elif late > self.interval_us:
+            self.broken(NotReleased, lock=lock, drop=drop, refused=op)
+        elif owner.busy is None:
+            self.broken(Late, lock=lock, drop=drop, refused=op)
+        else:
+            self.broken(LateAfterCall, lock=lock, drop=drop, refused=op, call=owner.busy)
 
 
-judge = LaneJudge
+_KINDS = (Kind.LOCK, Kind.UNLOCK, Kind.ADD, Kind.DROP, Kind.DELIVER, Kind.DEAD_LETTER)
+
+
+judge = machine_kernel(Lane, _KINDS, lease=True)
 
 
 def explain(found: NotReleased) -> str:

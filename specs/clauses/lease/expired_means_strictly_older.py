@@ -12,15 +12,17 @@ is LSE-3.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specs.clauses.context import Context
-from specs.clauses.grants import UNHINDERED, Free, LeaseEndJudge
-from specs.clauses.judging import NOTHING, Finding
+from specs.clauses.grants import UNHINDERED
+from specs.clauses.judging import Finding
 from specs.clauses.premises import BROKER_LIVES, NO_FRAME_TWICE, NO_WALL_CLOCK_STEP
-from specs.clauses.rows import ended_before, over_us
-from specs.clauses.words import MS, at, ms
+from specs.clauses.rows import over_us
+from specs.clauses.words import at, ms
+from specs.facts.findings import Findings
+from specs.facts.grants import EXPIRED, LeaseEndLane
+from specs.facts.lanes import OP_COLUMNS, LaneItems, Op, ended_before, machine_kernel
+from specs.facts.segments import MS
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
 
@@ -38,9 +40,7 @@ SETTINGS = ("broker_lease_ms",)
 NEEDS = frozenset({Kind.LOCK})
 CONCLUDES_FROM_ABSENCE = True
 REFINES = ("LSE-1", "LSE-4")
-
-EDGE_MS = 10
-"""A grant of an owned lane this short before the end of the lease is a matter of its limit, and not of ownership."""
+COLUMNS = OP_COLUMNS
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,29 +51,26 @@ class WrongEnd(Finding):
     asked: Row
 
 
-class LaneJudge(LeaseEndJudge):
-    """Looks at the last moments of an owner's lease, and at the first ones after it."""
+EDGE_MS = 10
 
-    __slots__ = ("edge_us",)
 
-    def __init__(self, context: Context) -> None:
-        super().__init__(context)
+class Lane(LeaseEndLane):
+    """The last moments of an owner's lease, and the first ones after it."""
+
+    def __init__(self, lane: LaneItems, findings: Findings) -> None:
+        super().__init__(lane, findings)
         self.edge_us = (self.config.broker_lease_ms - EDGE_MS) * MS
 
-    def owned(self, row: Row, lease: Row) -> Iterable[Finding]:
-        if not ended_before(lease, row) or row.started_us - over_us(lease) < self.edge_us:
-            return NOTHING
-        self.opportunities += 1
-        return (WrongEnd(lease, row),) if row.outcome is Outcome.OK else NOTHING
+    def owned(self, op: Op, lease: Op) -> None:
+        if ended_before(lease, op) and op.started - lease.ended >= self.edge_us:
+            self.at_stake(op, False, WrongEnd, lease=lease, asked=op)
 
-    def free(self, row: Row, grant: Row, why: Free) -> Iterable[Finding]:
-        if why is not Free.EXPIRED:
-            return NOTHING
-        self.opportunities += 1
-        return NOTHING if row.outcome is Outcome.OK else (WrongEnd(grant, row),)
+    def free(self, op: Op, grant: Op, why: str) -> None:
+        if why == EXPIRED:
+            self.at_stake(op, True, WrongEnd, lease=grant, asked=op)
 
 
-judge = LaneJudge
+judge = machine_kernel(Lane, (Kind.LOCK, Kind.UNLOCK), lease=True)
 
 
 def explain(found: WrongEnd) -> str:

@@ -13,15 +13,17 @@ lease that was granted before the lane's first request would have run out.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specs.clauses.context import Context
-from specs.clauses.grants import UNHINDERED, Free, LastGrantJudge, refuses
-from specs.clauses.judging import NOTHING, Finding
+from specs.clauses.grants import UNHINDERED
+from specs.clauses.judging import Finding
 from specs.clauses.premises import BROKER_LIVES, NO_FRAME_TWICE, NO_WALL_CLOCK_STEP
 from specs.clauses.rows import over_us
 from specs.clauses.words import at, ms
+from specs.facts.findings import Findings
+from specs.facts.grants import RELEASED, LastGrantLane, answers, refuses
+from specs.facts.lanes import OP_COLUMNS, LaneItems, Op, machine_kernel
+from specs.facts.segments import NO_TEXT
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
 
@@ -40,6 +42,7 @@ KINDS = frozenset({Kind.LOCK, Kind.UNLOCK})
 SETTINGS = ("broker_lease_ms",)
 NEEDS = frozenset({Kind.LOCK})
 CONCLUDES_FROM_ABSENCE = True
+COLUMNS = OP_COLUMNS
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,50 +62,59 @@ class NeverGranted(Finding):
     refused: Row
 
 
-class LaneJudge(LastGrantJudge):
+class Lane(LastGrantLane):
     """Wants every lane granted that is free for the asker.
 
-    first: the first refusal of a lane that nobody had asked for since the run began. It counts at the end only: who
-    was at work on the lane before the history begins shows that sooner or later.
+    early: answers to members before any grant of the run was seen; refused: the first refusal among them, with the
+    seq of the asker's join. They count only if nobody turns out to have been at work before the history begins.
     """
 
-    __slots__ = ("first", "first_times", "from_the_begin")
+    def __init__(self, lane: LaneItems, findings: Findings) -> None:
+        super().__init__(lane, findings)
+        self.early = 0
+        self.refused: tuple[Op, int] | None = None
+        self.whole = True
 
-    def __init__(self, context: Context) -> None:
-        super().__init__(context)
-        self.from_the_begin = True
-        self.first: NeverGranted | None = None
-        self.first_times = 0
+    def begins(self, op: Op) -> None:
+        if not (op.kind is Kind.LOCK and refuses(op)):
+            name = self.lane.name(op.client) if op.client != NO_TEXT else ""
+            self.whole = (
+                self.whole
+                and self.context.member_since(self.lane.group, name, self.now) is not None
+            )
+        super().begins(op)
 
-    def begins(self, row: Row) -> Iterable[Finding]:
-        is_member = row.client_id in self.context.members.get(row.group or "", {})
-        if not is_member and not (row.kind is Kind.LOCK and refuses(row)):
-            self.from_the_begin = False  # it may have held the lane before
-        return super().begins(row)
+    def free(self, op: Op, grant: Op, why: str) -> None:
+        unlock = self.last.released if why == RELEASED else None
+        self.at_stake(op, True, Refused, grant=grant, unlock=unlock, refused=op)
 
-    def empty(self, row: Row, since: Row) -> Iterable[Finding]:
-        found = None if row.outcome is Outcome.OK else NeverGranted(since, row)
-        if since.kind is Kind.JOIN:
-            self.first_times += 1
-            self.first = self.first or found
-            return NOTHING
-        self.opportunities += 1
-        return NOTHING if found is None else (found,)
+    def asked(self, op: Op) -> None:
+        super().asked(op)
+        if not answers(op):
+            return
+        what, shown = self.last.empty_since(op)
+        granted = op.outcome is Outcome.OK
+        if what == "join":
+            self.early += 1
+            if not granted and self.refused is None:
+                self.refused = op, shown
+        elif what:
+            self.stakes += 1
+            if not granted and what == "op":
+                self.findings.shown(NeverGranted, {"since": shown, "refused": op.place})
+            elif not granted:
+                self.broken(NeverGranted, of_context={"since": shown}, refused=op)
 
-    def finish(self) -> Iterable[Finding]:
-        if not self.from_the_begin:
-            return NOTHING
-        self.opportunities += self.first_times
-        return NOTHING if self.first is None else (self.first,)
-
-    def free(self, row: Row, grant: Row, why: Free) -> Iterable[Finding]:
-        self.opportunities += 1
-        if row.outcome is Outcome.OK:
-            return NOTHING
-        return (Refused(grant, self.last.freed_by if why is Free.RELEASED else None, row),)
+    def finish(self) -> None:
+        if not self.whole:
+            return
+        self.stakes += self.early
+        if self.refused is not None:
+            op, joined = self.refused
+            self.broken(NeverGranted, of_context={"since": joined}, refused=op)
 
 
-judge = LaneJudge
+judge = machine_kernel(Lane, (Kind.LOCK, Kind.UNLOCK), lease=True)
 
 
 def explain(found: Refused | NeverGranted) -> str:

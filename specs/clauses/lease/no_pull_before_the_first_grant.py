@@ -13,14 +13,23 @@ nothing here: who pulls while it shuts down needs a lease as well.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specs.clauses.context import Context
-from specs.clauses.grants import refuses
-from specs.clauses.judging import NOTHING, Finding, Judge
+from specs.clauses.judging import Finding
 from specs.clauses.premises import ORDERLY
 from specs.clauses.words import at, ms, who
+from specs.facts.findings import Findings
+from specs.facts.grants import refuses
+from specs.facts.lanes import (
+    OP_COLUMNS,
+    LaneItems,
+    Machine,
+    Op,
+    Stretch,
+    ends_as,
+    machine_kernel,
+)
+from specs.facts.segments import NO_TEXT
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
 
@@ -34,6 +43,7 @@ SOURCES = ("docs/sources.md#client-leases",)
 KINDS = frozenset({Kind.LOCK, Kind.UNLOCK, Kind.ADD, Kind.PULL})
 NEEDS = frozenset({Kind.ADD, Kind.LOCK, Kind.PULL})
 LOOKS_BACK = True
+COLUMNS = (*OP_COLUMNS, "process")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,83 +52,77 @@ class PulledWithoutLease(Finding):
     pull: Row
 
 
-class _Client:
-    """last: the grant, the refusal or the own unlock that is the last word. add: without a grant so far."""
+class Client:
+    """One client: the grant, refusal or own unlock that came last, and its incarnation (add: while not granted)."""
 
     __slots__ = ("add", "last", "pulled", "work")
 
     def __init__(self) -> None:
-        self.last: Row | None = None
-        self.add: Row | None = None
-        self.work: str | None = None
+        self.last: Op | None = None
+        self.add: Op | None = None
+        self.work = NO_TEXT
         self.pulled = False
 
-    @property
-    def has_lease(self) -> bool:
-        return (
-            self.last is not None
-            and self.last.kind is Kind.LOCK
-            and self.last.outcome is Outcome.OK
-        )
+
+class Lane(Machine):
+    """The clients of the lane."""
+
+    ENDS = ends_as([Kind.LOCK])
+
+    def __init__(self, lane: LaneItems, findings: Findings) -> None:
+        super().__init__(lane, findings)
+        self.clients: dict[int, Client] = {}
+
+    def _client(self, code: int) -> Client:
+        return self.clients.setdefault(code, Client())
+
+    def takes(self, stretch: Stretch) -> bool:
+        for op in self.inside:  # nothing but pulls begins there
+            self.begins(op)
+        return True
+
+    def begins(self, op: Op) -> None:
+        if op.client == NO_TEXT:
+            return
+        if op.kind is Kind.UNLOCK:
+            self._client(op.client).last = op
+        elif op.kind is Kind.ADD and op.incarnation != NO_TEXT:
+            client = self._client(op.client)
+            client.work, client.pulled, client.add = op.incarnation, False, None
+            if not self._may_have_lease(client, op):
+                client.add = op
+        elif op.kind is Kind.PULL and op.incarnation != NO_TEXT:
+            client = self._client(op.client)
+            if client.work == op.incarnation and not client.pulled:
+                client.pulled = True
+                self.stakes += 1
+                if client.add is not None:
+                    self.broken(PulledWithoutLease, add=client.add, pull=op)
+
+    def _may_have_lease(self, client: Client, add: Op) -> bool:
+        last = client.last
+        if last is None:
+            return False
+        if self.is_of_an_old_life(add.client, last):
+            return not self.is_of_the_process_before(last, add)
+        return last.kind is Kind.LOCK and last.outcome is Outcome.OK
+
+    def ends(self, op: Op) -> None:
+        if op.kind is not Kind.LOCK or op.client == NO_TEXT:
+            return
+        client = self._client(op.client)
+        if op.outcome is Outcome.OK:
+            client.last, client.add = op, None
+        elif refuses(op) and (
+            client.last is None or client.last.kind is not Kind.LOCK or op.begin > client.last.begin
+        ):
+            client.last = op
 
 
-class LaneJudge(Judge):
-    """Remembers, for each client, its last word with the broker and the incarnation that it began last."""
-
-    __slots__ = ("clients",)
-
-    def __init__(self, context: Context) -> None:
-        super().__init__(context)
-        self.clients: dict[str, _Client] = {}
-
-    def _client(self, name: str) -> _Client:
-        client = self.clients.get(name)
-        if client is None:
-            client = self.clients[name] = _Client()
-        return client
-
-    def begins(self, row: Row) -> Iterable[Finding]:
-        if row.client_id is None:
-            return NOTHING
-        match row.kind:
-            case Kind.UNLOCK:
-                self._client(row.client_id).last = row
-            case Kind.ADD if row.incarnation is not None:
-                self._adds(row, self._client(row.client_id))
-            case Kind.PULL if row.incarnation is not None:
-                client = self._client(row.client_id)
-                if client.work == row.incarnation and not client.pulled:
-                    client.pulled = True
-                    self.opportunities += 1
-                    if client.add is not None:
-                        return (PulledWithoutLease(client.add, row),)
-            case _:
-                pass
-        return NOTHING
-
-    def _adds(self, row: Row, client: _Client) -> None:
-        client.work, client.pulled = row.incarnation, False
-        last, context = client.last, self.context
-        if last is not None and context.is_of_an_old_life(row.client_id, row.group, last):
-            is_gone = context.is_of_the_process_before(last, row)
-            client.add = row if is_gone else None
-        else:
-            client.add = None if client.has_lease else row
-
-    def ends(self, row: Row) -> Iterable[Finding]:
-        if row.kind is not Kind.LOCK or row.client_id is None:
-            return NOTHING
-        client = self._client(row.client_id)
-        if row.outcome is Outcome.OK:
-            client.last, client.add = row, None
-        elif refuses(row):
-            last = client.last
-            if last is None or last.kind is not Kind.LOCK or row.seq_begin > last.seq_begin:
-                client.last = row
-        return NOTHING
+_KINDS = (Kind.LOCK, Kind.UNLOCK, Kind.ADD)
 
 
-judge = LaneJudge
+judge = machine_kernel(Lane, _KINDS, lease=False, asides=(Kind.PULL,))
 
 
 def explain(found: PulledWithoutLease) -> str:

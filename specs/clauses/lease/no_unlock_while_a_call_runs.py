@@ -15,14 +15,23 @@ incarnation whose call runs (some tell that only once they have given the lane b
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specs.clauses.context import Context
-from specs.clauses.judging import NOTHING, Finding, Judge
+from specs.clauses.judging import Finding
 from specs.clauses.premises import ORDERLY, Premise
-from specs.clauses.rows import ended_before
-from specs.clauses.words import MS, at, ms, who
+from specs.clauses.words import at, ms, who
+from specs.facts.findings import Findings
+from specs.facts.lanes import (
+    OP_COLUMNS,
+    LaneItems,
+    Machine,
+    Op,
+    Stretch,
+    ended_before,
+    ends_as,
+    machine_kernel,
+)
+from specs.facts.segments import MS, NO_TEXT
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
 
@@ -46,6 +55,7 @@ SOURCES = ("docs/sources.md#client-leases",)
 KINDS = frozenset({Kind.UNLOCK, Kind.DELIVER, Kind.DROP, Kind.LOCK})
 SETTINGS = ("shutdown_wait_ms",)
 NEEDS = frozenset({Kind.DELIVER, Kind.UNLOCK})
+COLUMNS = OP_COLUMNS
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,92 +79,103 @@ class LateUnlock(UnlockedTooSoon):
     grant: Row
 
 
-class LaneJudge(Judge):
-    """Remembers, for each client, the call that may still run: of all its process's calls the one that ends last.
+class Lane(Machine):
+    """Of each client's calls the one that ends last; its last drop, and the grant since.
 
-    And its last drop, with the grant that followed it; and a finding that waits for a drop.
+    undecided: an unlock during a call, as long as nothing else of its client has come that tells more of it.
     """
 
-    __slots__ = ("calls", "drops", "grants", "slack_us", "wait_us", "waiting")
+    ENDS = ends_as([Kind.LOCK], [Outcome.OK])
+    STAKE = Kind.UNLOCK
 
-    def __init__(self, context: Context) -> None:
-        super().__init__(context)
-        self.calls: dict[str, Row] = {}
-        self.drops: dict[str, Row] = {}
-        self.grants: dict[str, Row] = {}  # since the drop
-        self.waiting: dict[str, UnlockedTooSoon] = {}
-        self.slack_us = self.config.schedule_slack_ms * MS
+    def __init__(self, lane: LaneItems, findings: Findings) -> None:
+        super().__init__(lane, findings)
+        self.calls: dict[int, Op] = {}
+        self.undecided: dict[int, tuple[Op, Op]] = {}
+        self.drops: dict[int, Op] = {}
+        self.regained: dict[int, Op] = {}
         self.wait_us = (self.config.shutdown_wait_ms - 1) * MS
 
-    def begins(self, row: Row) -> Iterable[Finding]:
-        client = row.client_id
-        if client is None:
-            return NOTHING
-        found = self._decided(client, row)
-        if row.kind is Kind.DROP:
-            self.drops[client] = row
-            self.grants.pop(client, None)
-        elif row.kind is Kind.DELIVER:
-            last = self.calls.get(client)
-            if (
-                last is None
-                or row.seq_end is None
-                or (last.seq_end is not None and row.seq_end >= last.seq_end)
-                or self.context.is_of_an_old_life(client, row.group, last)
-            ):
-                self.calls[client] = row
-        elif row.kind is Kind.UNLOCK:
-            return (*found, *self._unlocks(client, row))
-        return found
+    def finish(self) -> None:
+        for call, unlock in self.undecided.values():
+            self.broken(UnlockedTooSoon, running=call, unlock=unlock)
 
-    def _decided(self, client: str, row: Row) -> tuple[Finding, ...]:
-        """The finding that waited for the client's next row, by its name."""
-        found = self.waiting.pop(client, None)
-        if found is None:
-            return NOTHING
-        drop = row if row.kind is Kind.DROP and row.incarnation is not None else None
-        soon = row.started_us - found.unlock.started_us <= self.slack_us
-        if drop is not None and soon and drop.incarnation == found.running.incarnation:
-            return (DroppedWhileRunning(found.running, found.unlock, drop),)
-        return (found,)
-
-    def finish(self) -> Iterable[Finding]:
-        return tuple(self.waiting.values())
-
-    def _unlocks(self, client: str, row: Row) -> tuple[Finding, ...]:
-        last = self.calls.get(client)
-        if last is None or self.context.is_of_an_old_life(client, row.group, last):
-            return NOTHING
-        self.opportunities += 1
-        was_cut = (
-            last.outcome is Outcome.CUT
-            and last.incarnation is not None
-            and last.incarnation == row.incarnation
+    def _decide(self, op: Op) -> None:
+        if op.client not in self.undecided:
+            return
+        call, unlock = self.undecided.pop(op.client)
+        dropped = (
+            op.kind is Kind.DROP
+            and op.incarnation != NO_TEXT
+            and op.incarnation == call.incarnation
         )
-        if ended_before(last, row) and not was_cut:
-            return NOTHING
-        leave = self.context.is_leaving(client, row.group)
-        if leave is not None and row.started_us - leave.started_us >= self.wait_us:
-            return NOTHING
-        drop, grant = self.drops.get(client), self.grants.get(client)
+        if dropped and op.started - unlock.started <= self.config.schedule_slack_ms * MS:
+            self.broken(DroppedWhileRunning, running=call, unlock=unlock, drop=op)
+        else:
+            self.broken(UnlockedTooSoon, running=call, unlock=unlock)
+
+    def takes(self, stretch: Stretch) -> bool:
+        self._decide(stretch.first)
+        self._runs(stretch.last)
+        return True
+
+    def _runs(self, op: Op) -> None:
+        last = self.calls.get(op.client)
+        if last is None or op.end >= last.end or self._is_of_a_former_process(last, op):
+            self.calls[op.client] = op
+
+    def _is_of_a_former_process(self, last: Op, op: Op) -> bool:
+        name = self.lane.name(op.client)
+        return self.context.is_of_an_old_life(name, self.lane.group, last.begin, op.begin)
+
+    def begins(self, op: Op) -> None:
+        if op.client == NO_TEXT:
+            return
+        self._decide(op)
+        if op.kind is Kind.DELIVER:
+            self._runs(op)
+        elif op.kind is Kind.DROP:
+            self.drops[op.client] = op
+            self.regained.pop(op.client, None)
+        elif op.kind is Kind.UNLOCK:
+            self._unlocks(op)
+
+    def ends(self, op: Op) -> None:
+        if op.kind is Kind.LOCK and op.outcome is Outcome.OK and op.client in self.drops:
+            self.regained[op.client] = op
+
+    def _unlocks(self, op: Op) -> None:
+        last = self.calls.get(op.client)
+        if last is None or self.is_of_an_old_life(op.client, last):
+            return
+        self.stakes += 1
+        cut = (
+            last.outcome is Outcome.CUT
+            and last.incarnation != NO_TEXT
+            and last.incarnation == op.incarnation
+        )
+        if ended_before(last, op) and not cut:
+            return
+        left_us = self.context.left_us(self.lane.name(op.client), self.lane.group, self.now)
+        if op.started - left_us >= self.wait_us:
+            return
+        drop, grant = self.drops.get(op.client), self.regained.get(op.client)
         if (
             drop is not None
-            and drop.incarnation is not None
+            and drop.incarnation != NO_TEXT
             and drop.incarnation == last.incarnation
         ):
-            return (DroppedWhileRunning(last, row, drop),)
-        if drop is not None and grant is not None:
-            return (LateUnlock(last, row, drop, grant),)
-        self.waiting[client] = UnlockedTooSoon(last, row)
-        return NOTHING
-
-    def ends(self, row: Row) -> Iterable[Finding]:
-        if row.kind is Kind.LOCK and row.outcome is Outcome.OK and row.client_id in self.drops:
-            self.grants[row.client_id] = row
-        return NOTHING
+            self.broken(DroppedWhileRunning, running=last, unlock=op, drop=drop)
+        elif drop is not None and grant is not None:
+            self.broken(LateUnlock, running=last, unlock=op, drop=drop, grant=grant)
+        else:
+            self.undecided[op.client] = last, op
 
 
-judge = LaneJudge
+_KINDS = (Kind.UNLOCK, Kind.DELIVER, Kind.DROP, Kind.LOCK)
+
+
+judge = machine_kernel(Lane, _KINDS, lease=False)
 
 
 def explain(found: UnlockedTooSoon) -> str:

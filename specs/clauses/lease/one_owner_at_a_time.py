@@ -13,16 +13,17 @@ Says nothing about listeners that outlive their grant (see one_processor_at_a_ti
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specs.clauses.certainty import recorded
-from specs.clauses.context import Context
-from specs.clauses.grants import UNHINDERED, Grants
-from specs.clauses.judging import NOTHING, Finding, Judge
+from specs.clauses.grants import UNHINDERED
+from specs.clauses.judging import Finding
 from specs.clauses.premises import BROKER_LIVES, NO_WALL_CLOCK_STEP
 from specs.clauses.rows import ended_before, over_us
 from specs.clauses.words import at, ms
+from specs.facts.findings import Findings
+from specs.facts.grants import Grants
+from specs.facts.lanes import OP_COLUMNS, LaneItems, Machine, Op, machine_kernel
+from specs.facts.segments import NO_TEXT
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
 
@@ -38,6 +39,7 @@ KINDS = frozenset({Kind.LOCK, Kind.UNLOCK})
 SETTINGS = ("broker_lease_ms",)
 LOOKS_BACK = True
 NEEDS = frozenset({Kind.LOCK})
+COLUMNS = OP_COLUMNS
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,38 +48,32 @@ class TwoOwners(Finding):
     second: Row
 
 
-class LaneJudge(Judge):
-    """Remembers the grants of one lane that certainly live."""
+class Lane(Machine):
+    """The grants that certainly live."""
 
-    __slots__ = ("grants", "tells_delays")
+    def __init__(self, lane: LaneItems, findings: Findings) -> None:
+        super().__init__(lane, findings)
+        self.grants = Grants(self)
 
-    def __init__(self, context: Context) -> None:
-        super().__init__(context)
-        self.grants = Grants(context)
-        known = recorded(context.info)
-        self.tells_delays = known is None or known >= {Kind.FAULT, Kind.PAUSE}
+    def begins(self, op: Op) -> None:
+        if op.kind is Kind.UNLOCK:
+            self.grants.unlock_begins(op)
 
-    def begins(self, row: Row) -> Iterable[Finding]:
-        if row.kind is Kind.UNLOCK:
-            self.grants.unlock_begins(row)
-        return NOTHING
-
-    def ends(self, row: Row) -> Iterable[Finding]:
-        if row.kind is not Kind.LOCK or row.client_id is None:
-            return NOTHING
-        found: list[Finding] = []
-        for grant in self.grants.contested_by(row):
-            self.opportunities += 1
-            if row.outcome is Outcome.OK:
-                unlocks = self.grants.unlocks
-                late = unlocks.has_of(grant.client_id) or unlocks.has_of(row.client_id)
-                found.append(TwoOwners(grant, row, certain=self.tells_delays or not late))
-                self.grants.ends(grant)
-        self.grants.lock_ends(row)
-        return found
+    def ends(self, op: Op) -> None:
+        if op.kind is not Kind.LOCK or op.client == NO_TEXT:
+            return
+        for grant in self.grants.contested_by(op):
+            self.stakes += 1
+            if op.outcome is Outcome.OK:
+                clients, released = {grant.client, op.client}, self.grants.unlocks
+                never = clients.isdisjoint(released.until) and clients.isdisjoint(released.waiting)
+                told = self.context.tells(Kind.FAULT, Kind.PAUSE)
+                self.broken(TwoOwners, first=grant, second=op, certain=told or never)
+                self.grants.over(grant)
+        self.grants.lock_ends(op)
 
 
-judge = LaneJudge
+judge = machine_kernel(Lane, (Kind.LOCK, Kind.UNLOCK), lease=True)
 
 
 def explain(found: TwoOwners) -> str:

@@ -28,16 +28,25 @@ anew.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from specs.clauses.context import Context
-from specs.clauses.grants import Unlocks
-from specs.clauses.judging import NOTHING, Finding, Judge
-from specs.clauses.links import FOR_EVER_US
+from specs.clauses.judging import Finding
 from specs.clauses.premises import BROKER_LIVES, NO_WALL_CLOCK_STEP, ORDERLY, Premise
-from specs.clauses.rows import ended_before, over_us
-from specs.clauses.words import MS, at, ms
+from specs.clauses.words import at, ms
+from specs.facts.findings import Findings
+from specs.facts.grants import Unlocks
+from specs.facts.lanes import (
+    OP_COLUMNS,
+    LaneItems,
+    Machine,
+    Op,
+    Stretch,
+    ended_before,
+    ends_as,
+    machine_kernel,
+)
+from specs.facts.segments import MS, NEVER, NO_TEXT, NONE
 from specs.history.row import Row
 from specs.plan.config import ROCKETMQ, Config
 from specs.vocabulary import Key, Kind, Outcome, Party
@@ -78,6 +87,7 @@ KINDS = frozenset({Kind.LOCK, Kind.UNLOCK, Kind.DELIVER, Kind.DROP})
 SETTINGS = ("broker_lease_ms", "client_lease_ms", "guard_slack_ms")
 NEEDS = frozenset({Kind.DELIVER, Kind.LOCK})
 NAMED_BY = frozenset({Kind.DROP})
+COLUMNS = (*OP_COLUMNS, "process")
 
 
 def may_end_with_its_connection(config: Config) -> bool:
@@ -111,169 +121,214 @@ class LateUnlock(TwoProcessors):
     unlock: Row
 
 
-class _Client:
-    """One client on the lane.
-
-    granted: its last grant; lock: the last one that is certain. given_back: its first unlock since, which ended the
-    lease for whatever call begins after it. drop, unlock: its last ones. calls: of each process the last call, and the
-    one that ends last.
-    """
-
-    __slots__ = ("calls", "drop", "given_back", "granted", "lock", "unlock")
-
-    def __init__(self) -> None:
-        self.granted: Row | None = None
-        self.lock: Row | None = None
-        self.given_back: Row | None = None
-        self.drop: Row | None = None
-        self.unlock: Row | None = None
-        self.calls: dict[str | None, _Calls] = {}
-
-
-class _Calls:
-    """The calls of one process: the last one, and of all of them the one that ends last."""
+class Calls:
+    """Of one process of a client: its last call, and the one that ends last."""
 
     __slots__ = ("op", "running")
 
-    def __init__(self, row: Row) -> None:
-        self.op = row.op_id
-        self.running = row
+    def __init__(self, running: Op) -> None:
+        self.op = NONE
+        self.running = running
+
+    def runs(self, op: Op, *, anew: bool) -> None:
+        """anew: what ran before is gone with its process."""
+        self.op = op.op
+        if anew or op.end >= self.running.end:
+            self.running = op
 
 
-class LaneJudge(Judge):
-    """Remembers, for each client, its last grant and the calls that may still run."""
+class Client:
+    """One client: its last grant, its last certain one, its last drop and unlock, and the calls of its processes.
 
-    __slots__ = (
-        "bound_us",
-        "by_connection",
-        "clients",
-        "fresh_us",
-        "limit_us",
-        "look_us",
-        "slack_us",
-        "stop_us",
-        "unlocks",
-    )
+    over: when (seq) it first gave the lane back since the certain grant; whatever it calls later has no lease.
+    """
 
-    def __init__(self, context: Context) -> None:
-        super().__init__(context)
-        self.clients: dict[str, _Client] = {}
-        self.unlocks = Unlocks(context)
+    __slots__ = ("calls", "drop", "granted", "lock", "over", "unlock")
+
+    def __init__(self) -> None:
+        self.granted: Op | None = None
+        self.lock: Op | None = None
+        self.over = NEVER
+        self.drop: Op | None = None
+        self.unlock: Op | None = None
+        self.calls: dict[int, Calls] = {}
+
+
+class Lane(Machine):
+    """The clients of the lane."""
+
+    ENDS = ends_as([Kind.LOCK], [Outcome.OK])
+
+    def __init__(self, lane: LaneItems, findings: Findings) -> None:
+        super().__init__(lane, findings)
+        self.clients: dict[int, Client] = {}
+        self.unlocks = Unlocks(self)
         self.limit_us = self.config.broker_lease_ms * MS
         self.look_us = self.config.guard_slack_ms * MS
-        self.stop_us = self.look_us or -1  # at one moment nobody can be stopped in between
-        self.fresh_us = (self.config.client_lease_ms + 1) * MS + self.look_us
-        self.slack_us = self.config.schedule_slack_ms * MS
-        self.bound_us = context.info.clock_bound_us
+        self.stop_us = self.look_us if self.look_us else -1
+        self.clocks_us = self.context.info.clock_bound_us
         self.by_connection = may_end_with_its_connection(self.config)
+        self.processes = lane.digest.rows.text("process")
 
-    def begins(self, row: Row) -> Iterable[Finding]:
-        if row.client_id is None:
-            return NOTHING
-        client = self._client(row.client_id)
-        if row.kind is Kind.DROP:
-            client.drop = row
-        elif row.kind is Kind.UNLOCK:
-            self.unlocks.begins(row)
-            client.unlock = row
-            client.given_back = client.given_back or row
-        elif row.kind is Kind.DELIVER:
-            return self._delivered(row, client)
-        return NOTHING
-
-    def _delivered(self, row: Row, client: _Client) -> Iterable[Finding]:
-        calls = client.calls.get(row.process)
-        found: Iterable[Finding] = NOTHING
-        if calls is None or row.op_id != calls.op:
-            found = self._call_begins(row, client)
-        if calls is None:
-            client.calls[row.process] = _Calls(row)
-            return found
-        calls.op = row.op_id
-        running = calls.running
-        if (
-            row.seq_end is None
-            or (running.seq_end is not None and row.seq_end >= running.seq_end)
-            or self.context.is_of_an_old_life(row.client_id, row.group, running)
-        ):
-            calls.running = row
-        return found
-
-    def _client(self, name: str) -> _Client:
-        client = self.clients.get(name)
+    def _client(self, code: int) -> Client:
+        client = self.clients.get(code)
         if client is None:
-            client = self.clients[name] = _Client()
+            client = self.clients[code] = Client()
         return client
 
-    def _call_begins(self, row: Row, client: _Client) -> Iterable[Finding]:
-        granted = client.granted
-        if granted is not None and (
-            self.context.broker_died_since(row.broker, granted)
-            or self._was_answered_late(granted, row)
-        ):
-            return NOTHING
-        if self.context.paused_since(row.client_id, row.started_us - self.stop_us):
-            return NOTHING
-        found: list[Finding] = []
-        for name, other in self.clients.items():
-            if other.lock is None or not self._holds(name, other.lock, row):
+    def _process(self, op: Op) -> int:
+        return int(self.processes[op.place])
+
+    def _others(self, op: Op, at_us: int) -> Iterator[tuple[int, Client, Op, Op]]:
+        """The calls beside which this one would count then: of whom, its lock, and the one that ends last."""
+        mine = self._process(op)
+        for code, client in self.clients.items():
+            lock = client.lock
+            if lock is None or at_us - lock.started + self.clocks_us > self.limit_us:
                 continue
-            for process, calls in other.calls.items():
+            for process, calls in client.calls.items():
                 running = calls.running
-                if other is client and (None in (process, row.process) or process == row.process):
-                    continue
-                back = other.given_back
-                if back is not None and back.seq_begin < running.seq_begin:
-                    continue
-                if self.context.is_of_an_old_life(name, row.group, running):
-                    continue
-                if other is client and None in (running.seq_end, row.seq_end):
-                    continue  # the second may be the successor of a process whose end nobody saw
-                self.opportunities += 1
-                if not ended_before(running, row):
-                    found.append(self._told_apart(other, other.lock, running, row))
-        return found
+                apart = (
+                    process != mine
+                    and NO_TEXT not in (mine, process)
+                    and NEVER not in (op.end, running.end)
+                )
+                leased = running.begin < client.over
+                if leased and (code != op.client or apart):
+                    yield code, client, lock, running
 
-    def _was_answered_late(self, granted: Row, row: Row) -> bool:
-        """Is the grant fresh to the client when the call begins, though it may have expired at the broker?"""
-        fresh = row.started_us - over_us(granted) < self.fresh_us
-        return fresh and row.started_us - granted.started_us > self.limit_us
-
-    def _holds(self, name: str, lock: Row, row: Row) -> bool:
-        """Does the client's grant certainly live when the call `row` begins, and does it work as always?"""
-        if row.started_us - lock.started_us + self.bound_us > self.limit_us:
+    def takes(self, stretch: Stretch) -> bool:
+        if self.by_connection and self.context.faults:
             return False
-        since_us = lock.started_us - self.bound_us
-        if self.by_connection and self.context.fault_between(
-            since_us, FOR_EVER_US, name, row.broker
+        first, last, until = stretch.first, stretch.last, stretch.last.end
+        mine = self._process(first)
+        places = self.lane.digest.row[slice(*stretch.events)]
+        if bool((self.processes[places] != mine).any()):
+            return False
+        client = self._client(first.client)
+        context, name = self.context, self.lane.name
+        granted = client.granted
+        if granted is not None and context.broker_died_since(
+            self.broker, granted.begin, granted.epoch, until
         ):
             return False
-        return not self.context.is_leaving(name, row.group) and not self.context.broker_died_since(
-            row.broker, lock
-        )
+        if granted is not None and self._late(granted, stretch.earliest_us, stretch.latest_us):
+            return False
+        if context.paused_since(name(first.client), stretch.earliest_us - self.stop_us, until):
+            return False
+        calls = client.calls.get(mine)
+        begun = calls is not None and calls.op == first.op  # the first of its calls
+        stakes = 0
+        for code, _client, lock, running in self._others(first, stretch.earliest_us):
+            if self.broker_died_since(lock) or self.is_of_an_old_life(code, running):
+                continue  # and so it stays
+            if not ended_before(running, first):
+                return False
+            if context.leaving_at(name(code), self.lane.group, until) or self.leaving(code):
+                return False
+            if context.broker_died_since(self.broker, lock.begin, lock.epoch, until):
+                return False
+            if context.is_of_an_old_life(name(code), self.lane.group, running.begin, until):
+                return False
+            stakes += self._calls_until(
+                stretch, lock.started + self.limit_us - self.clocks_us, begun
+            )
+        self.stakes += stakes
+        if calls is None:
+            calls = client.calls[mine] = Calls(last)
+        calls.runs(last, anew=self.is_of_an_old_life(first.client, calls.running))
+        return True
 
-    def ends(self, row: Row) -> Iterable[Finding]:
-        if row.kind is Kind.LOCK and row.outcome is Outcome.OK and row.client_id is not None:
-            client = self._client(row.client_id)
-            client.granted = row
-            if not self.unlocks.may_undo(row):
-                client.lock, client.given_back = row, None
-        return NOTHING
+    def _calls_until(self, stretch: Stretch, until_us: int, begun: bool) -> int:
+        """How many of its calls begin by then? begun: leave out the first."""
+        if stretch.latest_us <= until_us:
+            return stretch.calls - begun
+        digest = self.lane.digest
+        firsts, _lasts = digest.bounds_of_calls(stretch)
+        return int((digest.rows.started[firsts[int(begun) :]] <= until_us).sum())
 
-    def _told_apart(self, client: _Client, lock: Row, running: Row, second: Row) -> Finding:
-        """The finding by its name: has the client of the running call dropped the lane, and given it back?"""
+    def begins(self, op: Op) -> None:
+        if op.client == NO_TEXT:
+            return
+        client = self._client(op.client)
+        if op.kind is Kind.UNLOCK:
+            self.unlocks.add(op)
+            client.unlock = op
+            client.over = min(client.over, op.begin)
+        elif op.kind is Kind.DROP:
+            client.drop = op
+        elif op.kind is Kind.DELIVER:
+            calls = client.calls.get(self._process(op))
+            if calls is None or calls.op != op.op:
+                self._call(op, client.granted)
+            if calls is None:
+                calls = client.calls[self._process(op)] = Calls(op)
+            calls.runs(op, anew=self.is_of_an_old_life(op.client, calls.running))
+
+    def _late(self, granted: Op, earliest_us: int, latest_us: int) -> bool:
+        """Might one of the calls rely on an answer that came so late that the lease was over at the broker?"""
+        fresh_us = (self.config.client_lease_ms + 1) * MS + self.look_us
+        relies = earliest_us < granted.ended + fresh_us
+        return relies and latest_us > granted.started + self.limit_us
+
+    def _call(self, op: Op, granted: Op | None) -> None:
+        if granted is not None and (
+            self.broker_died_since(granted) or self._late(granted, op.started, op.started)
+        ):
+            return
+        if self.paused_since(op.client, op.started - self.stop_us):
+            return  # it may have looked at its lease before it was stopped
+        for code, client, lock, running in self._others(op, op.started):
+            if (
+                self.leaving(code)
+                or self._may_be_cut(code, lock)
+                or self.broker_died_since(lock)
+                or self.is_of_an_old_life(code, running)
+            ):
+                continue
+            self.stakes += 1
+            if not ended_before(running, op):
+                self._two(client, lock, running, op)
+
+    def _may_be_cut(self, code: int, lock: Op) -> bool:
+        """May the lease have ended with its owner's connection?"""
+        party = self.lane.name(code), self.broker
+        since_us = lock.started - self.clocks_us
+        return self.by_connection and self.context.fault_between(since_us, NEVER, self.now, party)
+
+    def _two(self, client: Client, lock: Op, running: Op, op: Op) -> None:
         drop, unlock = client.drop, client.unlock
-        if drop is None or unlock is None or unlock.seq_begin < running.seq_begin:
-            return TwoProcessors(lock, running, second)
-        in_time = drop.started_us - unlock.started_us <= self.slack_us
-        if in_time and drop.incarnation is not None and drop.incarnation == running.incarnation:
-            return DroppedWhileRunning(lock, running, second, drop, unlock)
-        if drop.seq_begin < lock.seq_begin < unlock.seq_begin:
-            return LateUnlock(lock, running, second, drop, unlock)
-        return TwoProcessors(lock, running, second)
+        if drop is not None and unlock is not None and unlock.begin >= running.begin:
+            soon = drop.started - unlock.started <= self.config.schedule_slack_ms * MS
+            if soon and drop.incarnation != NO_TEXT and drop.incarnation == running.incarnation:
+                self.broken(
+                    DroppedWhileRunning,
+                    lock=lock,
+                    running=running,
+                    second=op,
+                    drop=drop,
+                    unlock=unlock,
+                )
+                return
+            if drop.begin < lock.begin < unlock.begin:
+                self.broken(
+                    LateUnlock, lock=lock, running=running, second=op, drop=drop, unlock=unlock
+                )
+                return
+        self.broken(TwoProcessors, lock=lock, running=running, second=op)
+
+    def ends(self, op: Op) -> None:
+        if op.kind is Kind.LOCK and op.outcome is Outcome.OK and op.client != NO_TEXT:
+            client = self._client(op.client)
+            client.granted = op
+            if not self.unlocks.may_undo(op):
+                client.lock, client.over = op, NEVER
 
 
-judge = LaneJudge
+_KINDS = (Kind.LOCK, Kind.UNLOCK, Kind.DELIVER, Kind.DROP)
+
+
+judge = machine_kernel(Lane, _KINDS, lease=True)
 
 
 def explain(found: TwoProcessors) -> str:

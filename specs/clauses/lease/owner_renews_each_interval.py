@@ -15,11 +15,9 @@ its next request on.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specs.clauses.context import Context
-from specs.clauses.judging import NOTHING, Finding, Judge
+from specs.clauses.judging import Finding
 from specs.clauses.premises import (
     BROKER_LIVES,
     BROKER_NOT_PAUSED,
@@ -29,7 +27,10 @@ from specs.clauses.premises import (
     Premise,
 )
 from specs.clauses.rows import over_us
-from specs.clauses.words import MS, at, ms, who
+from specs.clauses.words import at, ms, who
+from specs.facts.findings import Findings
+from specs.facts.lanes import OP_COLUMNS, LaneItems, Machine, Op, Stretch, machine_kernel
+from specs.facts.segments import MS, NO_TEXT
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Party
 
@@ -60,6 +61,7 @@ KINDS = frozenset({Kind.ADD, Kind.DROP, Kind.LOCK, Kind.DELIVER, Kind.PULL, Kind
 SETTINGS = ("lock_interval_ms",)
 NEEDS = frozenset({Kind.ADD, Kind.LOCK})
 TOLD_OF_REFUSED_COMMITS = True
+COLUMNS = OP_COLUMNS
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,67 +72,74 @@ class NotRenewed(Finding):
     later: Row
 
 
-class LaneJudge(Judge):
-    """Remembers, for each client at work on the lane, when it last asked for the lease."""
+class Lane(Machine):
+    """The last request of each client at work on the lane."""
 
-    __slots__ = ("answer_us", "bound_us", "last")
-
-    def __init__(self, context: Context) -> None:
-        super().__init__(context)
+    def __init__(self, lane: LaneItems, findings: Findings) -> None:
+        super().__init__(lane, findings)
         config = self.config
-        self.bound_us = (config.lock_interval_ms + config.schedule_slack_ms) * MS
-        self.answer_us = config.delay_bound_ms * MS
-        self.last: dict[str, Row] = {}
+        self.interval_us = (config.lock_interval_ms + config.schedule_slack_ms) * MS
+        self.last: dict[int, Op] = {}
 
-    def begins(self, row: Row) -> Iterable[Finding]:
-        client = row.client_id
-        if client is None:
-            return NOTHING
-        last = self.last.get(client)
-        if row.kind is Kind.ADD:
-            if row.incarnation is not None:
-                self.last[client] = row
-            return NOTHING
-        if row.kind is Kind.DROP:
-            self.last.pop(client, None)
-            return NOTHING
-        found: Iterable[Finding] = NOTHING
-        if last is not None and last.incarnation == row.incarnation:
-            is_late = self._is_late(client, last, row)
-            if is_late or row.kind is Kind.LOCK:
-                if self._is_hindered(client, last, row):
-                    self.last.pop(client)
-                else:
-                    self.opportunities += 1
-                    if is_late:
-                        del self.last[client]
-                        found = (NotRenewed(last, row),)
-        if row.kind is Kind.LOCK:
-            if row.incarnation is not None:
-                self.last[client] = row
+    def takes(self, stretch: Stretch) -> bool:
+        if self._is_late(stretch.first, stretch.latest_us):
+            return False
+        return not any(self._is_late(op, op.started) for op in self.inside)
+
+    def _is_late(self, op: Op, at_us: int) -> bool:
+        last = self.last.get(op.client)
+        if last is None or last.incarnation != op.incarnation:
+            return False
+        due_us = last.over_us + self.interval_us
+        return at_us > due_us and at_us > due_us + self._round_us(op.client)
+
+    def _round_us(self, client: int) -> int:
+        """So long requests to each broker of the client may take, one after the other."""
+        asked = self.context.brokers_of(self.lane.name(client), self.now)
+        return max(asked, 1) * self.config.delay_bound_ms * MS
+
+    def begins(self, op: Op) -> None:
+        if op.client == NO_TEXT:
+            return
+        if op.kind is Kind.ADD:
+            if op.incarnation != NO_TEXT:
+                self.last[op.client] = op
+        elif op.kind is Kind.DROP:
+            self.last.pop(op.client, None)
+        else:
+            self._works(op)
+
+    def _hindered(self, op: Op, last: Op) -> bool:
+        """Did client, broker or link not work as always since the last request?"""
+        return (
+            self.leaving(op.client)
+            or self.is_of_an_old_life(op.client, last)
+            or self.broker_died_since(last)
+            or self.context.is_disturbed(self.sending(last), op.started, self.now)
+        )
+
+    def _works(self, op: Op) -> None:
+        last, late = self.last.get(op.client), self._is_late(op, op.started)
+        asks = op.kind is Kind.LOCK
+        if last is not None and (late or (asks and last.incarnation == op.incarnation)):
+            if self._hindered(op, last):
+                del self.last[op.client]
             else:
-                self.last.pop(client, None)
-        return found
-
-    def _is_late(self, client: str, last: Row, row: Row) -> bool:
-        """Is it more than an interval ago, and a round of requests to all of the client's brokers?"""
-        spare_us = self.bound_us - (row.started_us - over_us(last))
-        return (
-            spare_us < 0 and spare_us + self.answer_us * max(1, self.context.brokers_of(client)) < 0
-        )
-
-    def _is_hindered(self, client: str, last: Row, row: Row) -> bool:
-        """May something have kept the client from asking since, or its requests from being seen?"""
-        context = self.context
-        return (
-            context.is_leaving(client, row.group) is not None
-            or context.is_of_an_old_life(client, row.group, last)
-            or context.broker_died_since(row.broker, last)
-            or context.is_disturbed(last, row.started_us)  # a pause of either of them disturbs it
-        )
+                self.stakes += 1
+                if late:
+                    del self.last[op.client]
+                    self.broken(NotRenewed, last=last, later=op)
+        if asks:
+            if op.incarnation != NO_TEXT:
+                self.last[op.client] = op
+            else:
+                self.last.pop(op.client, None)
 
 
-judge = LaneJudge
+_KINDS = (Kind.ADD, Kind.DROP, Kind.LOCK, Kind.DELIVER, Kind.COMMIT)
+
+
+judge = machine_kernel(Lane, _KINDS, lease=True, asides=(Kind.PULL,))
 
 
 def explain(found: NotRenewed) -> str:

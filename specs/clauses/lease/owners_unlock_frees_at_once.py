@@ -11,13 +11,14 @@ nothing about the next one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specs.clauses.grants import UNHINDERED, Free, LastGrantJudge
-from specs.clauses.judging import NOTHING, Finding
+from specs.clauses.grants import UNHINDERED
+from specs.clauses.judging import Finding
 from specs.clauses.premises import BROKER_LIVES, NO_FRAME_TWICE, NO_WALL_CLOCK_STEP
 from specs.clauses.words import at, ms
+from specs.facts.grants import OWN, RELEASED, LastGrantLane
+from specs.facts.lanes import OP_COLUMNS, Op, machine_kernel
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
 
@@ -33,6 +34,7 @@ SETTINGS = ("broker_lease_ms",)
 NEEDS = frozenset({Kind.LOCK, Kind.UNLOCK})
 CONCLUDES_FROM_ABSENCE = True
 REFINES = ("LSE-4",)
+COLUMNS = OP_COLUMNS
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,20 +44,16 @@ class NotFreed(Finding):
     refused: Row
 
 
-class LaneJudge(LastGrantJudge):
+class Lane(LastGrantLane):
     """Wants every lane granted that its owner gave back."""
 
-    __slots__ = ()
-
-    def free(self, row: Row, grant: Row, why: Free) -> Iterable[Finding]:
-        unlock = self.last.arrived(row) if why is Free.OWN else self.last.freed_by
-        if why not in (Free.OWN, Free.RELEASED) or unlock is None:
-            return NOTHING
-        self.opportunities += 1
-        return NOTHING if row.outcome is Outcome.OK else (NotFreed(grant, unlock, row),)
+    def free(self, op: Op, grant: Op, why: str) -> None:
+        unlock = self.last.arrived(op) if why == OWN else self.last.released
+        if why in (OWN, RELEASED) and unlock is not None:
+            self.at_stake(op, True, NotFreed, grant=grant, unlock=unlock, refused=op)
 
 
-judge = LaneJudge
+judge = machine_kernel(Lane, (Kind.LOCK, Kind.UNLOCK), lease=True)
 
 
 def explain(found: NotFreed) -> str:

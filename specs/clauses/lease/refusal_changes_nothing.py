@@ -11,15 +11,16 @@ of a stranger, and does not count.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specs.clauses.context import Context
-from specs.clauses.grants import UNHINDERED, Free, LeaseEndJudge, refuses
-from specs.clauses.judging import NOTHING, Finding
+from specs.clauses.grants import UNHINDERED
+from specs.clauses.judging import Finding
 from specs.clauses.premises import BROKER_LIVES, NO_FRAME_TWICE, NO_WALL_CLOCK_STEP
-from specs.clauses.rows import ended_before, over_us
+from specs.clauses.rows import over_us
 from specs.clauses.words import at, ms
+from specs.facts.findings import Findings
+from specs.facts.grants import EXPIRED, LeaseEndLane, refuses
+from specs.facts.lanes import OP_COLUMNS, LaneItems, Op, ended_before, machine_kernel
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
 
@@ -35,6 +36,7 @@ SETTINGS = ("broker_lease_ms",)
 NEEDS = frozenset({Kind.LOCK})
 CONCLUDES_FROM_ABSENCE = True
 REFINES = ("LSE-1", "LSE-4", "LSE-14")
+COLUMNS = OP_COLUMNS
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,51 +48,47 @@ class Changed(Finding):
     asked: Row
 
 
-class LaneJudge(LeaseEndJudge):
-    """Remembers, of each owner, the last refusal of a stranger while its lease lived."""
+class Lane(LeaseEndLane):
+    """The last refusal of the lane while it was certainly owned, and the lease that it met."""
 
-    __slots__ = ("refusals",)
+    def __init__(self, lane: LaneItems, findings: Findings) -> None:
+        super().__init__(lane, findings)
+        self.met: dict[int, tuple[Op, Op]] = {}  # by owner
+        self.given_back: set[int] = set()  # by whom, since its last grant
 
-    def __init__(self, context: Context) -> None:
-        super().__init__(context)
-        self.refusals: dict[str, Row] = {}
+    def _culprit(self, lease: Op, op: Op) -> Op | None:
+        """The last refusal that met this lease, if it was answered before the request."""
+        met, refusal = self.met.get(lease.client, (None, None))
+        if met is None or refusal is None or met.place != lease.place:
+            return None
+        return refusal if ended_before(refusal, op) else None
 
-    def _refused_before(self, row: Row, lease: Row) -> Row | None:
-        """The last refusal of the owned lane, where it was answered before the request."""
-        refusal = self.refusals.get(lease.client_id or "")
-        return refusal if refusal is not None and ended_before(refusal, row) else None
+    def begins(self, op: Op) -> None:
+        super().begins(op)
+        if op.kind is Kind.UNLOCK:
+            self.given_back.add(op.client)
 
-    def begins(self, row: Row) -> Iterable[Finding]:
-        if row.kind is Kind.UNLOCK:
-            self.refusals.pop(row.client_id or "", None)
-        return super().begins(row)
+    def owned(self, op: Op, lease: Op) -> None:
+        refusal = self._culprit(lease, op)
+        if refusal is not None:
+            self.at_stake(op, False, Changed, lease=lease, refusal=refusal, asked=op)
+        if refuses(op) and ended_before(lease, op):
+            self.met[lease.client] = lease, op
 
-    def owned(self, row: Row, lease: Row) -> Iterable[Finding]:
-        refusal = self._refused_before(row, lease)
-        if refuses(row) and ended_before(lease, row):
-            self.refusals[lease.client_id or ""] = row
-        if refusal is None:
-            return NOTHING
-        self.opportunities += 1
-        return (Changed(lease, refusal, row),) if row.outcome is Outcome.OK else NOTHING
+    def free(self, op: Op, grant: Op, why: str) -> None:
+        refusal = self._culprit(grant, op)
+        if refusal is None or why != EXPIRED or grant.client in self.given_back:
+            return
+        if op.started - refusal.over_us + self.last.clocks_us < self.last.limit_us:
+            self.at_stake(op, True, Changed, lease=grant, refusal=refusal, asked=op)
 
-    def free(self, row: Row, grant: Row, why: Free) -> Iterable[Finding]:
-        refusal = self._refused_before(row, grant)
-        if why is not Free.EXPIRED or refusal is None:
-            return NOTHING
-        if row.started_us - over_us(refusal) + self.last.bound_us >= self.last.limit_us:
-            return NOTHING
-        self.opportunities += 1
-        return NOTHING if row.outcome is Outcome.OK else (Changed(grant, refusal, row),)
-
-    def asked(self, row: Row) -> Iterable[Finding]:
-        found = super().asked(row)
-        if row.outcome is Outcome.OK:
-            self.refusals.pop(row.client_id or "", None)
-        return found
+    def asked(self, op: Op) -> None:
+        super().asked(op)
+        if op.outcome is Outcome.OK:
+            self.given_back.discard(op.client)
 
 
-judge = LaneJudge
+judge = machine_kernel(Lane, (Kind.LOCK, Kind.UNLOCK), lease=True)
 
 
 def explain(found: Changed) -> str:

@@ -7,15 +7,17 @@ for. The stranger's unlock may be unanswered: if it does nothing, it does not ma
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specs.clauses.context import Context
-from specs.clauses.grants import UNHINDERED, Grants
-from specs.clauses.judging import NOTHING, Finding, Judge
+from specs.clauses.grants import UNHINDERED
+from specs.clauses.judging import Finding
 from specs.clauses.premises import BROKER_LIVES, NO_WALL_CLOCK_STEP
-from specs.clauses.rows import ended_before, over_us
+from specs.clauses.rows import over_us
 from specs.clauses.words import at, ms
+from specs.facts.findings import Findings
+from specs.facts.grants import Grants
+from specs.facts.lanes import OP_COLUMNS, LaneItems, Machine, Op, ended_before, machine_kernel
+from specs.facts.segments import NO_TEXT
 from specs.history.row import Row
 from specs.plan.traits import Stake, Trait
 from specs.vocabulary import Key, Kind, Outcome, Party
@@ -33,6 +35,7 @@ SETTINGS = ("broker_lease_ms",)
 NEEDS = frozenset({Kind.LOCK, Kind.UNLOCK})
 EXCUSED_BY = frozenset({Kind.FAULT})
 REFINES = ("LSE-1",)
+COLUMNS = OP_COLUMNS
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,43 +45,40 @@ class FreedByStranger(Finding):
     second: Row
 
 
-class LaneJudge(Judge):
-    """Remembers the grants that certainly live, and for each the last unlock by somebody else."""
+class Lane(Machine):
+    """The grants that certainly live, and for each owner the last unlock by somebody else."""
 
-    __slots__ = ("grants", "strangers")
+    def __init__(self, lane: LaneItems, findings: Findings) -> None:
+        super().__init__(lane, findings)
+        self.grants = Grants(self)
+        self.strangers: dict[int, Op] = {}
 
-    def __init__(self, context: Context) -> None:
-        super().__init__(context)
-        self.grants = Grants(context)
-        self.strangers: dict[str, Row] = {}
+    def begins(self, op: Op) -> None:
+        if op.kind is not Kind.UNLOCK or op.client == NO_TEXT:
+            return
+        for owner, grant in self.grants.alive.items():
+            if owner != op.client and ended_before(grant, op):
+                self.strangers[owner] = op
+        self.grants.unlock_begins(op)
 
-    def begins(self, row: Row) -> Iterable[Finding]:
-        if row.kind is Kind.UNLOCK and row.client_id is not None:
-            for owner, grant in self.grants.alive.items():
-                if owner != row.client_id and ended_before(grant, row):
-                    self.strangers[owner] = row
-            self.grants.unlock_begins(row)
-        return NOTHING
-
-    def ends(self, row: Row) -> Iterable[Finding]:
-        if row.kind is not Kind.LOCK or row.client_id is None:
-            return NOTHING
-        found: list[Finding] = []
-        for grant in self.grants.contested_by(row):
-            unlock = self.strangers.get(grant.client_id or "")
-            if unlock is not None and unlock.seq_begin < row.seq_begin:
-                self.opportunities += 1
-                if row.outcome is Outcome.OK:
-                    found.append(FreedByStranger(grant, unlock, row))
-            if row.outcome is Outcome.OK:
-                self.grants.ends(grant)
-        if row.outcome is Outcome.OK:
-            self.strangers.pop(row.client_id, None)
-        self.grants.lock_ends(row)
-        return found
+    def ends(self, op: Op) -> None:
+        if op.kind is not Kind.LOCK or op.client == NO_TEXT:
+            return
+        granted = op.outcome is Outcome.OK
+        for grant in self.grants.contested_by(op):
+            unlock = self.strangers.get(grant.client)
+            if unlock is not None and unlock.begin < op.begin:
+                self.stakes += 1
+                if granted:
+                    self.broken(FreedByStranger, grant=grant, unlock=unlock, second=op)
+            if granted:
+                self.grants.over(grant)
+        if granted:
+            self.strangers.pop(op.client, None)
+        self.grants.lock_ends(op)
 
 
-judge = LaneJudge
+judge = machine_kernel(Lane, (Kind.LOCK, Kind.UNLOCK), lease=True)
 
 
 def explain(found: FreedByStranger) -> str:
