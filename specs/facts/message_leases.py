@@ -23,7 +23,7 @@ from specs.facts.run_context import RunContext
 from specs.facts.segments import MS, NEVER, NO_TEXT, NONE, Ints, dense
 from specs.vocabulary import Kind, Outcome
 
-COLUMNS = ("lease_id", "lease_until_us", "message_id", "queue_offset", "reconsume_times")
+LEASE_COLUMNS = ("lease_id", "lease_until_us", "message_id", "queue_offset", "reconsume_times")
 OF_LEASES = (Kind.RECEIVE, Kind.ACK, Kind.RELEASE, Kind.RENEW)
 FOR_EVER = 1 << 60
 _KINDS = tuple(Kind)

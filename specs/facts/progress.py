@@ -1,4 +1,4 @@
-"""How far each group of a queue is: what the twins of ORD-4 and CMT-1 share.
+"""How far each group of a queue is: who is owed what, and which messages are known.
 
 *Finished*, *start* and *known* are those of the specification: an acknowledged call (auto) or one that a later
 COMMIT of its incarnation covers (manual) finishes its messages, and so does an acknowledged dead letter; a dropped
@@ -12,7 +12,7 @@ lanes of the queue have been gone through.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from itertools import groupby
 from typing import Any, NamedTuple
@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from specs.clauses.intervals import Intervals, Searched
+from specs.clauses.judging import Finding
 from specs.facts.findings import Findings
 from specs.facts.lanes import (
     END,
@@ -33,16 +34,19 @@ from specs.facts.lanes import (
     run_lane,
 )
 from specs.facts.rows import Rows
-from specs.facts.segments import NEVER, NO_TEXT, NONE, Ints
+from specs.facts.segments import NEVER, NO_TEXT, NONE, NOWHERE, Ints
 from specs.vocabulary import Kind, Outcome
 
-PROGRESS_KINDS = (
-    Kind.DELIVER,
-    Kind.DEAD_LETTER,
-    Kind.ADD,
-    Kind.DROP,
-    Kind.FETCH_OFFSET,
-    Kind.RESET,
+PROGRESS_KINDS = frozenset(
+    {
+        Kind.DELIVER,
+        Kind.DEAD_LETTER,
+        Kind.ADD,
+        Kind.DROP,
+        Kind.FETCH_OFFSET,
+        Kind.RESET,
+        Kind.SEND,
+    }
 )
 _ACKNOWLEDGES = frozenset({Outcome.SUCCESS, Outcome.COMMIT, Outcome.ROLLBACK})
 
@@ -151,10 +155,20 @@ class Incarnation:
         self.proof: Any = None
 
 
-class Claim(NamedTuple):
-    """A violation shown by the first of these that holds: (evidence, None), or (evidence, offset of a SEND)."""
+class Choice(NamedTuple):
+    """What may show a finding about the message at an offset. by_send: its SEND is `message`, if there is one."""
 
-    choices: list[tuple[list[int], int | None]]
+    roles: Mapping[str, Op | None]
+    offset: int
+    by_send: bool = False
+
+
+class Claim(NamedTuple):
+    """A finding, shown by the first of these that holds."""
+
+    kind: type[Finding]
+
+    choices: list[Choice]
     now: int
     certain: bool
 
@@ -432,19 +446,15 @@ class Progress(Machine):
             self.sends.first_known(self.queue, start, stop, self.now)[0] is not None
         )
 
-    def drop_of(self, op: Op) -> list[int]:
+    def drop_of(self, op: Op) -> Op | None:
         """The drop that keeps an acknowledging delivery from finishing its message: part of the evidence."""
         found = self.incarnations.get(op.incarnation)
-        return (
-            [found.dropped.place]
-            if found is not None and found.dropped is not None and acknowledges(op)
-            else []
-        )
+        return found.dropped if found is not None and acknowledges(op) else None
 
-    def claim(self, choices: list[tuple[list[int], int | None]], *, certain: bool = True) -> None:
-        """A violation, shown by the first choice that holds."""
+    def claim(self, kind: type[Finding], choices: list[Choice], *, certain: bool = True) -> None:
+        """A finding of this kind, shown by the first choice that holds."""
         if choices:
-            self.claims.append(Claim(choices, self.now, certain))
+            self.claims.append(Claim(kind, choices, self.now, certain))
 
 
 def settle(lanes: list[Progress]) -> None:
@@ -454,14 +464,15 @@ def settle(lanes: list[Progress]) -> None:
     )
     for lane in lanes:
         for claim in lane.claims:
-            for evidence, offset in claim.choices:
-                if offset is None:
-                    lane.findings.violation(evidence, certain=claim.certain)
-                    break
-                sent = lane.sends.row(lane.queue, offset, claim.now)
-                if sent is not None and not _forgotten(in_turn, lane, offset, sent[1]):
-                    lane.findings.violation([*evidence, sent[0]], certain=claim.certain)
-                    break
+            for roles, offset, by_send in claim.choices:
+                places = {name: NOWHERE if op is None else op.place for name, op in roles.items()}
+                if by_send:
+                    sent = lane.sends.row(lane.queue, offset, claim.now)
+                    if sent is None or _forgotten(in_turn, lane, offset, sent[1]):
+                        continue
+                    places["message"] = sent[0]
+                lane.findings.shown(claim.kind, places, {"offset": offset}, certain=claim.certain)
+                break
 
 
 def _forgotten(in_turn: list[Progress], lane: Progress, offset: int, sent_at: int) -> bool:

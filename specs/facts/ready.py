@@ -28,7 +28,7 @@ from specs.facts.segments import (
 )
 from specs.vocabulary import Kind, Outcome
 
-COLUMNS = (
+READY_COLUMNS = (
     "client_id",
     "commit_mode",
     "ended_us",

@@ -20,7 +20,7 @@ from specs.facts.segments import NEVER, NO_TEXT, NONE, NOWHERE
 from specs.vocabulary import Kind, Outcome
 
 SETTLED = "settled"
-COLUMNS = (*OP_COLUMNS, "message_id", "delay_level")
+SETTLED_COLUMNS = (*OP_COLUMNS, "message_id", "delay_level")
 
 Event = tuple[int, bool, int]
 """(seq, is it an end, position): of a READ row."""
@@ -216,4 +216,4 @@ def places(*ops: Op | None) -> list[int]:
     return [op.place for op in ops if op is not None]
 
 
-__all__ = ["COLUMNS", "Settled", "places", "settled_kernel"]
+__all__ = ["SETTLED_COLUMNS", "Settled", "places", "settled_kernel"]

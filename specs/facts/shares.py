@@ -9,7 +9,7 @@ from specs.facts.rows import Rows
 from specs.facts.segments import NO_TEXT
 from specs.vocabulary import Kind
 
-COLUMNS = ("client_id", "view", "detail")
+SHARE_COLUMNS = ("client_id", "view", "detail")
 BETWEEN = " | "
 
 

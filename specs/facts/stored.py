@@ -14,7 +14,7 @@ from specs.vocabulary import Kind, Outcome
 STORED_WEAKLY = (10, 11, 12)
 NOT_CERTAIN = (0, 1, *STORED_WEAKLY)
 COMMIT, ROLLBACK = 8, 12
-COLUMNS = (
+STORED_COLUMNS = (
     "op_id",
     "message_id",
     "queue_offset",

@@ -1,41 +1,13 @@
-"""ASG-1 over columns: every share against the last ones of the other clients that saw the same."""
+"""What breaks ASG-1, planted in a history."""
 
 from __future__ import annotations
 
 from functools import partial
 
-import numpy as np
-
 from spark_checkers import planting
 from spark_checkers.planting import Changes, Mutant, Trace
-from spark_checkers.twin import Twin
-from specs.facts.findings import Findings
-from specs.facts.rows import Rows
-from specs.facts.shares import COLUMNS, by_group, last_of_each
 
-
-def kernel(rows: Rows, findings: Findings) -> None:
-    stakes: list[int] = []
-    for shares in by_group(rows):
-        for index, share in enumerate(shares):
-            known = last_of_each(shares, index).values()
-            same = [
-                other
-                for other in known
-                if other.view == share.view and other.client != share.client
-            ]
-            stakes.extend(share.place for _ in same)
-            for other in same:
-                if not set(share.taken).isdisjoint(other.taken):
-                    findings.violation([other.place, share.place])
-    findings.at_stake(np.asarray(stakes, np.int64))
-
-
-TWIN = Twin("ASG-1", COLUMNS, kernel)
-find = TWIN.find
-
-
-# ---- what breaks the clause, planted
+CLAUSE = "ASG-1"
 
 
 def taken_twice(trace: Trace) -> Changes:

@@ -1,4 +1,4 @@
-"""PML-2 over columns: of messages that were handed out more than once, every further hand-out."""
+"""What breaks PML-2, planted in a history."""
 
 from __future__ import annotations
 
@@ -6,22 +6,8 @@ from functools import partial
 
 from spark_checkers import planting
 from spark_checkers.planting import LEASED, STRANGER, Changes, Mutant, Trace
-from spark_checkers.twin import Twin
-from specs.facts.message_leases import COLUMNS, Message, Request, kernel
 
-
-class Redelivered(Message):
-    def again(self, before: Request, row: Request, meets: bool) -> None:
-        self.stakes += 1
-        if meets:
-            self.findings.violation([before.place, row.place])
-
-
-TWIN = Twin("PML-2", COLUMNS, kernel(Redelivered))
-find = TWIN.find
-
-
-# ---- what breaks the clause, planted
+CLAUSE = "PML-2"
 
 
 def handed_out_twice(trace: Trace) -> Changes:

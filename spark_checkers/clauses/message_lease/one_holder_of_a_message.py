@@ -1,4 +1,4 @@
-"""PML-1 over columns: of messages that were handed out more than once, the hand-outs to another member."""
+"""What breaks PML-1, planted in a history."""
 
 from __future__ import annotations
 
@@ -6,24 +6,8 @@ from functools import partial
 
 from spark_checkers import planting
 from spark_checkers.planting import LEASED, STRANGER, Changes, Mutant, Trace
-from spark_checkers.twin import Twin
-from specs.facts.message_leases import COLUMNS, Message, Request, kernel
 
-
-class Holders(Message):
-    def again(self, before: Request, row: Request, meets: bool) -> None:
-        if before.client == row.client:
-            return
-        self.stakes += 1
-        if meets:
-            self.findings.violation([before.place, row.place])
-
-
-TWIN = Twin("PML-1", COLUMNS, kernel(Holders))
-find = TWIN.find
-
-
-# ---- what breaks the clause, planted
+CLAUSE = "PML-1"
 
 
 def second_holder(trace: Trace) -> Changes:

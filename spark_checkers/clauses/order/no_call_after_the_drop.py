@@ -1,35 +1,13 @@
-"""ORD-13 over columns: each call beside what its incarnation was told last before it, its ADD or its DROP."""
+"""What breaks ORD-13, planted in a history."""
 
 from __future__ import annotations
 
 from functools import partial
 
 from spark_checkers.planting import Changes, Mutant, Trace
-from spark_checkers.twin import Twin
-from specs.facts.findings import Findings
-from specs.facts.rows import Rows
-from specs.facts.segments import NO_TEXT, NOWHERE, Timeline, chosen, positions
 from specs.vocabulary import Kind, Outcome
 
-
-def kernel(rows: Rows, findings: Findings) -> None:
-    """The calls of an incarnation whose lane was dropped, and not added since."""
-    named = (rows.text("incarnation") != NO_TEXT) & (rows.group != NO_TEXT)
-    dropped = rows.are(Kind.DROP)
-    told = positions(named & (dropped | rows.are(Kind.ADD)))
-    findings.at_stake(told[dropped[told]])
-    calls = positions(named & rows.are(Kind.DELIVER))
-    as_told = Timeline(rows.incarnation[told], rows.begin[told])
-    last = chosen(told, as_told.last_before(rows.incarnation[calls], rows.begin[calls]), NOWHERE)
-    late = (last != NOWHERE) & dropped[last]
-    findings.violated(last[late], calls[late])
-
-
-TWIN = Twin("ORD-13", ("client_id", "incarnation"), kernel)
-find = TWIN.find
-
-
-# ---- what breaks the clause, planted
+CLAUSE = "ORD-13"
 
 
 def call_after_drop(trace: Trace) -> Changes:

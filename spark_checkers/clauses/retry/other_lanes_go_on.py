@@ -18,7 +18,7 @@ from specs.facts.findings import Findings
 from specs.facts.groupings import CLIENTS
 from specs.facts.lanes import LEAST_MS, MOST_MS
 from specs.facts.presence import have_threads, last_crash, were_there
-from specs.facts.ready import COLUMNS, Lanes, Leases, Ready, ready_calls
+from specs.facts.ready import Lanes, Leases, Ready, ready_calls
 from specs.facts.rows import Rows
 from specs.facts.segments import (
     MS,
@@ -214,7 +214,7 @@ def _has_a_thread(rows: Rows, lanes: Lanes, late: Ints, begin_us: Ints) -> Mask:
     return working < rows.config("threads", late)
 
 
-TWIN = Twin("RTY-6", COLUMNS, kernel, by=CLIENTS)
+TWIN = Twin("RTY-6", READY_COLUMNS, kernel, by=CLIENTS)
 find = TWIN.find
 
 

@@ -10,14 +10,16 @@ queues out on purpose.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specs.clauses.context import Context
-from specs.clauses.judging import NOTHING, Finding, Judge
+import numpy as np
+
+from specs.clauses.judging import Finding
 from specs.clauses.premises import CLUSTERING, DEALT_TO_THE_LAST
-from specs.clauses.shares import Latest, put, share_of
 from specs.clauses.words import at, who
+from specs.facts.findings import Findings
+from specs.facts.rows import Rows
+from specs.facts.shares import SHARE_COLUMNS, by_group, last_of_each
 from specs.history.row import Row
 from specs.plan.traits import Stake, Trait
 from specs.vocabulary import Key, Kind, Party
@@ -32,8 +34,7 @@ SOURCES = ("docs/sources.md#assignment",)
 STAKES = (Stake(Trait.MEMBER_CHANGE, brings=1),)
 KINDS = frozenset({Kind.ASSIGN})
 NEEDS = frozenset({Kind.ASSIGN})
-
-MEMBERS_MAX = 9
+COLUMNS = SHARE_COLUMNS
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,44 +43,36 @@ class TakenByNobody(Finding):
     queue: str
 
 
-class GroupJudge(Judge):
-    """Remembers what each client of the group took last."""
-
-    __slots__ = ("latest",)
-
-    def __init__(self, context: Context) -> None:
-        super().__init__(context)
-        self.latest: Latest = {}
-
-    def begins(self, row: Row) -> Iterable[Finding]:
-        share = share_of(row)
-        if share is None:
-            return NOTHING
-        put(self.latest, share)
-        members = set(share.members)
-        if (
-            row.client_id not in members
-            or len(members) > MEMBERS_MAX
-            or len(members) < len(share.members)
-        ):
-            return NOTHING
-        known = self.latest[row.topic]
-        shares = [
-            known[member]
-            for member in sorted(members)
-            if member in known and known[member].row.view == row.view
-        ]
-        if len(shares) < len(members):
-            return NOTHING
-        self.opportunities += 1
-        taken = {queue for each in shares for queue in each.taken}
-        left = next((queue for queue in share.queues if queue not in taken), None)
-        return (
-            NOTHING if left is None else (TakenByNobody(tuple(each.row for each in shares), left),)
-        )
+MEMBERS_MAX = 9
 
 
-judge = GroupJudge
+def judge(rows: Rows, findings: Findings) -> None:
+    names = rows.words("client_id")
+    stakes: list[int] = []
+    for shares in by_group(rows):
+        for index, share in enumerate(shares):
+            members = set(share.members)
+            if (
+                names[share.client] not in members
+                or len(members) > MEMBERS_MAX
+                or len(members) < len(share.members)
+            ):
+                continue
+            known = {**last_of_each(shares, index), share.client: share}
+            party = [
+                each
+                for each in known.values()
+                if each.view == share.view and names[each.client] in members
+            ]
+            if len(party) < len(members):
+                continue
+            stakes.append(share.place)
+            taken = {queue for each in party for queue in each.taken}
+            left = next((queue for queue in share.queues if queue not in taken), None)
+            if left is not None:
+                places = sorted(each.place for each in party)
+                findings.shown(TakenByNobody, {"shares": places}, {"queue": left})
+    findings.at_stake(np.asarray(stakes, np.int64))
 
 
 def explain(found: TakenByNobody) -> str:

@@ -8,14 +8,16 @@ for a fixed list, which asks nobody.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specs.clauses.context import Context
-from specs.clauses.judging import NOTHING, Finding, Judge
+import numpy as np
+
+from specs.clauses.judging import Finding
 from specs.clauses.premises import CLUSTERING, DEALT
-from specs.clauses.shares import Latest, others, put, share_of
 from specs.clauses.words import at, who
+from specs.facts.findings import Findings
+from specs.facts.rows import Rows
+from specs.facts.shares import SHARE_COLUMNS, by_group, last_of_each
 from specs.history.row import Row
 from specs.plan.traits import Stake, Trait
 from specs.vocabulary import Key, Kind, Party
@@ -30,6 +32,7 @@ SOURCES = ("docs/sources.md#assignment",)
 STAKES = (Stake(Trait.MEMBER_CHANGE, brings=1),)
 KINDS = frozenset({Kind.ASSIGN})
 NEEDS = frozenset({Kind.ASSIGN})
+COLUMNS = SHARE_COLUMNS
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,31 +42,23 @@ class TakenTwice(Finding):
     queue: str
 
 
-class GroupJudge(Judge):
-    """Remembers what each client of the group took last."""
-
-    __slots__ = ("latest",)
-
-    def __init__(self, context: Context) -> None:
-        super().__init__(context)
-        self.latest: Latest = {}
-
-    def begins(self, row: Row) -> Iterable[Finding]:
-        share = share_of(row)
-        if share is None:
-            return NOTHING
-        alike = [other for other in others(self.latest, share) if other.row.view == row.view]
-        put(self.latest, share)
-        self.opportunities += len(alike)
-        found: list[Finding] = []
-        for other in alike:
-            both = next((queue for queue in share.taken if queue in other.taken), None)
-            if both is not None:
-                found.append(TakenTwice(other.row, row, both))
-        return found
-
-
-judge = GroupJudge
+def judge(rows: Rows, findings: Findings) -> None:
+    stakes: list[int] = []
+    for shares in by_group(rows):
+        for index, share in enumerate(shares):
+            known = last_of_each(shares, index).values()
+            same = [
+                other
+                for other in known
+                if other.view == share.view and other.client != share.client
+            ]
+            stakes.extend(share.place for _ in same)
+            for other in same:
+                both = next((queue for queue in share.taken if queue in other.taken), None)
+                if both is not None:
+                    roles = {"first": other.place, "second": share.place}
+                    findings.shown(TakenTwice, roles, {"queue": both})
+    findings.at_stake(np.asarray(stakes, np.int64))
 
 
 def explain(found: TakenTwice) -> str:

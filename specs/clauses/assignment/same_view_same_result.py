@@ -7,14 +7,16 @@ shares that each client computed last for a topic.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specs.clauses.context import Context
-from specs.clauses.judging import NOTHING, Finding, Judge
+import numpy as np
+
+from specs.clauses.judging import Finding
 from specs.clauses.premises import CLUSTERING
-from specs.clauses.shares import Latest, Share, others, put, share_of
 from specs.clauses.words import at, who
+from specs.facts.findings import Findings
+from specs.facts.rows import Rows
+from specs.facts.shares import SHARE_COLUMNS, Share, by_group, last_of_each
 from specs.history.row import Row
 from specs.plan.traits import Stake, Trait
 from specs.vocabulary import Key, Kind, Party
@@ -29,6 +31,7 @@ SOURCES = ("docs/sources.md#assignment",)
 STAKES = (Stake(Trait.MEMBER_CHANGE, brings=1),)
 KINDS = frozenset({Kind.ASSIGN})
 NEEDS = frozenset({Kind.ASSIGN})
+COLUMNS = SHARE_COLUMNS
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,39 +40,22 @@ class SharedOtherwise(Finding):
     second: Row
 
 
-def knows_the_same(one: Share, other: Share) -> bool:
-    return sorted(one.members) == sorted(other.members) and sorted(one.queues) == sorted(
-        other.queues
-    )
+def _known(share: Share) -> tuple[list[str], list[str]]:
+    return sorted(share.members), sorted(share.queues)
 
 
-class GroupJudge(Judge):
-    """Remembers what each client of the group saw and took last."""
-
-    __slots__ = ("latest",)
-
-    def __init__(self, context: Context) -> None:
-        super().__init__(context)
-        self.latest: Latest = {}
-
-    def begins(self, row: Row) -> Iterable[Finding]:
-        share = share_of(row)
-        if share is None:
-            return NOTHING
-        before = self.latest.get(row.topic, {}).get(row.client_id)
-        alike = [other for other in others(self.latest, share) if knows_the_same(share, other)]
-        put(self.latest, share)
-        found: list[Finding] = [
-            SharedOtherwise(other.row, row) for other in alike if other.row.view != row.view
-        ]
-        again = before is not None and before.row.view == row.view
-        if before is not None and again and before.taken != share.taken:
-            found.append(SharedOtherwise(before.row, row))
-        self.opportunities += len(alike) + again
-        return found
-
-
-judge = GroupJudge
+def judge(rows: Rows, findings: Findings) -> None:
+    stakes: list[int] = []
+    for shares in by_group(rows):
+        for index, share in enumerate(shares):
+            for client, other in last_of_each(shares, index).items():
+                own = client == share.client
+                if other.view == share.view if own else _known(other) == _known(share):
+                    stakes.append(share.place)
+                    if other.taken != share.taken if own else other.view != share.view:
+                        roles = {"first": other.place, "second": share.place}
+                        findings.shown(SharedOtherwise, roles)
+    findings.at_stake(np.asarray(stakes, np.int64))
 
 
 def explain(found: SharedOtherwise) -> str:

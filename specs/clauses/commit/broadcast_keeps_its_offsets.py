@@ -11,13 +11,17 @@ file was lost (the premise), nor about one that never wrote.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
-from specs.clauses.context import Context
-from specs.clauses.judging import NOTHING, Finding, Judge
+import numpy as np
+
+from specs.clauses.judging import Finding
 from specs.clauses.premises import BROADCASTING, NO_RESET, Premise
 from specs.clauses.words import at, who
+from specs.facts.findings import Findings
+from specs.facts.rows import Rows
+from specs.facts.segments import NO_TEXT, NONE, by_time
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Party
 
@@ -34,6 +38,7 @@ PREMISE = (
 SOURCES = ("docs/sources.md#broadcast",)
 KINDS = frozenset({Kind.ADD, Kind.COMMIT, Kind.PERSIST, Kind.RESET})
 NEEDS = frozenset({Kind.ADD})
+COLUMNS = ("client_id", "process", "value")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,38 +53,45 @@ class BeganElsewhere(Finding):
     add: Row
 
 
-class LaneJudge(Judge):
-    """Remembers each client's first add, and what each process wrote last."""
-
-    __slots__ = ("adds", "written")
-
-    def __init__(self, context: Context) -> None:
-        super().__init__(context)
-        self.adds: dict[str, Row] = {}
-        self.written: dict[str, Row] = {}
-
-    def begins(self, row: Row) -> Iterable[Finding]:
-        client, process = row.client_id, row.process or row.client_id
-        if row.kind is Kind.RESET:
-            self.written.clear()
-        elif row.kind is Kind.PERSIST:
-            if process is not None and row.value is not None:
-                self.written[process] = row
-        elif client is None or process is None:
-            pass
-        elif row.kind is Kind.COMMIT:
-            add = self.adds.get(client)
-            return NOTHING if add is None else (ToldTheBroker(add, row),)
-        else:
-            self.opportunities += 1
-            self.adds.setdefault(client, row)
-            written = self.written.get(process)
-            if written is not None and row.value is not None and row.value != written.value:
-                return (BeganElsewhere(written, row, certain=self.context.info.closed_world),)
-        return NOTHING
-
-
-judge = LaneJudge
+def judge(rows: Rows, findings: Findings) -> None:
+    """Nothing of it takes time: the begins alone count, and those are in order within each lane."""
+    where = np.flatnonzero(
+        rows.are(Kind.ADD, Kind.COMMIT, Kind.PERSIST, Kind.RESET) & (rows.group != NO_TEXT)
+    )
+    if not len(where):
+        return
+    where = where[by_time(rows.lane[where], rows.begin[where])]
+    is_add, is_write = rows.are(Kind.ADD), rows.are(Kind.PERSIST)
+    is_reset = rows.are(Kind.RESET)
+    process = rows.text("process")
+    names = rows.words("process")
+    clients = rows.words("client_id")
+    adds: dict[tuple[int, int], int] = {}
+    written: dict[tuple[int, str], int] = {}
+    staked = []
+    for row in where.tolist():
+        lane, client = int(rows.lane[row]), int(rows.client[row])
+        if is_reset[row]:
+            written = {key: place for key, place in written.items() if key[0] != lane}
+            continue
+        name = names[process[row]] if process[row] != NO_TEXT else ""
+        who = (lane, name or (clients[client] if client != NO_TEXT else ""))
+        value: Any = rows.value[row]
+        if is_write[row]:
+            if who[1] and value != NONE:
+                written[who] = row
+        elif client == NO_TEXT:
+            continue
+        elif is_add[row]:
+            staked.append(row)
+            adds.setdefault((lane, client), row)
+            last = written.get(who)
+            if last is not None and value != NONE and value != rows.value[last]:
+                all_seen = rows.context_of(row).info.closed_world
+                findings.shown(BeganElsewhere, {"written": last, "add": row}, certain=all_seen)
+        elif (lane, client) in adds:
+            findings.shown(ToldTheBroker, {"add": adds[lane, client], "commit": row})
+    findings.at_stake(np.asarray(staked, np.int64))
 
 
 def explain(found: ToldTheBroker | BeganElsewhere) -> str:

@@ -15,21 +15,22 @@ A commit that was refused is none.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specs.clauses.context import Context
-from specs.clauses.incarnations import Corrections, goes_ahead
-from specs.clauses.judging import NOTHING, Finding, Judge
+from specs.clauses.judging import Finding
 from specs.clauses.premises import NO_FILTER, NO_RESET, NOT_REMOVED, ORDERLY
-from specs.clauses.progress import (
-    PROGRESS_KINDS,
-    GroupProgress,
-    Incarnation,
-    QueueProgress,
-    start_of,
-)
+from specs.clauses.progress import start_of
 from specs.clauses.words import at, who
+from specs.facts.findings import Findings
+from specs.facts.lanes import OP_COLUMNS, LaneItems, Op
+from specs.facts.progress import (
+    PROGRESS_KINDS,
+    Choice,
+    Incarnation,
+    Progress,
+    queue_kernel,
+)
+from specs.facts.segments import NO_TEXT, NONE
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Party
 
@@ -43,6 +44,7 @@ SOURCES = ("docs/sources.md#orderly-loop", "docs/sources.md#offsets")
 KINDS = PROGRESS_KINDS | {Kind.COMMIT, Kind.PULL}
 SETTINGS = ("max_reconsume_times",)
 NEEDS = frozenset({Kind.COMMIT, Kind.DELIVER})
+COLUMNS = (*OP_COLUMNS, "delay_level")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,90 +59,94 @@ class Passed(Finding):
     offset: int
 
 
-class QueueJudge(Judge):
-    """Keeps the progress of one queue's groups, and what pulls were told."""
+class Group(Progress):
+    """One group on the queue, asked at every commit."""
 
-    __slots__ = ("corrections", "progress")
+    def __init__(self, lane: LaneItems, findings: Findings) -> None:
+        super().__init__(lane, findings)
+        digest = lane.digest
+        told = digest.rows.told_ahead.get(int(digest.rows.lane[lane.place]))
+        self.ahead = [] if told is None else digest.ops(told)
 
-    def __init__(self, context: Context) -> None:
-        super().__init__(context)
-        self.corrections = Corrections()
-        self.progress = QueueProgress(self.context)
-
-    def begins(self, row: Row) -> Iterable[Finding]:
-        if row.kind is Kind.COMMIT:
-            return self._committed(row)
-        self.progress.begins(row)
-        self.corrections.begins(row)
-        return NOTHING
-
-    def ends(self, row: Row) -> Iterable[Finding]:
-        self.progress.ends(row)
-        self.corrections.ends(row)
-        if row.kind is Kind.PULL and goes_ahead(row):
-            self._moved(row, row.value or 0)
-        return NOTHING
-
-    def _moved(self, pull: Row, value: int) -> None:
-        """A pull that names no incarnation speaks for its client."""
-        group = self.progress.groups.get(pull.group or "")
-        for name, mine in group.incarnations.items() if group is not None else ():
-            named, add = pull.incarnation == name, mine.add
-            if add is not None and (
-                named or (pull.incarnation is None and add.client_id == pull.client_id)
-            ):
-                mine.moved = max(mine.moved, value)
-
-    def _committed(self, row: Row) -> Iterable[Finding]:
-        group = self.progress.group(row)
-        mine = group.incarnations.get(row.incarnation or "")
-        value = row.value
-        is_correction = self.corrections.has(row)
-        if mine is None or mine.void or value is None:
-            return NOTHING
+    def begins(self, op: Op) -> None:
+        if op.kind is not Kind.COMMIT:
+            super().begins(op)
+            return
+        self.seen()
+        mine = self.incarnations.get(op.incarnation)
+        if mine is None or mine.void or op.value == NONE:
+            return
         if (
-            mine.add is None and group.was_reset
+            mine.add is None and self.was_reset
         ):  # nobody saw it begin: it may be older than the reset
-            return NOTHING
-        if is_correction:
-            mine.moved = max(mine.moved, value)
-            return NOTHING
+            return
+        if op.correction:
+            mine.moved = max(mine.moved, op.value)
+            return
         if mine.asked:
-            return NOTHING
+            return
         start = mine.lowest if mine.start is None else mine.start
         if start is None:
-            return NOTHING
-        start = max(start, self.context.kept_from.get(row.queue, 0))
-        if not (group.holds(max(start, mine.moved), value) or _holds_own(group, mine, start)):
-            return NOTHING
-        self.opportunities += 1
-        certain = mine.add is not None or not self.context.info.begins_late
-        for offset in group.owed(start, value):
-            rows = group.unfinished.get(offset, ())
-            for each in rows:
-                if each.incarnation == row.incarnation:
-                    drop = group.drop_of(each)
-                    return (Passed(None, each, drop, row, offset, certain=certain),)
+            return
+        if self.context.trims:
+            queue = self.lane.digest.rows.queue_of(self.lane.place)
+            start = max(start, self.context.kept_from(queue, op.begin))
+        mine.moved = max(mine.moved, self._passed_over(mine, op))
+        if not self.holds(max(start, mine.moved), op.value) and not self._began(
+            op, start, mine.moved
+        ):
+            return
+        self.stakes += 1
+        if self.finished.first_missing(start) < op.value:
+            self._passed(start, op)
+
+    def _passed_over(self, mine: Incarnation, commit: Op) -> int:
+        """Up to where the broker had told the incarnation's pulls to go on, further ahead than they asked."""
+        add, found = mine.add, -1
+        if add is not None:
+            for pull in self.ahead:
+                same = pull.incarnation == commit.incarnation
+                own = same if pull.incarnation != NO_TEXT else pull.client == add.client
+                if own and add.begin < pull.end < commit.begin:
+                    found = max(found, pull.value)
+        return found
+
+    def _began(self, commit: Op, start: int, stop: int) -> bool:
+        """Did the commit's incarnation deliver anything in start..stop-1 that nobody has finished?"""
+        open_ = [offset for offset in self.unfinished if start <= offset < stop]
+        return any(
+            each.incarnation == commit.incarnation
+            for offset in open_
+            for each in self.unfinished[offset]
+        )
+
+    def _passed(self, start: int, commit: Op) -> None:
+        mine = self.incarnations[commit.incarnation]
+        choices: list[Choice] = []
+        for offset in self.owed(start, commit.value):
+            rows = self.unfinished.get(offset, [])
+            own = [each for each in rows if each.incarnation == commit.incarnation]
+            roles = {"start": None, "commit": commit}
+            if own:
+                roles |= {"message": own[0], "drop": self.drop_of(own[0])}
+                choices.append(Choice(roles, offset))
+                break
             if mine.start_row is None or offset < mine.moved:
                 continue
+            roles["start"] = mine.start_row
             if rows:
-                drop = group.drop_of(rows[-1])
-                return (Passed(mine.start_row, rows[-1], drop, row, offset, certain=certain),)
-            sent = self.progress.send_rows.get(offset)
-            if sent is not None:
-                return (Passed(mine.start_row, sent, None, row, offset, certain=certain),)
-        return NOTHING
+                roles |= {"message": rows[-1], "drop": self.drop_of(rows[-1])}
+                choices.append(Choice(roles, offset))
+                break
+            if self.sends.row(self.queue, offset, self.now) is not None:
+                choices.append(Choice({**roles, "drop": None}, offset, by_send=True))
+                if not self.shared:
+                    break
+        certain = mine.add is not None or not self.context.info.begins_late
+        self.claim(Passed, choices, certain=certain)
 
 
-def _holds_own(group: GroupProgress, mine: Incarnation, start: int) -> bool:
-    """Has the incarnation itself delivered, and nobody finished, what a correction has passed over since?"""
-    return any(
-        start <= offset < mine.moved and any(row.incarnation == mine.name for row in rows)
-        for offset, rows in group.unfinished.items()
-    )
-
-
-judge = QueueJudge
+judge = queue_kernel(Group, (*PROGRESS_KINDS, Kind.COMMIT))
 
 
 def explain(found: Passed) -> str:

@@ -17,24 +17,28 @@ fault of the link stood in the way of one: elsewhere it is seen only once it get
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import NamedTuple
 
-from specs.clauses.context import Context
-from specs.clauses.incarnations import Corrections, UntoldLetters
+import numpy as np
+
 from specs.clauses.intervals import Intervals
-from specs.clauses.judging import NOTHING, Finding, Judge
+from specs.clauses.judging import Finding
 from specs.clauses.premises import BROKER_LIVES, NO_FILTER, NO_RESET, NOT_PAUSED, ORDERLY
 from specs.clauses.progress import start_of
-from specs.clauses.rows import (
-    acknowledges,
-    certainly_acknowledges,
-    is_manual,
-    moved_nothing,
-    over_us,
+from specs.clauses.rows import over_us
+from specs.clauses.words import at, ms, who
+from specs.facts.findings import Findings
+from specs.facts.lanes import (
+    OP_COLUMNS,
+    LaneItems,
+    Machine,
+    Op,
+    Stretch,
+    ends_as,
+    machine_kernel,
 )
-from specs.clauses.words import MS, at, ms, who
+from specs.facts.progress import acknowledges, certainly_acknowledges
+from specs.facts.segments import MS, NO_TEXT, NONE, Ints
 from specs.history.row import Row
 from specs.vocabulary import LISTENER_SUSPENDS, Key, Kind, Level, Outcome, Party
 
@@ -63,6 +67,7 @@ KINDS = frozenset(
 SETTINGS = ("consume_from", "max_reconsume_times", "persist_first_ms", "persist_ms")
 NEEDS = frozenset({Kind.ADD, Kind.COMMIT, Kind.DELIVER})
 TOLD_OF_REFUSED_COMMITS = True
+COLUMNS = OP_COLUMNS
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,16 +84,48 @@ class NotInTime(Finding):
     bound_ms: int
 
 
-class _Owed(NamedTuple):
-    """A finished batch that is not committed yet: its end, its highest row, and since when it waits."""
+class Ends:
+    """The ends of finished batches of one stretch, ascending, each with the row that ended it."""
 
-    end: int
-    row: Row
-    since_us: int
+    __slots__ = ("_places", "at", "lane", "stretch")
+
+    def __init__(self, lane: LaneItems, stretch: Stretch) -> None:
+        self.lane = lane
+        self.stretch = stretch
+        self._places: Ints | None = None
+        self.at = 0  # how many of them are committed
+
+    @property
+    def places(self) -> Ints:
+        """The last row of every acknowledging call. Looked up when first asked for."""
+        if self._places is None:
+            digest, manual = self.lane.digest, self.stretch.first.manual
+            _first, last = digest.bounds_of_calls(self.stretch)
+            self._places = last[digest.rows.ended_as(Outcome.COMMIT)[last]] if manual else last
+        return self._places
+
+    def count_to(self, value: int) -> int:
+        """How many of them end at or below the value."""
+        offsets = self.lane.digest.rows.offset[self.places]
+        return int(np.searchsorted(offsets, value, side="left"))
+
+    def row(self, index: int) -> Op:
+        (found,) = self.lane.digest.ops(self.places[index, None])
+        return found
+
+    @property
+    def one_by_one(self) -> bool:
+        """Is every message of the stretch a batch of its own, and finished by its call?"""
+        return self.stretch.calls == self.stretch.rows and not self.stretch.first.manual
+
+    def holds(self, value: int) -> bool:
+        if not self.stretch.first.offset < value <= self.stretch.finished_to:
+            return False
+        return self.one_by_one or self.count_to(value) > self.count_to(value - 1)
 
 
-class _Incarnation:
-    """One incarnation: its start, the ends of the batches that it finished, and those not committed yet."""
+class Incarnation:
+    """One incarnation: its start, the ends of its finished batches, and which of them wait for a commit."""
 
     __slots__ = (
         "add",
@@ -104,190 +141,264 @@ class _Incarnation:
         "sent",
         "start",
         "start_row",
+        "stretches",
     )
 
     def __init__(self) -> None:
-        self.add: Row | None = None
-        self.asked: set[int] = set()  # its look-ups of which nobody saw the answer
-        self.start: int | None = None
-        self.start_row: Row | None = None
+        self.add: Op | None = None
+        self.asked: set[int] = set()  # look-ups, less those of which the answer is known
+        self.start = NONE
+        self.start_row: Op | None = None
         self.ends = Intervals()
-        self.committed: int | None = None
-        self.calls: dict[int, int] = {}  # running calls: op → highest offset
-        self.last_call: Row | None = None  # the highest row of the call that began last
-        self.given_up: set[int] = set()  # ends of batches that it may have given up unseen
-        self.owed: deque[_Owed] = deque()
+        self.stretches: list[Ends] = []
+        self.committed = NONE
+        self.calls: dict[int, int] = {}
+        self.last_call: Op | None = None
+        self.owed: deque[Op | Ends] = deque()
+        self.given_up: set[int] = set()  # ends of batches that it may have given up without a word
         self.sent: dict[
-            int, _Owed
-        ] = {}  # by a commit under way: the last batch that waits no longer because of it
-        self.late = False  # was lateness found?
+            int, Op
+        ] = {}  # by a commit that will be refused: the last batch that it would have reported
+        self.late = False
         self.dropped = False
 
+    def oldest_owed(self) -> Op | None:
+        """The row that ended the oldest batch that waits for its commit."""
+        if not self.owed:
+            return None
+        head = self.owed[0]
+        if isinstance(head, Op):
+            return head
+        return head.stretch.first if head.at == 0 and head.one_by_one else head.row(head.at)
 
-class LaneJudge(Judge):
-    """Remembers, for each incarnation, the ends of its finished batches (as ranges) and what is to be committed."""
+    def forget_oldest(self) -> None:
+        head = self.owed[0]
+        if isinstance(head, Ends):
+            head.at += 1
+            if head.at < len(head.places):
+                return
+        self.owed.popleft()
 
-    __slots__ = ("bound_ms", "corrections", "incarnations", "letters", "told_as_sent", "void")
+    def committed_to(self, value: int, *, ask: bool) -> Op | None:
+        """Batches that end at or below the value wait no longer, as far as the oldest goes.
 
-    def __init__(self, context: Context) -> None:
-        super().__init__(context)
+        ask: which was the last of them?
+        """
+        last: Op | None = None
+        while self.owed:
+            head = self.owed[0]
+            if isinstance(head, Op):
+                if head.offset + 1 > value:
+                    break
+                last = head
+                self.owed.popleft()
+                continue
+            if value < head.stretch.finished_to:
+                before = head.at
+                in_turn = value - head.stretch.first.offset
+                head.at = max(head.at, in_turn if head.one_by_one else head.count_to(value))
+                if ask and head.at > before:
+                    last = head.row(head.at - 1)
+                break
+            if ask:
+                last = head.row(-1)
+            self.owed.popleft()
+        return last
+
+    def is_end(self, value: int) -> bool:
+        return value in self.ends or any(each.holds(value) for each in reversed(self.stretches))
+
+
+class Lane(Machine):
+    """The incarnations of the lane, and those under which the offset was reset."""
+
+    ENDS = ends_as([Kind.DELIVER, Kind.DEAD_LETTER, Kind.FETCH_OFFSET]) | ends_as(
+        [Kind.COMMIT], [Outcome.REFUSED]
+    )
+
+    def __init__(self, lane: LaneItems, findings: Findings) -> None:
+        super().__init__(lane, findings)
         config = self.config
-        self.bound_ms = config.persist_first_ms + config.persist_ms + config.schedule_slack_ms
-        told = (context.info.records or {}).get(Level.CLIENT.value, ())
-        self.told_as_sent = Kind.COMMIT.value in told
-        self.corrections = Corrections()
-        self.letters = UntoldLetters(context)
-        self.incarnations: dict[str, _Incarnation] = {}
-        self.void: set[str] = set()  # incarnations under which the offset was reset
+        self.bound_us = (
+            config.persist_first_ms + config.persist_ms + config.schedule_slack_ms
+        ) * MS
+        self.incarnations: dict[int, Incarnation] = {}
+        self.void: set[int] = set()
+        self.untold = self.untold_letters()
+        declared = self.context.info.records or {}
+        self.told_as_sent = Kind.COMMIT in declared.get(Level.CLIENT, ())
 
-    def begins(self, row: Row) -> Iterable[Finding]:
-        name, kind = row.incarnation, row.kind
-        self.corrections.begins(row)
-        self.letters.begins(row)
-        if kind is Kind.RESET:
+    def takes(self, stretch: Stretch) -> bool:
+        mine = self.incarnations.get(stretch.first.incarnation)
+        mine_inside = [op for op in self.inside if op.incarnation == stretch.first.incarnation]
+        if mine is not None:
+            finishes = stretch.finished_to > stretch.first.offset and not mine.dropped
+            owes = finishes and mine.add is not None and not mine.late
+            if owes and not stretch.first.has_mode:  # what is owed each of its calls says
+                return False
+            oldest = mine.oldest_owed()
+            ends = Ends(self.lane, stretch) if finishes else None
+            if oldest is None and owes and ends is not None:
+                oldest = stretch.first if ends.one_by_one else ends.row(0)
+            if oldest is not None:
+                latest = max([stretch.latest_us, *(op.started for op in mine_inside)])
+                if latest > oldest.over_us + self.bound_us:
+                    return False
+            if ends is not None:
+                if ends.one_by_one:
+                    mine.ends.add(stretch.first.offset + 1, stretch.finished_to + 1)
+                else:
+                    mine.stretches.append(ends)
+                if owes:
+                    mine.owed.append(ends)
+            mine.last_call = stretch.last
+        for op in self.inside:
+            if op.incarnation != stretch.first.incarnation:
+                self.begins(op)
+        return True
+
+    def begins(self, op: Op) -> None:
+        if op.kind is Kind.DEAD_LETTER:
+            self.untold = self.context.info.begins_late
+        if op.kind is Kind.RESET:
             self.void.update(self.incarnations)
             self.incarnations.clear()
-            return NOTHING
-        if name is None:
-            return NOTHING
-        if kind is Kind.ADD:
-            mine = self.incarnations[name] = _Incarnation()
-            mine.add = row
-            self.void.discard(name)
-            if row.value is not None:
-                mine.start, mine.start_row = row.value, row
-            return NOTHING
-        found = self.incarnations.get(name)
-        if found is None:
-            # Nothing is claimed about an incarnation whose beginning was not seen, nor about one that was reset.
-            return NOTHING
-        if kind is Kind.DELIVER:
-            if row.queue_offset is not None:
-                highest = found.calls.get(row.op_id)
-                if highest is None or row.queue_offset > highest:
-                    found.calls[row.op_id] = row.queue_offset
-                    found.last_call = row
-            return self._works(found, row) if found.owed else NOTHING
-        if kind is Kind.PULL:
-            return self._works(found, row) if found.owed else NOTHING
-        if kind is Kind.COMMIT:
-            return self._committed(found, row)
-        if kind is Kind.FETCH_OFFSET:
-            found.asked.add(row.seq_begin)
-        if kind is Kind.DROP:
-            found.dropped = True
-            found.owed.clear()
-        return NOTHING
+            return
+        if op.incarnation == NO_TEXT:
+            return
+        if op.kind is Kind.ADD:
+            new = self.incarnations[op.incarnation] = Incarnation()
+            new.add = op
+            self.void.discard(op.incarnation)
+            if op.value != NONE:
+                new.start, new.start_row = op.value, op
+            return
+        mine = self.incarnations.get(op.incarnation)
+        if mine is None:
+            return
+        if op.kind is Kind.DELIVER:
+            if op.offset != NONE and op.offset > mine.calls.get(op.op, NONE):
+                mine.calls[op.op] = op.offset
+                mine.last_call = op
+            self._works(mine, op)
+        elif op.kind is Kind.PULL:
+            self._works(mine, op)
+        elif op.kind is Kind.COMMIT:
+            self._committed(mine, op)
+        elif op.kind is Kind.FETCH_OFFSET:
+            mine.asked.add(op.place)
+        elif op.kind is Kind.DROP:
+            mine.dropped = True
+            mine.owed.clear()
 
-    def _works(self, mine: _Incarnation, row: Row) -> Iterable[Finding]:
-        """The incarnation is still at work: is a finished batch waiting for its commit for too long?"""
-        while mine.owed and mine.add is not None:
-            _, finished, since_us = mine.owed[0]
-            if row.started_us <= since_us + self.bound_ms * MS:
-                break
-            context = self.context
-            excused = context.paused_since(row.client_id, since_us) or context.broker_died_since(
-                row.broker, finished
-            )
-            if excused or self._may_wait(finished, since_us, row):
-                mine.owed.popleft()
+    def _works(self, mine: Incarnation, op: Op) -> None:
+        """The incarnation is still at work: does a finished batch wait for its commit for too long?"""
+        while mine.add is not None:
+            finished = mine.oldest_owed()
+            if finished is None or op.started <= finished.over_us + self.bound_us:
+                return
+            if (
+                self.paused_since(op.client, finished.over_us)
+                or self.broker_died_since(finished)
+                or self._may_wait(finished, op)
+            ):
+                mine.forget_oldest()
                 continue
             mine.late = True
             mine.owed.clear()
-            self.opportunities += 1  # what was in time is counted with its commit
-            return (NotInTime(mine.add, finished, row, self.bound_ms),)
-        return NOTHING
+            self.stakes += 1  # no commit counts it
+            bound = {"bound_ms": self.bound_us // MS}
+            self.broken(NotInTime, bound, add=mine.add, finished=finished, later=op)
 
-    def _may_wait(self, finished: Row, since_us: int, later: Row) -> bool:
+    def _may_wait(self, finished: Op, later: Op) -> bool:
         """May the commit be on its way, where it is seen only as it arrives?"""
         if self.told_as_sent:
             return False
-        # What was over as the batch ended is in nobody's way when the commit is due.
-        after_us = since_us + self.config.delay_bound_ms * MS
-        commit = finished._replace(kind=Kind.COMMIT, started_us=after_us)
-        return self.context.is_disturbed(commit, later.started_us)
+        # Links suffer for the delay bound after a fault; here only what lasted beyond the batch's end counts.
+        since_us = finished.over_us + self.config.delay_bound_ms * MS
+        return self.was_disturbed(later.client, Kind.COMMIT, since_us, later.started)
 
-    def _committed(self, mine: _Incarnation, row: Row) -> Iterable[Finding]:
-        value, is_correction = row.value, self.corrections.has(row)
-        if value is None:
-            return NOTHING
-        while mine.owed and mine.owed[0].end <= value:
-            mine.sent[row.seq_begin] = mine.owed.popleft()
-        if is_correction:
-            mine.committed = value
-            return NOTHING
-        if mine.start_row is None or moved_nothing(row):
-            return NOTHING
-        fits = value in (mine.start, mine.committed) or value in mine.ends
-        mine.committed = value
-        if mine.asked:
-            return NOTHING
-        if not fits and value in mine.given_up and not self.letters.told:
-            return NOTHING
-        self.opportunities += 1
-        return NOTHING if fits else (OddValue(mine.start_row, row),)
+    def _committed(self, mine: Incarnation, op: Op) -> None:
+        if op.value == NONE:
+            return
+        refused = op.outcome is Outcome.REFUSED
+        last = mine.committed_to(op.value, ask=refused)
+        if refused and last is not None:
+            mine.sent[op.place] = last
+        if op.correction:
+            mine.committed = op.value
+        elif mine.start_row is not None and not refused:
+            fits = op.value in (mine.start, mine.committed) or mine.is_end(op.value)
+            mine.committed = op.value
+            if mine.asked:
+                return
+            if not fits and self.untold and op.value in mine.given_up:
+                return
+            self.stakes += 1
+            if not fits:
+                self.broken(OddValue, start=mine.start_row, commit=op)
 
-    def ends(self, row: Row) -> Iterable[Finding]:
-        name = row.incarnation
-        self.corrections.ends(row)
-        if name is None:
-            return NOTHING
-        mine = self.incarnations.get(name)
-        if row.kind is Kind.FETCH_OFFSET:
-            if mine is None and name not in self.void:
-                mine = self.incarnations[name] = _Incarnation()
+    def ends(self, op: Op) -> None:
+        if op.incarnation == NO_TEXT:
+            return
+        mine = self.incarnations.get(op.incarnation)
+        if op.kind is Kind.FETCH_OFFSET:
+            if mine is None and op.incarnation not in self.void:
+                mine = self.incarnations[op.incarnation] = Incarnation()
             if mine is not None:
-                self._looked_up(mine, row)
+                self._looked_up(mine, op)
         elif mine is None:
-            return NOTHING
-        elif row.kind is Kind.DELIVER:
-            self._call_ends(mine, row)
-        elif row.kind is Kind.COMMIT:
-            waits = mine.sent.pop(row.seq_begin, None)
+            return
+        elif op.kind is Kind.DELIVER:
+            self._call_ends(mine, op)
+        elif op.kind is Kind.COMMIT:
+            waits = mine.sent.pop(op.place, None)
+            if waits is not None and not mine.dropped and not mine.late:
+                mine.owed.appendleft(waits._replace(ended=op.ended))
+        elif op.kind is Kind.DEAD_LETTER:
+            last = mine.last_call
+            of_last = op.outcome is Outcome.OK and last is not None and last.offset == op.offset
             if (
-                waits is not None
-                and row.outcome is Outcome.REFUSED
-                and not (mine.dropped or mine.late)
+                of_last
+                and last is not None
+                and last.outcome in LISTENER_SUSPENDS
+                and not last.manual
             ):
-                mine.owed.appendleft(waits._replace(since_us=over_us(row)))
-        elif row.kind is Kind.DEAD_LETTER:
-            self._gave_up(mine, row)
-        return NOTHING
+                mine.ends.add(op.offset + 1)
 
-    def _looked_up(self, mine: _Incarnation, row: Row) -> None:
-        if row.outcome is Outcome.REFUSED or (row.outcome is Outcome.OK and row.value is not None):
-            mine.asked.discard(row.seq_begin)
-        if row.outcome is Outcome.OK and row.value is not None and row.value >= 0:
-            mine.start, mine.start_row = row.value, row
-        elif row.outcome is Outcome.REFUSED and row.value == -1:
+    def _looked_up(self, mine: Incarnation, op: Op) -> None:
+        if op.outcome is Outcome.REFUSED or (op.outcome is Outcome.OK and op.value != NONE):
+            mine.asked.discard(op.place)
+        if op.outcome is Outcome.OK and op.value >= 0:
+            mine.start, mine.start_row = op.value, op
+        elif op.outcome is Outcome.REFUSED and op.value == -1:
             first = self.config.consume_from == "first"
-            mine.start, mine.start_row = (0, row) if first else (None, None)
+            mine.start, mine.start_row = (0, op) if first else (NONE, None)
 
-    def _call_ends(self, mine: _Incarnation, row: Row) -> None:
-        offset = row.queue_offset
-        if offset is None or mine.calls.get(row.op_id) != offset:
+    def _call_ends(self, mine: Incarnation, op: Op) -> None:
+        if op.offset == NONE or mine.calls.get(op.op) != op.offset:
             return
-        del mine.calls[row.op_id]
-        if acknowledges(row) and not mine.dropped:
-            mine.ends.add(offset + 1)
-            if mine.add is not None and not mine.late and certainly_acknowledges(row):
-                mine.owed.append(_Owed(offset + 1, row, over_us(row)))
-        elif self.letters.may_take(row):
-            mine.given_up.add(offset + 1)
-
-    def _gave_up(self, mine: _Incarnation, row: Row) -> None:
-        last = mine.last_call
-        if row.outcome is not Outcome.OK or last is None or last.queue_offset != row.queue_offset:
-            return
-        if (
-            last.outcome in LISTENER_SUSPENDS
-            and not is_manual(last)
-            and row.queue_offset is not None
-        ):
-            mine.ends.add(row.queue_offset + 1)
+        del mine.calls[op.op]
+        if acknowledges(op) and not mine.dropped:
+            mine.ends.add(op.offset + 1)
+            if mine.add is not None and not mine.late and certainly_acknowledges(op):
+                mine.owed.append(op)
+        elif self.may_be_given_up(op):
+            mine.given_up.add(op.offset + 1)
 
 
-judge = LaneJudge
+_KINDS = (
+    Kind.COMMIT,
+    Kind.DELIVER,
+    Kind.DEAD_LETTER,
+    Kind.ADD,
+    Kind.DROP,
+    Kind.FETCH_OFFSET,
+    Kind.RESET,
+)
+
+
+judge = machine_kernel(Lane, _KINDS, lease=False, asides=(Kind.PULL,))
 
 
 def explain(found: OddValue | NotInTime) -> str:

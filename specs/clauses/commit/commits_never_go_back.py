@@ -13,15 +13,14 @@ and no ADD tells that the incarnation is a new one.
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from specs.clauses.context import Context
-from specs.clauses.incarnations import Corrections
-from specs.clauses.judging import NOTHING, Finding, Judge
+from specs.clauses.judging import Finding
 from specs.clauses.premises import NO_RESET
-from specs.clauses.words import MS, at, who
+from specs.clauses.words import at, who
+from specs.facts.findings import Findings
+from specs.facts.lanes import OP_COLUMNS, LaneItems, Machine, Op, ends_as, machine_kernel
+from specs.facts.segments import MS, NEVER, NO_TEXT, NONE
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
 
@@ -36,9 +35,7 @@ PREMISE = (NO_RESET,)
 SOURCES = ("docs/sources.md#offsets",)
 KINDS = frozenset({Kind.COMMIT, Kind.ADD, Kind.RESET, Kind.FETCH_OFFSET, Kind.PULL})
 NEEDS = frozenset({Kind.COMMIT})
-
-WITH_A_PULL = "pull"
-"""The view of a commit that a pull carries along."""
+COLUMNS = (*OP_COLUMNS, "view")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,123 +44,106 @@ class CommitWentBack(Finding):
     second: Row
 
 
-class _Ended:
-    """The commits of an incarnation that have ended: the highest, and one-way ones that a pull may be late for."""
+class Lane(Machine):
+    """For each incarnation, the highest commit that has ended; apart from it one-way ones, as long as they are new."""
 
-    __slots__ = ("client", "context", "highest", "recent")
+    ENDS = ends_as([Kind.FETCH_OFFSET, Kind.COMMIT])
 
-    def __init__(self, context: Context, client: str | None) -> None:
-        self.context = context
-        self.client = client
-        self.highest: Row | None = None
-        self.recent: deque[Row] = deque()
-
-    def take(self, row: Row) -> None:
-        highest = self.highest
-        if (
-            highest is None
-            or (row.value or 0) > (highest.value or 0)
-            or not self.is_current(highest)
-        ):
-            self.highest = row if self.is_current(row) else highest
-
-    def is_current(self, row: Row) -> bool:
-        """Does the process still live that committed this, as far as anybody knows?"""
-        return not self.context.is_of_an_old_life(row.client_id, row.group, row)
-
-    def before(self, row: Row) -> Row | None:
-        """The highest of what the commit, which begins, may not go back behind."""
-        ended = [] if self.highest is None else [self.highest]
-        if row.view != WITH_A_PULL:
-            ended.extend(self.recent)
-        current = filter(self.is_current, ended)
-        return max(current, key=lambda each: each.value or 0, default=None)
-
-    def age(self, until_us: int) -> None:
-        """Nobody is late any more for what was sent up to then."""
-        while self.recent and self.recent[0].started_us <= until_us:
-            self.take(self.recent.popleft())
-
-
-class LaneJudge(Judge):
-    """Remembers, for each incarnation, the highest commit that has ended, and the one-way ones of the last moments."""
-
-    __slots__ = ("added", "corrections", "ended", "slack_us", "under_way")
-
-    def __init__(self, context: Context) -> None:
-        super().__init__(context)
-        self.corrections = Corrections()
-        self.under_way: dict[
-            int, Row
-        ] = {}  # since nothing cleared its incarnation, by their begins
-        self.ended: dict[str, _Ended] = {}
-        self.added: set[str] | None = None  # since the last reset, where there was one
+    def __init__(self, lane: LaneItems, findings: Findings) -> None:
+        super().__init__(lane, findings)
+        self.highest: dict[int, Op] = {}
+        self.recent: dict[int, list[Op]] = {}
+        self.client: dict[int, int] = {}  # by incarnation: of the first commit that is remembered
+        self.under_way: dict[int, Op] = {}  # commits, since nothing cleared their incarnation
+        self.new: set[int] | None = None  # incarnations since the last reset, where there was one
         self.slack_us = self.config.schedule_slack_ms * MS
 
-    def begins(self, row: Row) -> Iterable[Finding]:
-        self.corrections.begins(row)
-        if row.kind is Kind.RESET:
-            self.ended.clear()
+    def begins(self, op: Op) -> None:
+        if op.kind is Kind.RESET:
+            self.highest.clear()
+            self.recent.clear()
+            self.client.clear()
             self.under_way.clear()
-            self.added = set()
-            return NOTHING
-        if row.incarnation is None:
-            return NOTHING
-        if row.kind is Kind.ADD:
-            self._clear(lambda name, _client: name == row.incarnation)
-            if self.added is not None:
-                self.added.add(row.incarnation)
-        return self._committed(row, row.incarnation) if row.kind is Kind.COMMIT else NOTHING
-
-    def _committed(self, row: Row, incarnation: str) -> Iterable[Finding]:
-        if self.corrections.has(row):
-            self._clear(lambda name, _client: name == incarnation)
-            return NOTHING
-        if row.seq_end is not None:
-            self.under_way[row.seq_begin] = row
-        ended = self.ended.get(incarnation)
-        if ended is None or row.value is None:
-            return NOTHING
-        ended.age(row.started_us - self.slack_us)
-        highest = ended.before(row)
-        if highest is None:
-            return NOTHING
-        self.opportunities += 1
-        return (CommitWentBack(highest, row),) if row.value < (highest.value or 0) else NOTHING
-
-    def ends(self, row: Row) -> Iterable[Finding]:
-        self.corrections.ends(row)
-        if row.kind is Kind.FETCH_OFFSET:
-            self._looked_up(row)
-        elif row.incarnation is not None and self.under_way.pop(row.seq_begin, None) is not None:
-            self._committed_to_end(row, row.incarnation)
-        return NOTHING
-
-    def _committed_to_end(self, row: Row, incarnation: str) -> None:
-        if row.value is None or (self.added is not None and incarnation not in self.added):
+            self.new = set()
+        elif op.incarnation == NO_TEXT:
             return
-        ended = self.ended.setdefault(incarnation, _Ended(self.context, row.client_id))
-        if row.outcome is Outcome.SENT:
-            ended.recent.append(row)
-        else:
-            ended.take(row)
+        elif op.kind is Kind.ADD or op.correction:
+            self._forget(op.incarnation)
+            if op.kind is Kind.ADD and self.new is not None:
+                self.new.add(op.incarnation)
+        elif op.kind is Kind.COMMIT and op.value != NONE:
+            self._committed(op)
 
-    def _looked_up(self, row: Row) -> None:
-        if row.incarnation is not None:
-            self._clear(lambda name, _client: name == row.incarnation)
-        else:
-            self._clear(lambda _name, client: client == row.client_id)
+    def _committed(self, op: Op) -> None:
+        if op.end < NEVER:
+            self.under_way[op.place] = op
+        new: list[Op] = []
+        for each in self.recent.pop(op.incarnation, []):
+            if each.started + self.slack_us <= op.started:
+                self._ended(each)
+            else:
+                new.append(each)
+        if new:
+            self.recent[op.incarnation] = new
+        best = self.highest.get(op.incarnation)
+        best = best if best is not None and self._lives(best) else None
+        if not self._with_a_pull(op):
+            for each in new:
+                if self._lives(each) and (best is None or each.value > best.value):
+                    best = each
+        if best is not None:
+            self.stakes += 1
+            if op.value < best.value:
+                self.broken(CommitWentBack, first=best, second=op)
 
-    def _clear(self, is_meant: Callable[[str, str | None], bool]) -> None:
-        """Nothing is compared any more with what these incarnations have committed so far."""
-        for name in [name for name, each in self.ended.items() if is_meant(name, each.client)]:
-            del self.ended[name]
-        for row in list(self.under_way.values()):
-            if is_meant(row.incarnation or "", row.client_id):
-                del self.under_way[row.seq_begin]
+    def _with_a_pull(self, op: Op) -> bool:
+        """Did a pull carry the commit along? Then its value may be older than the commit."""
+        return self.lane.digest.rows.name_of("view", op.place) == "pull"
+
+    def _forget(self, incarnation: int) -> None:
+        for place in [each for each, op in self.under_way.items() if op.incarnation == incarnation]:
+            del self.under_way[place]
+        self.highest.pop(incarnation, None)
+        self.recent.pop(incarnation, None)
+        self.client.pop(incarnation, None)
+
+    def _lives(self, op: Op) -> bool:
+        """Is whoever committed this the one that commits under its name now?"""
+        return not self.is_of_an_old_life(op.client, op)
+
+    def _ended(self, op: Op) -> None:
+        highest = self.highest.get(op.incarnation)
+        replaces = highest is None or op.value > highest.value or not self._lives(highest)
+        if replaces and self._lives(op):
+            self.highest[op.incarnation] = op
+
+    def ends(self, op: Op) -> None:
+        if op.incarnation == NO_TEXT:
+            if op.kind is Kind.FETCH_OFFSET:  # whichever of its client's it was
+                of_client = {
+                    each.incarnation for each in self.under_way.values() if each.client == op.client
+                }
+                of_client.update(each for each, of in self.client.items() if of == op.client)
+                for mine in of_client:
+                    self._forget(mine)
+        elif op.kind is Kind.FETCH_OFFSET:
+            self._forget(op.incarnation)
+        elif (
+            op.kind is Kind.COMMIT
+            and self.under_way.pop(op.place, None) is not None
+            and (self.new is None or op.incarnation in self.new)
+        ):
+            self.client.setdefault(op.incarnation, op.client)
+            if op.outcome is Outcome.SENT:
+                self.recent.setdefault(op.incarnation, []).append(op)
+            else:
+                self._ended(op)
 
 
-judge = LaneJudge
+_KINDS = (Kind.COMMIT, Kind.ADD, Kind.RESET, Kind.FETCH_OFFSET)
+
+
+judge = machine_kernel(Lane, _KINDS, lease=False)
 
 
 def explain(found: CommitWentBack) -> str:

@@ -26,16 +26,16 @@ only newer ones are judged.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import NamedTuple
 
-from specs.clauses.commit.fetch_answers_the_last_commit import answered_offset, may_be_cleaned_up
-from specs.clauses.context import Context
-from specs.clauses.judging import NOTHING, Finding, Judge
+from specs.clauses.commit.fetch_answers_the_last_commit import answered_offset
+from specs.clauses.judging import Finding
 from specs.clauses.premises import BROKER_NOT_PAUSED, NO_RESET
 from specs.clauses.rows import over_us
-from specs.clauses.words import MS, at, ms, who
+from specs.clauses.words import at, ms, who
+from specs.facts.findings import Findings
+from specs.facts.lanes import OP_COLUMNS, LaneItems, Machine, Op, machine_kernel
+from specs.facts.segments import MS, NONE
 from specs.history.row import Row
 from specs.plan.traits import Stake, Trait
 from specs.vocabulary import Key, Kind, Outcome, Party
@@ -60,8 +60,7 @@ NEEDS = frozenset({Kind.COMMIT, Kind.FETCH_OFFSET})
 TOLD_OF_REFUSED_COMMITS = True
 EXCUSED_BY = frozenset({Kind.FAULT, Kind.TRIM})
 CONCLUDES_FROM_ABSENCE = True
-
-REMEMBERED_MAX = 4_096
+COLUMNS = OP_COLUMNS
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,182 +74,138 @@ class LostInCrash(Finding):
     interval_ms: int
 
 
-class _Answered(NamedTuple):
-    """An acknowledged commit or reset, and the first row that the broker had answered in the same life."""
-
-    commit: Row
-    alive: Row
+REMEMBERED_MAX = 4_096
 
 
-class LaneJudge(Judge):
-    """Remembers the acknowledged commits of about one interval, and all commits that may follow the oldest of them."""
+class Lane(Machine):
+    """The acknowledged commits of about one interval, and all commits that may follow the oldest of them."""
 
-    __slots__ = (
-        "alive",
-        "answered",
-        "bound_us",
-        "clocks_us",
-        "first",
-        "floor_us",
-        "interval_us",
-        "keeps_resets",
-        "later",
-        "longest_us",
-        "only_resets",
-        "started_us",
-        "was_reset",
-    )
-
-    def __init__(self, context: Context) -> None:
-        super().__init__(context)
-        config = self.config
-        self.clocks_us = context.info.clock_bound_us
-        slack_us = config.schedule_slack_ms * MS + self.clocks_us
-        self.started_us = (
-            config.stored_first_ms * MS + slack_us
-        )  # so long after its start it has written once
-        self.interval_us = config.stored_each_ms * MS + slack_us
-        self.longest_us = max(self.started_us, self.interval_us)
-        self.bound_us = config.delay_bound_ms * MS + self.clocks_us
-        self.first: Row | None = None
-        self.alive: Row | None = None  # the first row of the broker's present life that it answered
-        self.answered: deque[_Answered] = deque()  # by their ends; the first may be on disk
-        self.later: deque[Row] = (
+    def __init__(self, lane: LaneItems, findings: Findings) -> None:
+        super().__init__(lane, findings)
+        config, clocks_us = self.config, self.context.info.clock_bound_us
+        slack_us = config.schedule_slack_ms * MS + clocks_us
+        self.start_us = config.stored_first_ms * MS + slack_us
+        self.short_us = config.stored_each_ms * MS + slack_us
+        self.long_us = max(self.start_us, self.short_us)
+        self.bound_us = config.delay_bound_ms * MS + clocks_us
+        self.deaths = self.context.broker_deaths.get(self.broker, ())
+        self.epochs = self.context.epoch_deaths(self.broker)
+        self.first: Op | None = None
+        self.alive: Op | None = None  # the first answer of the broker's present life
+        self.answered: deque[tuple[Op, Op]] = (
             deque()
-        )  # by their begins; none that may have been applied after them is missing
-        self.floor_us = (
-            -1
-        )  # commits that are not known, or were forgotten, may have been applied until then
-        self.keeps_resets = config.dialect != "4.9"
-        self.only_resets = False  # has a reset begun that the broker keeps?
-        self.was_reset = False  # has one begun of which nothing is known?
+        )  # with the first answer of the life in which it was given
+        self.later: deque[Op] = deque()
+        self.floor_us = -1
+        self.only_resets = False
+        self.was_reset = False
 
-    def begins(self, row: Row) -> Iterable[Finding]:
+    def begins(self, op: Op) -> None:
         if self.first is None:
-            self.first = row
-            if not self.context.info.closed_world:
-                self.floor_us = row.started_us + self.bound_us
-        if row.kind is Kind.RESET:
+            self.first = op
+            self.floor_us = -1 if self.context.info.closed_world else op.started + self.bound_us
+        if op.kind is Kind.RESET:
             self.only_resets = True
-            if row.value is None or not self.keeps_resets:
-                self.was_reset = True
-                self.answered.clear()
-                self.later.clear()
-        if row.kind is not Kind.FETCH_OFFSET and not self.was_reset:
-            if row.outcome is not Outcome.REFUSED:
-                self.later.append(row)
+            self.was_reset = self.was_reset or op.value == NONE or self.config.dialect == "4.9"
+        moves = op.kind is not Kind.FETCH_OFFSET and op.outcome is not Outcome.REFUSED
+        if moves and not self.was_reset:
+            self.later.append(op)
             if len(self.later) > REMEMBERED_MAX:
-                self._forget(self.later.popleft())
-        return NOTHING
+                self.floor_us = max(self.floor_us, self._until(self.later.popleft()))
+                while self.answered and self.answered[0][0].started <= self.floor_us:
+                    self.answered.popleft()
 
-    def _forget(self, commit: Row) -> None:
-        self.floor_us = max(self.floor_us, self._until_us(commit))
-        while self.answered and self.answered[0].commit.started_us <= self.floor_us:
-            self.answered.popleft()
-
-    def _until_us(self, commit: Row) -> int:
-        """Until when the commit may be applied."""
-        until_us = max(over_us(commit), commit.started_us + self.bound_us)
-        return self.context.may_arrive_until(commit, until_us)
-
-    def ends(self, row: Row) -> Iterable[Finding]:
+    def ends(self, op: Op) -> None:
         if self.was_reset:
-            return NOTHING
-        if row.outcome in (Outcome.OK, Outcome.REFUSED) and (
-            self.alive is None or self._died_since(self.alive)
+            return
+        if op.outcome in (Outcome.OK, Outcome.REFUSED) and (
+            self.alive is None or self.broker_died_since(self.alive)
         ):
-            self.alive = None if self._died_since(row) else row
-        if row.kind is Kind.FETCH_OFFSET:
-            return self._asked(row)
-        acknowledged = (
-            row.outcome is Outcome.OK and row.value is not None and row.started_us > self.floor_us
-        )
-        if self.only_resets and row.kind is Kind.COMMIT:
-            acknowledged = False  # it may have been held off
-        if acknowledged and self.alive is not None:
-            self.answered.append(_Answered(row, self.alive))
-            self._settle(row)
-        return NOTHING
+            self.alive = None if self.broker_died_since(op) else op
+        if op.kind is Kind.FETCH_OFFSET:
+            self._asked(op)
+        elif self.only_resets and op.kind is Kind.COMMIT:
+            return  # the broker may have held it off
+        elif (
+            op.outcome is Outcome.OK
+            and op.value != NONE
+            and op.started > self.floor_us
+            and self.alive is not None
+        ):
+            self.answered.append((op, self.alive))
+            self._settle(op)
 
-    def _died_since(self, row: Row) -> bool:
-        """Has the broker died since the row began?"""
-        return self.context.broker_died_since(row.broker, row)
+    def _until(self, commit: Op) -> int:
+        until = max(commit.over_us, commit.started + self.bound_us)
+        return self.may_arrive_until(commit, until)
 
-    def _settle(self, now: Row) -> None:
-        """Keep one commit that is on disk for certain, all acknowledged ones after it, and what may follow it."""
-        answered, old_us = self.answered, over_us(now) - self.longest_us
-        spare = 0
+    def _settle(self, now: Op) -> None:
+        answered, old_us, spare = self.answered, now.ended - self.long_us, 0
         for index in range(1, len(answered)):
-            commit = answered[index].commit
-            if over_us(commit) > old_us:
+            commit = answered[index][0]
+            if commit.ended > old_us:
                 break
-            if not self._undone(commit, self.longest_us):
+            if not self._undone(commit, self.long_us):
                 spare = index
         for _ in range(spare):
             answered.popleft()
-        while self.later and self._until_us(self.later[0]) < answered[0].commit.started_us:
+        while self.later and self._until(self.later[0]) < answered[0][0].started:
             self.later.popleft()
 
-    def _undone(self, commit: Row, interval_us: int) -> bool:
-        """Did the broker die before the commit was certainly on its disk?"""
-        context, broker = self.context, commit.broker or ""
-        until_us = over_us(commit) + interval_us
-        if any(
-            death.seq_begin > commit.seq_begin for death in context.epoch_deaths.get(broker, ())
-        ):
+    def _undone(self, commit: Op, interval_us: int) -> bool:
+        """Did the broker die, up to now, before the commit was certainly on its disk?"""
+        if any(commit.begin < seq <= self.now for seq in self.epochs):
             return True
-        deaths = context.broker_deaths.get(broker, ())
-        return any(
-            death.seq_begin > commit.seq_begin and death.started_us < until_us for death in deaths
-        )
+        until = commit.ended + interval_us
+        return any(commit.begin < seq <= self.now and at < until for seq, at in self.deaths)
 
-    def _interval_us(self, each: _Answered) -> int:
-        """How long after the commit it is on disk: one interval only, where the first write was certainly over."""
-        begun_us = over_us(each.alive) + self.started_us
-        return self.interval_us if begun_us <= each.commit.started_us else self.longest_us
+    def _written_after(self, commit: Op, alive: Op) -> int:
+        """How long after the commit it is on disk."""
+        return self.short_us if alive.ended + self.start_us <= commit.started else self.long_us
 
-    def _asked(self, row: Row) -> Iterable[Finding]:
-        answer = answered_offset(row)
-        deaths = self.context.broker_deaths.get(row.broker or "", ())
-        crash = next((death for death in reversed(deaths) if death.seq_begin < row.seq_begin), None)
+    def _asked(self, op: Op) -> None:
+        answer = answered_offset(op)
+        crash = next(((seq, at) for seq, at in reversed(self.deaths) if seq < op.begin), None)
         if crash is None or answer is None:
-            return NOTHING
+            return
         found = next(
-            (each for each in reversed(self.answered) if self._is_written(each, crash)), None
+            (each for each in reversed(self.answered) if self._is_written(*each, *crash)), None
         )
-        if found is None or self.context.broker_paused_since(
-            row.broker, found.commit.started_us - self.bound_us
-        ):
-            return NOTHING
-        commit = found.commit
-        later = [each for each in self.later if self._until_us(each) >= commit.started_us]
-        if any(each.value is None for each in later):
-            return NOTHING
-        values = {each.value or 0 for each in (commit, *later)}
-        lowest = min(values)
-        if lowest < 0:
-            return NOTHING  # a negative value reads as "nothing stored"
-        context = self.context
-        if context.is_crowded(row.broker) or may_be_cleaned_up(context, row, answer, lowest):
-            return NOTHING
-        self.opportunities += 1
-        if answer in values if self.context.info.closed_world else answer >= lowest:
-            return NOTHING
-        longest = over_us(commit) + self.longest_us <= crash.started_us
-        first = (
-            found.alive if not longest else None if self.context.info.closed_world else self.first
-        )
-        return (LostInCrash(first, commit, crash, row, self._interval_us(found) // MS),)
+        if found is None:
+            return
+        commit, alive = found
+        if self.context.broker_paused_since(self.broker, commit.started - self.bound_us, self.now):
+            return
+        values = {
+            commit.value,
+            *(each.value for each in self.later if self._until(each) >= commit.started),
+        }
+        lowest = min(values)  # below 0 where nobody says what one of them stored
+        if lowest < 0 or self.context.is_crowded(self.broker, self.now):
+            return
+        if answer < 0 and self.keeps_nothing_before(lowest):
+            return
+        self.stakes += 1
+        if answer not in values if self.context.info.closed_world else answer < lowest:
+            first = None if self.context.info.closed_world else self.first
+            if commit.ended + self.long_us > crash[1]:
+                first = alive
+            self.broken(
+                LostInCrash,
+                {"interval_ms": self._written_after(commit, alive) // MS},
+                of_context={"crash": crash[0]},
+                first=first,
+                commit=commit,
+                answer=op,
+            )
 
-    def _is_written(self, each: _Answered, crash: Row) -> bool:
-        commit, interval_us = each.commit, self._interval_us(each)
-        in_time = over_us(commit) + interval_us <= crash.started_us
-        return (
-            in_time and commit.seq_begin < crash.seq_begin and not self._undone(commit, interval_us)
-        )
+    def _is_written(self, commit: Op, alive: Op, crash_seq: int, crash_us: int) -> bool:
+        interval_us = self._written_after(commit, alive)
+        in_time = commit.ended + interval_us <= crash_us
+        return in_time and commit.begin < crash_seq and not self._undone(commit, interval_us)
 
 
-judge = LaneJudge
+judge = machine_kernel(Lane, (Kind.COMMIT, Kind.FETCH_OFFSET, Kind.RESET), lease=False)
 
 
 def explain(found: LostInCrash) -> str:

@@ -26,14 +26,14 @@ remembered, only newer ones are judged.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specs.clauses.context import Context
-from specs.clauses.judging import NOTHING, Finding, Judge
+from specs.clauses.judging import Finding
 from specs.clauses.premises import BROKER_LIVES, BROKER_NOT_PAUSED, NO_RESET, Premise
-from specs.clauses.rows import over_us
-from specs.clauses.words import MS, at, who
+from specs.clauses.words import at, who
+from specs.facts.findings import Findings
+from specs.facts.lanes import OP_COLUMNS, LaneItems, Machine, Op, machine_kernel
+from specs.facts.segments import MS, NEVER, NONE
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
 
@@ -61,8 +61,7 @@ KINDS = frozenset({Kind.COMMIT, Kind.FETCH_OFFSET, Kind.RESET})
 NEEDS = frozenset({Kind.COMMIT, Kind.FETCH_OFFSET})
 EXCUSED_BY = frozenset({Kind.FAULT})
 CONCLUDES_FROM_ABSENCE = True
-
-REMEMBERED_MAX = 1_024
+COLUMNS = OP_COLUMNS
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,185 +82,131 @@ class NeverCommitted(Finding):
     answer: Row
 
 
-class _Question:
-    """A look-up under way: what was certainly stored before it, and what may have been applied since."""
-
-    __slots__ = ("known", "later")
-
-    def __init__(self, known: Row | None, later: Iterable[Row]) -> None:
-        self.known = known
-        self.later = list(later)
+REMEMBERED_MAX = 1_024
 
 
-class LaneJudge(Judge):
-    """Remembers what was last certainly stored, the commits that may have been applied after it, and open questions."""
+class Lane(Machine):
+    """What was last certainly stored, what may have been applied after it, the questions under way, and what anybody
+    has named."""
 
-    __slots__ = ("asked", "bound_us", "first", "floor_us", "known", "later", "named", "was_reset")
-
-    def __init__(self, context: Context) -> None:
-        super().__init__(context)
-        self.bound_us = self.config.delay_bound_ms * MS + context.info.clock_bound_us
-        self.first: Row | None = None
-        self.known: Row | None = None  # an acknowledged commit, or a look-up that was answered
-        self.later: deque[Row] = (
-            deque()
-        )  # by their begins; none that may have been applied after `known` is missing
-        self.floor_us = (
-            -1
-        )  # commits that are not known, or were forgotten, may have been applied until then
-        self.asked: dict[int, _Question] = {}  # by seq
-        self.named = Named() if context.info.closed_world else None
+    def __init__(self, lane: LaneItems, findings: Findings) -> None:
+        super().__init__(lane, findings)
+        self.bound_us = self.config.delay_bound_ms * MS + self.context.info.clock_bound_us
+        self.is_closed = self.context.info.closed_world
+        self.first: Op | None = None
+        self.known: Op | None = None
+        self.later: deque[Op] = deque()
+        self.floor_us = NEVER  # the first row tells
+        self.asked: dict[int, tuple[Op | None, list[Op]]] = {}
         self.was_reset = False
+        # Once a look-up has told that nothing was stored: every value named since, and of too many the highest.
+        self.all_named = True
+        self.is_open = False  # may anything have been stored before?
+        self.nothing: Op | None = None
+        self.named: set[int] = set()
+        self.highest = NONE
 
-    def begins(self, row: Row) -> Iterable[Finding]:
+    def begins(self, op: Op) -> None:
         if self.first is None:
-            self.first = row
-            if not self.context.info.closed_world:
-                self.floor_us = row.started_us + self.bound_us
-        if self.named is not None:
-            self.named.begins(row)
-        if row.kind is Kind.RESET:
+            self.first = op
+            self.floor_us = -1 if self.is_closed else op.started + self.bound_us
+        if op.kind is not Kind.FETCH_OFFSET:
+            self._names(op)
+        if op.kind is Kind.RESET:
             self.was_reset = True
-            self.asked.clear()
-            self.later.clear()
         elif self.was_reset:
-            return NOTHING
-        elif row.kind is Kind.FETCH_OFFSET:
-            self.asked[row.seq_begin] = _Question(self.known, self.later)
-        elif row.value is not None:
-            self.later.append(row)
-            for question in self.asked.values():
-                question.later.append(row)
+            return
+        elif op.kind is Kind.FETCH_OFFSET:
+            self.asked[op.place] = (self.known, list(self.later))
+        elif op.value != NONE:
+            self.later.append(op)
+            for _, later in self.asked.values():
+                later.append(op)
             if len(self.later) > REMEMBERED_MAX:
-                self.floor_us = max(self.floor_us, self._until_us(self.later.popleft()))
-                if self.known is not None and self.known.started_us <= self.floor_us:
+                self.floor_us = max(self.floor_us, self._until(self.later.popleft()))
+                if self.known is not None and self.known.started <= self.floor_us:
                     self.known = None
-        return NOTHING
 
-    def ends(self, row: Row) -> Iterable[Finding]:
-        if row.kind is Kind.FETCH_OFFSET:
-            found: Iterable[Finding] = (
-                NOTHING if self.named is None else self._named(self.named, row)
-            )
-            if found:
-                self.asked.pop(row.seq_begin, None)
-                return found
-            return self._answered(row)
-        if not self.was_reset and row.outcome is Outcome.OK and row.value is not None:
-            self._is_stored(row)
-        return NOTHING
+    def ends(self, op: Op) -> None:
+        if op.kind is not Kind.FETCH_OFFSET:
+            if not self.was_reset and op.outcome is Outcome.OK and op.value != NONE:
+                self._is_stored(op)
+            return
+        answer = answered_offset(op)
+        known, later = self.asked.pop(op.place, (None, []))
+        if answer is None or (self.is_closed and self.all_named and self._is_invented(op, answer)):
+            return
+        if not self.was_reset:
+            if known is not None and self._is_forgotten(known, later, answer):
+                first = None if self.is_closed or self.first is known else self.first
+                self.broken(Forgotten, first=first, known=known, answer=op)
+                return
+            if answer > 0:
+                self._is_stored(op)
 
-    def _is_stored(self, row: Row) -> None:
-        """The row tells what was stored at some moment between its begin and its end."""
-        if row.started_us > self.floor_us and (
-            self.known is None or row.seq_begin > self.known.seq_begin
-        ):
-            self.known = row
-            while self.later and self._until_us(self.later[0]) < row.started_us:
+    # ---- the last that was stored
+
+    def _is_stored(self, op: Op) -> None:
+        """What the row names was stored at some moment between its begin and its end."""
+        if op.started > self.floor_us and (self.known is None or op.begin > self.known.begin):
+            self.known = op
+            while self.later and self._until(self.later[0]) < op.started:
                 self.later.popleft()
 
-    def _until_us(self, commit: Row) -> int:
-        """Until when the commit may be applied."""
-        until_us = max(over_us(commit), commit.started_us + self.bound_us)
-        return self.context.may_arrive_until(commit, until_us)
+    def _until(self, commit: Op) -> int:
+        until = max(commit.over_us, commit.started + self.bound_us)
+        return self.may_arrive_until(commit, until)
 
-    def _answered(self, row: Row) -> Iterable[Finding]:
-        question, answer = self.asked.pop(row.seq_begin, None), answered_offset(row)
-        if question is None or answer is None or self.was_reset:
-            return NOTHING
-        found = (
-            NOTHING
-            if question.known is None
-            else self._judged(question.known, question.later, row, answer)
-        )
-        if not found and answer > 0:
-            self._is_stored(row)
-        return found
-
-    def _judged(self, known: Row, later: Iterable[Row], row: Row, answer: int) -> Iterable[Finding]:
-        values = {known.value or 0}
-        values.update(each.value or 0 for each in later if self._until_us(each) >= known.started_us)
-        context = self.context
-        if min(values) < 0 or context.broker_died_since(row.broker, known):
-            return NOTHING
-        if context.broker_paused_since(row.broker, known.started_us - self.bound_us):
-            return NOTHING
-        if may_be_cleaned_up(context, row, answer, min(values)):
-            return NOTHING
-        self.opportunities += 1
-        first = None if context.info.closed_world or self.first is known else self.first
-        return NOTHING if answer in values else (Forgotten(first, known, row),)
-
-    def _named(self, named: Named, row: Row) -> Iterable[Finding]:
-        answer = answered_offset(row)
-        if answer is None or not named.all_known:
-            return NOTHING
-        if named.nothing is None:
-            named.looked_up(row, answer)
-            return NOTHING
-        self.opportunities += 1
-        return (NeverCommitted(named.nothing, row),) if named.lacks(answer) else NOTHING
-
-
-class Named:
-    """The values that commits and resets of a lane have named.
-
-    nothing: the look-up that found nothing stored before anybody had named any: then these are all. values: as long as
-    they are not too many; then the highest of them is remembered.
-    """
-
-    __slots__ = ("all_known", "highest", "may_be_stored", "nothing", "values")
-
-    def __init__(self) -> None:
-        self.nothing: Row | None = None
-        self.values: set[int] | None = set()
-        self.highest = 0
-        self.all_known = True
-        self.may_be_stored = False  # may anything else have been stored than what is named here?
-
-    def begins(self, row: Row) -> None:
-        """A commit, a reset or a look-up begins."""
-        if row.kind is Kind.FETCH_OFFSET:
-            return
-        if row.value is None:
-            self.all_known = False  # a reset to nobody knows where
-            return
-        if self.nothing is None:
-            self.may_be_stored = True
-            return
-        self.highest = max(self.highest, row.value)
-        if self.values is not None:
-            self.values.add(row.value)
-            if len(self.values) > REMEMBERED_MAX:  # from now on only too high answers are noticed
-                self.values = None
-
-    def looked_up(self, row: Row, answer: int) -> None:
-        """What a look-up heard before any has found nothing stored."""
-        if answer != -1:
-            self.may_be_stored = True
-        elif not self.may_be_stored:
-            self.nothing = row
-
-    def lacks(self, answer: int) -> bool:
-        """Has nobody named what a look-up was told?"""
-        if answer <= 0:
+    def _is_forgotten(self, known: Op, later: list[Op], answer: int) -> bool:
+        values = {
+            known.value,
+            *(each.value for each in later if self._until(each) >= known.started),
+        }
+        if min(values) < 0 or self.broker_died_since(known):
             return False
-        return answer > self.highest if self.values is None else answer not in self.values
+        if self.context.broker_paused_since(self.broker, known.started - self.bound_us, self.now):
+            return False
+        if answer < 0 and self.keeps_nothing_before(min(values)):
+            return False
+        self.stakes += 1
+        return answer not in values
+
+    # ---- what anybody has named
+
+    def _names(self, op: Op) -> None:
+        if op.value == NONE:
+            self.all_named = False
+        elif self.nothing is None:
+            self.is_open = True
+        else:
+            self.highest = max(self.highest, op.value)
+            if len(self.named) <= REMEMBERED_MAX:
+                self.named.add(op.value)
+
+    def _is_invented(self, op: Op, answer: int) -> bool:
+        """Has nobody named the answer?"""
+        if self.nothing is None:
+            self.is_open |= answer >= 0
+            self.nothing = None if self.is_open else op
+            return False
+        self.stakes += 1
+        if len(self.named) > REMEMBERED_MAX:
+            invented = answer > max(0, self.highest)
+        else:
+            invented = answer > 0 and answer not in self.named
+        if invented:
+            self.broken(NeverCommitted, nothing=self.nothing, answer=op)
+        return invented
 
 
-def answered_offset(row: Row) -> int | None:
+def answered_offset(look: Op | Row) -> int | None:
     """What a look-up was told: the offset, -1 for "nothing stored"; None when that is not known."""
-    if row.outcome is Outcome.OK:
-        return row.value
-    return -1 if row.outcome is Outcome.REFUSED and row.value == -1 else None
+    if look.outcome is Outcome.OK:
+        return None if look.value in (None, NONE) else look.value
+    return -1 if look.outcome is Outcome.REFUSED and look.value == -1 else None
 
 
-def may_be_cleaned_up(context: Context, row: Row, answer: int, stored: int) -> bool:
-    """Is nothing stored any more, and had the broker said that it keeps nothing before what was stored?"""
-    return answer == -1 and stored <= context.kept_from.get(row.queue, 0)
-
-
-judge = LaneJudge
+judge = machine_kernel(Lane, (Kind.COMMIT, Kind.FETCH_OFFSET, Kind.RESET), lease=False)
 
 
 def explain(found: Forgotten | NeverCommitted) -> str:

@@ -23,21 +23,24 @@ down its work in the group, or where nobody records who does, is a finding of it
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specs.clauses.context import Context
-from specs.clauses.incarnations import Corrections, may_be_leaving
-from specs.clauses.judging import NOTHING, Finding, Judge
+from specs.clauses.judging import Finding
 from specs.clauses.premises import NO_RESET, ORDERLY
-from specs.clauses.rows import (
-    certainly_acknowledges,
+from specs.clauses.words import at, who
+from specs.facts.findings import Findings
+from specs.facts.lanes import (
+    OP_COLUMNS,
+    LaneItems,
+    Machine,
+    Op,
+    Stretch,
     ended_before,
-    is_manual,
+    machine_kernel,
     may_be_manual,
-    over_us,
 )
-from specs.clauses.words import MS, at, who
+from specs.facts.progress import certainly_acknowledges
+from specs.facts.segments import MS, NO_TEXT, NONE
 from specs.history.row import Row
 from specs.vocabulary import LISTENER_SUSPENDS, Key, Kind, Outcome, Party
 
@@ -66,6 +69,7 @@ TOLD_OF_REFUSED_COMMITS = True
 LOOKS_BACK = True
 EXCUSED_BY = frozenset({Kind.CRASH})
 SETTINGS = ("guard_slack_ms",)
+COLUMNS = OP_COLUMNS
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,195 +90,221 @@ class ReleasedWhileLeaving(Finding):
     unlock: Row
 
 
-class _Incarnation:
-    """One incarnation: the highest message that it finished before its drop, the highest value that it reported, and
-    the values that are on their way.
+class Incarnation:
+    """One incarnation: what it finished before its drop, each higher than those before, and its commits.
 
-    recent: what it finished above that a moment ago, upwards, so that a drop may find it not taken up yet.
-    maybe: the highest offset that a commit of which nobody says the value may have reported. call: the first message of
-    its last call, and whether that had no other.
+    high: the highest offset of these. taken_up: the highest that was old enough when it was dropped.
+    committed: the highest value that was not refused. open: the commits without an answer yet. unclear: up to this
+    offset a commit without a value may have reported everything. call: the first message of its last call, if that has
+    no other; number: of that call.
     """
 
-    __slots__ = ("add", "call", "committed", "dropped", "finished", "maybe", "recent", "sent")
+    __slots__ = (
+        "add",
+        "call",
+        "committed",
+        "dropped",
+        "finished",
+        "high",
+        "number",
+        "open",
+        "taken_up",
+        "unclear",
+    )
 
-    def __init__(self, add: Row) -> None:
+    def __init__(self, add: Op) -> None:
         self.add = add
-        self.call: tuple[Row, bool] | None = None
-        self.finished: Row | None = None
-        self.recent: deque[Row] = deque()
-        self.committed = self.maybe = -1
-        self.sent: dict[int, int] = {}  # by the commit's begin
+        self.call: Op | None = None
+        self.number = NONE
+        self.finished: deque[Op | Stretch] = deque()
+        self.high = NONE
+        self.taken_up: Op | None = None
+        self.committed = -1
+        self.open: dict[int, int] = {}
         self.dropped = False
+        self.unclear = -1
 
-    @property
-    def highest(self) -> Row | None:
-        return self.recent[-1] if self.recent else self.finished
-
-    def calls(self, row: Row) -> None:
-        """A message is given to the listener."""
-        is_more = self.call is not None and self.call[0].op_id == row.op_id
-        self.call = (self.call[0], False) if self.call is not None and is_more else (row, True)
-
-    def gives_up(self, letter: Row) -> bool:
-        """Does the acknowledged dead letter finish all of the last call, for certain?"""
-        if self.call is None or letter.outcome is not Outcome.OK or is_manual(letter):
-            return False
-        row, is_alone = self.call
-        suspended = row.outcome in LISTENER_SUSPENDS and not may_be_manual(row)
-        is_of_it = row.queue_offset == letter.queue_offset and ended_before(row, letter)
-        return is_alone and suspended and is_of_it
-
-    def finishes(self, row: Row) -> None:
-        highest = self.highest
-        if highest is None or (row.queue_offset or 0) > (highest.queue_offset or 0):
-            self.recent.append(row)
-
-    def settles(self, until_us: int) -> None:
-        """What had ended by then is taken up."""
-        while self.recent and over_us(self.recent[0]) <= until_us:
-            self.finished = self.recent.popleft()
+    def finishes(self, what: Op | Stretch, high: int, over_us: int) -> None:
+        """Of what was over by `over_us` the last one is enough: higher ones came later."""
+        if high > self.high:
+            while len(self.finished) > 1 and _over_us(self.finished[1]) <= over_us:
+                self.finished.popleft()
+            self.finished.append(what)
+            self.high = high
 
 
-class LaneJudge(Judge):
-    """Remembers, for each incarnation from its ADD to its unlock, one finished message and one value.
+def _over_us(finished: Op | Stretch) -> int:
+    return finished.over_us if isinstance(finished, Op) else finished.last.over_us
 
-    others: of each incarnation that is not judged, and that its client may still give back, what tells of it; by its
-    name, or by the row where that has none.
+
+class Lane(Machine):
+    """The incarnations that were added and have not unlocked.
+
+    unjudged: an ADD or a DROP of each of which no more is asked, and which may still be given back.
     """
 
-    __slots__ = ("corrections", "incarnations", "others", "slack_us")
-
-    def __init__(self, context: Context) -> None:
-        super().__init__(context)
+    def __init__(self, lane: LaneItems, findings: Findings) -> None:
+        super().__init__(lane, findings)
         self.slack_us = self.config.guard_slack_ms * MS
-        self.corrections = Corrections()
-        self.incarnations: dict[str, _Incarnation] = {}
-        self.others: dict[str | int, Row] = {}
+        self.incarnations: dict[int, Incarnation] = {}
+        self.unjudged: list[Op] = []
 
-    def begins(self, row: Row) -> Iterable[Finding]:
-        name, kind = row.incarnation, row.kind
-        self.corrections.begins(row)
-        if kind is Kind.RESET:
-            self._forget(list(self.incarnations))
-            return NOTHING
-        if kind is Kind.UNLOCK:
-            return self._unlocked(row)
-        if kind is Kind.COMMIT:
-            self._commits(row)
-        elif kind is Kind.DELIVER and name in self.incarnations:
-            self.incarnations[name or ""].calls(row)
-        elif kind is Kind.ADD and name is not None:
-            self.incarnations[name] = _Incarnation(row)
-            self.others.pop(name, None)
-        elif kind is Kind.DROP and name in self.incarnations:
-            self._dropped(self.incarnations[name or ""], row)
-        elif kind in (Kind.ADD, Kind.DROP):
-            self._unseen(row)
-        return NOTHING
+    def takes(self, stretch: Stretch) -> bool:
+        mine = self.incarnations.get(stretch.first.incarnation)
+        last = stretch.finished_to - 1
+        if mine is not None:
+            mine.call, mine.number = None, stretch.last.op  # none of these was given up
+        if mine is None or mine.dropped or last < stretch.first.offset:
+            return True
+        if not stretch.first.has_mode:  # what its calls finished each of them says
+            return False
+        mine.finishes(stretch, last, stretch.last.over_us - self.slack_us)
+        return True
 
-    def _dropped(self, mine: _Incarnation, row: Row) -> None:
-        """From here on it takes nothing up."""
-        if not mine.dropped:
-            mine.settles(row.started_us - self.slack_us)
-            mine.recent.clear()
-            mine.dropped = True
+    def begins(self, op: Op) -> None:
+        if op.kind is Kind.UNLOCK:
+            self._unlocked(op)
+        elif op.kind is Kind.RESET:
+            self._set_aside([*self.incarnations])
+        elif op.kind is Kind.COMMIT:
+            self._commits(op)
+        elif op.kind is Kind.DELIVER:
+            mine = self.incarnations.get(op.incarnation)
+            if mine is not None:
+                mine.call = op if mine.number != op.op else None
+                mine.number = op.op
+        elif op.kind is Kind.DROP:
+            self._dropped(op)
+        elif op.kind is Kind.ADD and op.incarnation != NO_TEXT:
+            self.incarnations[op.incarnation] = Incarnation(op)
+            self._settled(op.incarnation)
+        elif op.kind is Kind.ADD:
+            self.unjudged.append(op)
 
-    def _unseen(self, row: Row) -> None:
-        """An ADD without a name, or the DROP of nobody knows which or of one whose ADD was not seen."""
-        mine = self._meant(row) if row.kind is Kind.DROP else []
-        self._forget(mine)
-        if not mine:
-            name = row.seq_begin if row.incarnation is None else row.incarnation
-            self.others.setdefault(name, row)
+    def _commits(self, op: Op) -> None:
+        for code in self._named(op):
+            mine = self.incarnations[code]
+            if op.correction:
+                self._set_aside([code])
+            elif op.value != NONE:
+                mine.open[op.place] = op.value
+            else:
+                mine.unclear = mine.high
 
-    def _forget(self, names: Iterable[str]) -> None:
-        """These are not judged any more; that they have not been given back still counts."""
-        for each in names:
-            self.others[each] = self.incarnations.pop(each).add
+    def _dropped(self, op: Op) -> None:
+        codes = self._named(op)
+        if codes and op.incarnation != NO_TEXT:
+            self._stops(self.incarnations[op.incarnation], op)
+        elif codes:
+            self._set_aside(codes)
+        elif op.incarnation == NO_TEXT or op.incarnation not in {
+            each.incarnation for each in self.unjudged
+        }:
+            self.unjudged.append(op)
 
-    def _commits(self, row: Row) -> None:
-        for name in self._meant(row):
-            mine = self.incarnations[name]
-            if self.corrections.has(row):
-                self._forget((name,))
-            elif row.value is not None:
-                mine.sent[row.seq_begin] = row.value
-            elif mine.highest is not None:
-                mine.maybe = mine.highest.queue_offset or 0
+    def _stops(self, mine: Incarnation, op: Op) -> None:
+        """Dropped, or given back: what ended a moment ago may not be taken up any more."""
+        if mine.dropped:
+            return
+        mine.dropped = True
+        until_us = op.started - self.slack_us
+        taken_up = [self._by(each, until_us) for each in mine.finished]
+        mine.taken_up = max(
+            (each for each in taken_up if each is not None),
+            key=lambda each: each.offset,
+            default=None,
+        )
+        mine.finished.clear()
 
-    def _meant(self, row: Row) -> list[str]:
-        """The incarnations that a commit or a drop may be of."""
-        name, client = row.incarnation, row.client_id
-        if name is not None:
-            return [name] if name in self.incarnations else []
-        return [each for each, known in self.incarnations.items() if known.add.client_id == client]
+    def _by(self, finished: Op | Stretch, until_us: int) -> Op | None:
+        if isinstance(finished, Stretch):
+            return self.lane.digest.finished_by(finished, until_us)
+        return finished if finished.over_us <= until_us else None
 
-    def _unlocked(self, row: Row) -> Iterable[Finding]:
-        name = row.incarnation
-        if name is None:
-            mine = [
-                each
-                for each, known in self.incarnations.items()
-                if self._may_be_meant(known.add, row)
-            ]
-            others = [each for each, told in self.others.items() if self._may_be_meant(told, row)]
-            if others or len(mine) != 1:
-                self._forget(mine)  # nobody knows which
-                for one in [*others, *mine][:1]:
-                    del self.others[one]
-                return NOTHING
-            name = mine[0]
-            known = self.incarnations[name]
-            if not known.dropped and not may_be_leaving(self.context, row.client_id, row.group):
-                return NOTHING
-        self.others.pop(name, None)
-        released = self.incarnations.pop(name, None)
-        return NOTHING if released is None else self._released(released, row)
+    def _named(self, op: Op) -> list[int]:
+        """Whose it may be: without a name, of whatever its client has there."""
+        if op.incarnation != NO_TEXT:
+            return [op.incarnation] if op.incarnation in self.incarnations else []
+        return [code for code, each in self.incarnations.items() if each.add.client == op.client]
 
-    def _may_be_meant(self, told: Row, unlock: Row) -> bool:
-        """May an unlock that names no incarnation be of the one that this row tells of?"""
-        client, group = unlock.client_id, unlock.group
-        return told.client_id == client and not self.context.is_of_an_old_life(client, group, told)
+    def _set_aside(self, codes: list[int]) -> None:
+        self.unjudged += [self.incarnations.pop(code).add for code in codes]
 
-    def _released(self, mine: _Incarnation, row: Row) -> Iterable[Finding]:
-        self._dropped(mine, row)
-        finished = mine.finished
-        if finished is None or (finished.queue_offset or 0) <= mine.maybe:
-            return NOTHING
-        self.opportunities += 1
-        if max((mine.committed, *mine.sent.values())) > (finished.queue_offset or 0):
-            return NOTHING
-        if may_be_leaving(self.context, row.client_id, row.group):
-            return (ReleasedWhileLeaving(mine.add, finished, row),)
-        return (ReleasedFirst(mine.add, finished, row),)
+    def _settled(self, code: int) -> None:
+        """The incarnation was given back, or begins anew."""
+        self.unjudged = [each for each in self.unjudged if each.incarnation != code]
 
-    def ends(self, row: Row) -> Iterable[Finding]:
-        self.corrections.ends(row)
-        offset = row.queue_offset
-        if row.kind is Kind.COMMIT:
-            self._reported(row)
-        mine = self.incarnations.get(row.incarnation or "")
-        if mine is None or mine.dropped or offset is None or row.seq_begin < mine.add.seq_begin:
-            return NOTHING
-        if row.kind is Kind.DELIVER:
-            is_finished = certainly_acknowledges(row)
+    def _unlocked(self, op: Op) -> None:
+        leaving = self.may_be_leaving(op.client)
+        code = self._only_one(op, leaving) if op.incarnation == NO_TEXT else op.incarnation
+        if code is None:
+            return
+        self._settled(code)
+        mine = self.incarnations.pop(code, None)
+        if mine is None:
+            return
+        self._stops(mine, op)
+        if mine.taken_up is None or mine.taken_up.offset <= mine.unclear:
+            return
+        self.stakes += 1
+        if max([mine.committed, *mine.open.values()]) <= mine.taken_up.offset:
+            kind = ReleasedWhileLeaving if leaving else ReleasedFirst
+            self.broken(kind, add=mine.add, finished=mine.taken_up, unlock=op)
+
+    def _only_one(self, op: Op, leaving: bool) -> int | None:
+        """The incarnation that an unlock without a name must mean: none where there are two to choose from."""
+        codes = [code for code, each in self.incarnations.items() if self._lives(op, each.add)]
+        if len(codes) == 1 and not any(self._lives(op, each) for each in self.unjudged):
+            return codes[0] if leaving or self.incarnations[codes[0]].dropped else None
+        self._set_aside(codes)
+        # One of them it is, so that one fewer is left.
+        first = next((at for at, each in enumerate(self.unjudged) if self._lives(op, each)), None)
+        if first is not None:
+            del self.unjudged[first]
+        return None
+
+    def _lives(self, op: Op, told: Op) -> bool:
+        return told.client == op.client and not self.is_of_an_old_life(op.client, told)
+
+    def ends(self, op: Op) -> None:
+        if op.kind is Kind.COMMIT:
+            for known in self.incarnations.values():
+                value = known.open.pop(op.place, None)
+                if value is not None and op.outcome is not Outcome.REFUSED:
+                    known.committed = max(known.committed, value)
+            return
+        mine = self.incarnations.get(op.incarnation)
+        if mine is None or mine.dropped or op.offset == NONE or op.begin < mine.add.begin:
+            return
+        if op.kind is Kind.DELIVER:
+            is_finished = certainly_acknowledges(op)
         else:
-            is_finished = row.kind is Kind.DEAD_LETTER and mine.gives_up(row)
+            is_finished = op.kind is Kind.DEAD_LETTER and self._gives_up(mine.call, op)
         if not is_finished:
-            return NOTHING
-        mine.settles(over_us(row) - self.slack_us)
-        mine.finishes(row)
-        return NOTHING
+            return
+        mine.finishes(op, op.offset, op.over_us - self.slack_us)
 
-    def _reported(self, row: Row) -> None:
-        for name in self._meant(row):
-            mine = self.incarnations[name]
-            value = mine.sent.pop(row.seq_begin, None)
-            if value is not None and row.outcome is not Outcome.REFUSED:
-                mine.committed = max(mine.committed, value)
+    @staticmethod
+    def _gives_up(call: Op | None, letter: Op) -> bool:
+        """Does the dead letter finish the call, which had one message, for certain?"""
+        if call is None or letter.outcome is not Outcome.OK or letter.manual:
+            return False
+        by_itself = call.outcome in LISTENER_SUSPENDS and not may_be_manual(call)
+        return by_itself and call.offset == letter.offset and ended_before(call, letter)
 
 
-judge = LaneJudge
+_KINDS = (
+    Kind.ADD,
+    Kind.DROP,
+    Kind.DELIVER,
+    Kind.DEAD_LETTER,
+    Kind.COMMIT,
+    Kind.UNLOCK,
+    Kind.RESET,
+)
+
+
+judge = machine_kernel(Lane, _KINDS, lease=False)
 
 
 def explain(found: ReleasedFirst | ReleasedWhileLeaving) -> str:

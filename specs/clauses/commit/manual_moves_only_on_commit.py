@@ -18,15 +18,23 @@ any time.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specs.clauses.context import Context
-from specs.clauses.incarnations import Corrections, IncarnationsJudge, UntoldLetters
-from specs.clauses.judging import NOTHING, Finding
+from specs.clauses.judging import Finding
 from specs.clauses.premises import NO_FILTER, NO_RESET, ORDERLY
-from specs.clauses.rows import acknowledges, is_manual
 from specs.clauses.words import at, who
+from specs.facts.findings import Findings
+from specs.facts.lanes import (
+    OP_COLUMNS,
+    LaneItems,
+    Machine,
+    Op,
+    Stretch,
+    ends_as,
+    machine_kernel,
+)
+from specs.facts.progress import acknowledges
+from specs.facts.segments import NO_TEXT, NONE
 from specs.history.row import Row
 from specs.plan.traits import Stake, Trait
 from specs.vocabulary import LISTENER_SUSPENDS, Key, Kind, Outcome, Party
@@ -45,6 +53,7 @@ KINDS = frozenset(
 SETTINGS = ("max_reconsume_times",)
 NEEDS = frozenset({Kind.ADD, Kind.COMMIT, Kind.DELIVER})
 REFINES = ("CMT-1", "CMT-2")
+COLUMNS = OP_COLUMNS
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,109 +65,144 @@ class MovedWithoutCommit(Finding):
     commit: Row
 
 
-class _Incarnation:
+class Incarnation:
     """One incarnation: the lowest message that a manual call took and no COMMIT has covered.
 
-    since: likewise, of those since a message may last have been given up unseen, which commits what was taken.
-    suspended: the messages that its calls suspended, by offset, and whether that was in manual mode. taken: what manual
-    calls took since the last COMMIT, by offset; back: what a ROLLBACK put back, until it is delivered again.
+    held: what manual calls took since the last COMMIT, and of stretches what lies behind that; back: what a ROLLBACK
+    put back, until it is delivered again.
     """
 
-    __slots__ = ("add", "back", "lowest", "manual", "since", "suspended", "taken")
+    __slots__ = ("add", "back", "by_hand", "held", "lowest", "manual", "taken_since")
 
-    def __init__(self, add: Row) -> None:
+    def __init__(self, add: Op) -> None:
         self.add = add
-        self.lowest: Row | None = None
-        self.since: Row | None = None
-        self.manual = False  # is its latest call in manual mode?
-        self.suspended: dict[int, bool] = {}
-        self.taken: dict[int, Row] = {}
-        self.back: dict[int, Row] = {}
-
-    def takes(self, row: Row, offset: int) -> None:
-        """A manual call has ended, and not in COMMIT."""
-        self.lowest, self.since = _lower(self.lowest, row), _lower(self.since, row)
-        self.taken[offset] = row
-        if row.outcome is Outcome.ROLLBACK:
-            self.back.update(self.taken)
-            self.taken.clear()
-
-    def commits(self) -> None:
-        """All that was taken is finished."""
-        self.taken.clear()
-        self.lowest = self.since = self.back[min(self.back)] if self.back else None
-
-
-def _lower(lowest: Row | None, row: Row) -> Row:
-    return row if lowest is None or (row.queue_offset or 0) < (lowest.queue_offset or 0) else lowest
-
-
-class LaneJudge(IncarnationsJudge[_Incarnation]):
-    """Remembers, for each incarnation that was added and not dropped, one message; and what pulls were told."""
-
-    __slots__ = ("corrections", "letters")
-
-    def __init__(self, context: Context) -> None:
-        super().__init__(context, _Incarnation)
-        self.corrections = Corrections()
-        self.letters = UntoldLetters(context)
-
-    def begins(self, row: Row) -> Iterable[Finding]:
-        self.corrections.begins(row)
-        self.letters.begins(row)
-        return super().begins(row)
-
-    def begun(self, known: _Incarnation, row: Row) -> Iterable[Finding]:
-        if row.kind is Kind.DROP:
-            self.incarnations.pop(row.incarnation or "", None)
-        elif row.kind is Kind.DELIVER:
-            known.manual = is_manual(row)
-            known.back.pop(-1 if row.queue_offset is None else row.queue_offset, None)
-        elif row.kind is Kind.COMMIT:
-            return self._committed(known, row)
-        return NOTHING
-
-    def _committed(self, mine: _Incarnation, row: Row) -> Iterable[Finding]:
-        lowest, is_correction = (
-            mine.lowest if self.letters.told else mine.since,
-            self.corrections.has(row),
+        self.lowest: Op | None = None
+        self.taken_since: Op | None = (
+            None  # the lowest since something may have been given up unseen
         )
-        if lowest is None or row.value is None or is_correction:
-            return NOTHING
-        if (lowest.queue_offset or 0) < row.value <= (mine.add.value or 0):
-            return NOTHING  # it may report its start
-        self.opportunities += 1
-        return (
-            (MovedWithoutCommit(mine.add, lowest, row),)
-            if row.value > (lowest.queue_offset or 0)
-            else NOTHING
-        )
+        self.manual = False
+        self.by_hand: dict[int, bool] = {}  # what it suspended, and whether in manual mode
+        self.held: list[Op | tuple[Stretch, int]] = []
+        self.back: dict[int, Op] = {}
 
-    def ends(self, row: Row) -> Iterable[Finding]:
-        self.corrections.ends(row)
-        mine = self.known(row)
-        if mine is None or row.queue_offset is None:
-            return NOTHING
-        if row.kind is Kind.DELIVER:
-            if row.outcome in LISTENER_SUSPENDS:
-                mine.suspended[row.queue_offset] = is_manual(row)
+    def clear(self) -> None:
+        """All that was taken is committed, but for what was put back."""
+        self.held.clear()
+        self.lowest = self.taken_since = self.back[min(self.back)] if self.back else None
+
+    def worked_on(self, start: int, stop: int) -> None:
+        """Calls for these offsets ended, and suspended none of them."""
+        if self.back:
+            self.back = {each: op for each, op in self.back.items() if not start <= each < stop}
+        if self.by_hand:
+            self.by_hand = {
+                each: manual for each, manual in self.by_hand.items() if not start <= each < stop
+            }
+
+    def took(self, op: Op) -> None:
+        """A manual call that ended, and did not commit."""
+        if self.lowest is None or op.offset < self.lowest.offset:
+            self.lowest = op
+        if self.taken_since is None or op.offset < self.taken_since.offset:
+            self.taken_since = op
+
+
+class Lane(Machine):
+    """The incarnations that were added and not dropped."""
+
+    ENDS = ends_as([Kind.DELIVER]) | ends_as([Kind.DEAD_LETTER], [Outcome.OK])
+
+    def __init__(self, lane: LaneItems, findings: Findings) -> None:
+        super().__init__(lane, findings)
+        self.incarnations: dict[int, Incarnation] = {}
+        self.untold = (
+            self.untold_letters()
+        )  # may messages of the lane have been given up without a word?
+
+    def takes(self, stretch: Stretch) -> bool:
+        mine = self.incarnations.get(stretch.first.incarnation)
+        if mine is None:
+            return True
+        mine.manual = stretch.first.manual
+        mine.worked_on(stretch.first.offset, stretch.stop)
+        covered = stretch.stop if not mine.manual else stretch.finished_to
+        if covered > stretch.first.offset:
+            mine.clear()
+        if covered < stretch.stop:
+            mine.held.append((stretch, covered))
+            if covered == stretch.first.offset:
+                mine.took(stretch.first)
+            elif mine.taken_since is None or covered < mine.taken_since.offset:
+                mine.took(*self.lane.digest.of_stretch(stretch, covered, covered + 1))
+        return True
+
+    def begins(self, op: Op) -> None:
+        if op.kind is Kind.DEAD_LETTER:
+            self.untold = self.context.info.begins_late
+        if op.kind is Kind.RESET:
+            self.incarnations.clear()
+        elif op.incarnation == NO_TEXT:
+            return
+        elif op.kind is Kind.ADD:
+            self.incarnations[op.incarnation] = Incarnation(op)
+        elif op.kind is Kind.DROP:
+            self.incarnations.pop(op.incarnation, None)
+        else:
+            mine = self.incarnations.get(op.incarnation)
+            if mine is None:
+                return
+            if op.kind is Kind.DELIVER:
+                mine.manual = op.manual
+                mine.back.pop(op.offset, None)
+            elif op.kind is Kind.COMMIT and op.value != NONE and not op.correction:
+                self._committed(mine, op)
+
+    def _committed(self, mine: Incarnation, op: Op) -> None:
+        lowest = mine.taken_since if self.untold else mine.lowest
+        if lowest is None:
+            return
+        tells_its_start = lowest.offset < op.value <= mine.add.value
+        if not tells_its_start:
+            self.stakes += 1
+            if op.value > lowest.offset:
+                self.broken(MovedWithoutCommit, add=mine.add, taken=lowest, commit=op)
+
+    def ends(self, op: Op) -> None:
+        mine = self.incarnations.get(op.incarnation)
+        if mine is None or op.offset == NONE:
+            return
+        if op.kind is Kind.DELIVER:
+            if op.outcome in LISTENER_SUSPENDS:
+                mine.by_hand[op.offset] = op.manual
             else:
-                mine.suspended.pop(row.queue_offset, None)
-            if acknowledges(row):
-                mine.commits()
-            elif self.letters.may_take(row):
-                mine.since = None
-            elif is_manual(row) and row.seq_begin > mine.add.seq_begin:
-                mine.takes(row, row.queue_offset)
-        elif row.kind is Kind.DEAD_LETTER and row.outcome is Outcome.OK:
-            manual = mine.suspended.pop(row.queue_offset, mine.manual)
-            mine.back.pop(row.queue_offset, None)
-            if not (manual if row.commit_mode is None else is_manual(row)):
-                mine.commits()
-        return NOTHING
+                mine.by_hand.pop(op.offset, None)
+            if acknowledges(op):
+                mine.clear()
+            elif self.may_be_given_up(op):
+                mine.taken_since = None
+            elif op.manual and mine.add.begin < op.begin:
+                mine.took(op)
+                mine.held.append(op)
+                if op.outcome is Outcome.ROLLBACK:
+                    self._put_back(mine)
+        elif op.kind is Kind.DEAD_LETTER and op.outcome is Outcome.OK:
+            by_hand = mine.by_hand.pop(op.offset, mine.manual)
+            mine.back.pop(op.offset, None)
+            if not (op.manual if op.has_mode else by_hand):
+                mine.clear()
+
+    def _put_back(self, mine: Incarnation) -> None:
+        """A ROLLBACK puts back all that was taken."""
+        for each in mine.held:
+            ops = [each] if isinstance(each, Op) else self.lane.digest.of_stretch(*each)
+            mine.back.update((op.offset, op) for op in ops)
+        mine.held.clear()
 
 
-judge = LaneJudge
+_KINDS = (Kind.ADD, Kind.DROP, Kind.DELIVER, Kind.DEAD_LETTER, Kind.COMMIT, Kind.RESET)
+
+
+judge = machine_kernel(Lane, _KINDS, lease=False)
 
 
 def explain(found: MovedWithoutCommit) -> str:

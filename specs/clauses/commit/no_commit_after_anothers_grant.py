@@ -13,15 +13,22 @@ a client does while it shuts down its work in the group, or where nobody records
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specs.clauses.context import Context
-from specs.clauses.incarnations import may_be_leaving
-from specs.clauses.judging import NOTHING, Finding, Judge
+from specs.clauses.judging import Finding
 from specs.clauses.premises import BROKER_LIVES, NO_WALL_CLOCK_STEP
-from specs.clauses.rows import ended_before, over_us
-from specs.clauses.words import MS, at, ms
+from specs.clauses.words import at, ms
+from specs.facts.findings import Findings
+from specs.facts.lanes import (
+    OP_COLUMNS,
+    LaneItems,
+    Machine,
+    Op,
+    ended_before,
+    ends_as,
+    machine_kernel,
+)
+from specs.facts.segments import MS, NO_TEXT
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
 
@@ -39,6 +46,7 @@ KINDS = frozenset({Kind.LOCK, Kind.UNLOCK, Kind.COMMIT})
 SETTINGS = ("broker_lease_ms",)
 NEEDS = frozenset({Kind.COMMIT, Kind.LOCK})
 EXCUSED_BY_ANOTHER_LIFE = frozenset({Kind.JOIN, Kind.LEAVE})
+COLUMNS = OP_COLUMNS
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,77 +67,69 @@ class CommittedWhileLeaving(Finding):
     commit: Row
 
 
-class _Client:
+class Client:
     """One client: its last grant, its first unlock since, and the first grant of another after that."""
 
-    __slots__ = ("lock", "others_lock", "unlock")
+    __slots__ = ("lock", "others", "unlock")
 
-    def __init__(self) -> None:
-        self.lock: Row | None = None
-        self.unlock: Row | None = None
-        self.others_lock: Row | None = None
+    def __init__(self, lock: Op) -> None:
+        self.lock = lock
+        self.unlock: Op | None = None
+        self.others: Op | None = None
 
 
-class LaneJudge(Judge):
-    """Remembers, for each client that was granted the lane, how it lost it."""
+class Lane(Machine):
+    """The clients that were granted the lane, and how each lost it."""
 
-    __slots__ = ("clients", "limit_us")
+    ENDS = ends_as([Kind.LOCK], [Outcome.OK])
 
-    def __init__(self, context: Context) -> None:
-        super().__init__(context)
-        self.clients: dict[str, _Client] = {}
-        # Certainly alive is a grant only when no error of the clocks makes it older.
-        self.limit_us = self.config.broker_lease_ms * MS - context.info.clock_bound_us
+    def __init__(self, lane: LaneItems, findings: Findings) -> None:
+        super().__init__(lane, findings)
+        self.clients: dict[int, Client] = {}
+        self.limit_us = self.config.broker_lease_ms * MS - self.context.info.clock_bound_us
 
-    def begins(self, row: Row) -> Iterable[Finding]:
-        client = self.clients.get(row.client_id or "")
-        if client is None or client.lock is None:
-            return NOTHING
-        if row.kind is Kind.UNLOCK:
+    def begins(self, op: Op) -> None:
+        client = self.clients.get(op.client)
+        if client is None:
+            return
+        if op.kind is Kind.UNLOCK:
             if client.unlock is None:
-                client.unlock = row
-            return NOTHING
-        # A commit outside of any incarnation is a raw request of somebody who works on nothing.
-        other, unlock = client.others_lock, client.unlock
-        if row.kind is not Kind.COMMIT or row.incarnation is None or unlock is None:
-            return NOTHING
-        if self._is_over(client.lock):
-            return NOTHING
-        self.opportunities += 1
-        if other is None or self.context.broker_died_since(row.broker, client.lock):
-            return NOTHING
-        if may_be_leaving(self.context, row.client_id, row.group):
-            return (CommittedWhileLeaving(client.lock, unlock, other, row),)
-        return (CommittedAfterwards(client.lock, unlock, other, row),)
+                client.unlock = op
+        elif op.kind is Kind.COMMIT and op.incarnation != NO_TEXT and client.unlock is not None:
+            if self._is_over(client):
+                return
+            self.stakes += 1
+            if client.others is not None and not self.broker_died_since(client.lock):
+                leaving = self.may_be_leaving(op.client)
+                self.broken(
+                    CommittedWhileLeaving if leaving else CommittedAfterwards,
+                    lock=client.lock,
+                    unlock=client.unlock,
+                    others_lock=client.others,
+                    commit=op,
+                )
 
-    def ends(self, row: Row) -> Iterable[Finding]:
-        if row.kind is not Kind.LOCK or row.outcome is not Outcome.OK or row.client_id is None:
-            return NOTHING
-        mine = self.clients.get(row.client_id)
-        if mine is None:
-            mine = self.clients[row.client_id] = _Client()
-        mine.lock, mine.unlock, mine.others_lock = row, None, None
-        for client in self.clients.values():
-            lock = client.lock
-            if (
-                client is mine
-                or lock is None
-                or client.unlock is None
-                or client.others_lock is not None
-            ):
+    def ends(self, op: Op) -> None:
+        if op.kind is not Kind.LOCK or op.outcome is not Outcome.OK or op.client == NO_TEXT:
+            return
+        self.clients[op.client] = Client(op)
+        ended = op.over_us
+        for code, client in self.clients.items():
+            if code == op.client or client.unlock is None or client.others is not None:
                 continue
-            in_time = over_us(row) <= lock.started_us + self.limit_us
-            if in_time and ended_before(lock, row) and not self._is_over(lock):
-                client.others_lock = row
-                self.opportunities += 1  # from here on it must not commit
-        return NOTHING
+            if self._is_over(client):
+                continue
+            if ended <= client.lock.started + self.limit_us and ended_before(client.lock, op):
+                client.others = op
+                self.stakes += 1  # from here on it must not commit
 
-    def _is_over(self, lock: Row) -> bool:
-        """Does whoever was granted this live no more?"""
-        return self.context.is_of_an_old_life(lock.client_id, lock.group, lock)
+    def _is_over(self, client: Client) -> bool:
+        """Whoever had the lease is a process that died, or a life in the group that ended."""
+        lock, name = client.lock, self.lane.name(client.lock.client)
+        return self.context.is_of_an_old_life(name, self.lane.group, lock.begin, self.now)
 
 
-judge = LaneJudge
+judge = machine_kernel(Lane, (Kind.LOCK, Kind.UNLOCK, Kind.COMMIT), lease=True)
 
 
 def explain(found: CommittedAfterwards | CommittedWhileLeaving) -> str:

@@ -18,15 +18,23 @@ start tells: what it passed by it reports.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specs.clauses.context import Context
-from specs.clauses.incarnations import Corrections, IncarnationsJudge, UntoldLetters
-from specs.clauses.judging import NOTHING, Finding
+from specs.clauses.judging import Finding
 from specs.clauses.premises import NO_FILTER, NO_RESET, ORDERLY
-from specs.clauses.rows import acknowledges
 from specs.clauses.words import at, who
+from specs.facts.findings import Findings
+from specs.facts.lanes import (
+    OP_COLUMNS,
+    LaneItems,
+    Machine,
+    Op,
+    Stretch,
+    ends_as,
+    machine_kernel,
+)
+from specs.facts.progress import acknowledges
+from specs.facts.segments import NO_TEXT, NONE
 from specs.history.row import Row
 from specs.plan.traits import Stake, Trait
 from specs.vocabulary import Key, Kind, Outcome, Party
@@ -56,6 +64,7 @@ NEEDS = frozenset({Kind.COMMIT, Kind.DELIVER, Kind.DROP})
 EXCUSED_BY = frozenset({Kind.JOIN})
 LOOKS_BACK = True
 REFINES = ("CMT-1", "CMT-2")
+COLUMNS = OP_COLUMNS
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,127 +78,158 @@ class ProgressAfterDrop(Finding):
     finished: int
 
 
-class _Incarnation:
-    """One incarnation.
+class Incarnation:
+    """One incarnation: the highest offset that it may report, how far it began, its drop.
 
-    start: what says where it started, None while nothing does. unknown: nothing ever will. finished: the highest offset
-    that it may report, once that is known. given_up: likewise, with what it may have given up unseen. delivered: beyond
-    the highest message that it began. looking: the look-ups that it began before its drop, without an answer.
+    roots: the ADD, and the look-up that says where it started where the ADD does not; of an incarnation that may have
+    started anywhere there are none. given_up: beyond the highest message that it may have given up without a word.
+    asked: look-ups before the drop, less those of which the answer is known.
     """
 
-    __slots__ = ("add", "delivered", "drop", "finished", "given_up", "looking", "start", "unknown")
+    __slots__ = ("add", "asked", "delivered", "drop", "finished", "given_up", "lost", "roots")
 
-    def __init__(self, add: Row) -> None:
+    def __init__(self, add: Op) -> None:
         self.add = add
-        self.start: Row | None = None if add.value is None else add
-        self.unknown = False
-        self.finished = -1 if add.value is None else add.value
-        self.delivered = self.given_up = -1
-        self.drop: Row | None = None
-        self.looking: set[int] = set()
+        self.roots = [add] if add.value != NONE else []
+        self.lost = False
+        self.finished = add.value if self.roots else -1
+        self.delivered = -1
+        self.given_up = -1
+        self.drop: Op | None = None
+        self.asked: set[int] = set()
 
     @property
-    def is_known(self) -> bool:
-        return self.start is not None and not self.unknown and not self.looking
+    def is_judged(self) -> bool:
+        return bool(self.roots) and not self.asked
+
+    def reached(self, offset: int) -> None:
+        self.finished = max(self.finished, offset)
+
+    def started_at(self, look: Op) -> None:
+        """A look-up was answered with a stored offset."""
+        if not self.roots and not self.lost and look.incarnation != NO_TEXT:
+            self.roots = [self.add, look]
+        self.reached(look.value)
+
+    def started_anywhere(self) -> None:
+        self.roots, self.lost = [], True
 
 
-class LaneJudge(IncarnationsJudge[_Incarnation]):
-    """Remembers, for each incarnation that was added, how far it has come, and its drop; and what pulls were told."""
+class Lane(Machine):
+    """The incarnations that were added."""
 
-    __slots__ = ("corrections", "letters")
+    ENDS = ends_as([Kind.DELIVER, Kind.FETCH_OFFSET]) | ends_as([Kind.DEAD_LETTER], [Outcome.OK])
 
-    def __init__(self, context: Context) -> None:
-        super().__init__(context, _Incarnation)
-        self.corrections = Corrections()
-        self.letters = UntoldLetters(context)
+    def __init__(self, lane: LaneItems, findings: Findings) -> None:
+        super().__init__(lane, findings)
+        self.incarnations: dict[int, Incarnation] = {}
+        self.untold = self.untold_letters()
 
-    def begins(self, row: Row) -> Iterable[Finding]:
-        self.corrections.begins(row)
-        self.letters.begins(row)
-        if row.kind is Kind.FETCH_OFFSET:
-            for mine in self._asking(row):
-                if mine.drop is None:
-                    mine.looking.add(row.seq_begin)
-        return super().begins(row)
+    def takes(self, stretch: Stretch) -> bool:
+        mine = self.incarnations.get(stretch.first.incarnation)
+        if mine is None or mine.drop is not None:
+            return True
+        mine.delivered = max(mine.delivered, stretch.stop)
+        if stretch.finished_to > stretch.first.offset:
+            mine.reached(stretch.finished_to)
+        return True
 
-    def _asking(self, row: Row) -> Iterable[_Incarnation]:
-        """The incarnations whose look-up it may be."""
-        if row.incarnation is None:
-            everyone = self.incarnations.values()
-            return [each for each in everyone if each.add.client_id == row.client_id]
-        mine = self.known(row)
-        return () if mine is None else (mine,)
+    def begins(self, op: Op) -> None:
+        if op.kind is Kind.DEAD_LETTER:
+            self.untold = self.context.info.begins_late
+        if op.kind is Kind.RESET:
+            self.incarnations.clear()
+        elif op.kind is Kind.FETCH_OFFSET:
+            for each in self._may_ask(op):
+                if each.drop is None:
+                    each.asked.add(op.place)
+        elif op.incarnation == NO_TEXT:
+            return
+        elif op.kind is Kind.ADD:
+            self.incarnations[op.incarnation] = Incarnation(op)
+        else:
+            mine = self.incarnations.get(op.incarnation)
+            if mine is None:
+                return
+            if op.kind is Kind.DROP and mine.drop is None:
+                mine.drop = op
+                self.stakes += (
+                    mine.is_judged and mine.delivered > mine.finished and not self._filters()
+                )
+            elif op.kind is Kind.DELIVER and op.offset != NONE:
+                mine.delivered = max(mine.delivered, op.offset + 1)
+            elif op.kind is Kind.COMMIT and op.value != NONE:
+                self._committed(mine, op)
 
-    def begun(self, known: _Incarnation, row: Row) -> Iterable[Finding]:
-        if row.kind is Kind.DROP and known.drop is None:
-            known.drop = row
-            may_pass = self._may_pass_by(row)
-            if known.is_known and known.delivered > known.finished and not may_pass:
-                self.opportunities += 1  # what it began and did not finish must not be reported
-        elif row.kind is Kind.DELIVER and row.queue_offset is not None:
-            known.delivered = max(known.delivered, row.queue_offset + 1)
-        elif row.kind is Kind.COMMIT and row.value is not None:
-            return self._committed(known, row, row.value)
-        return NOTHING
-
-    def _committed(self, mine: _Incarnation, row: Row, value: int) -> Iterable[Finding]:
-        is_correction = self.corrections.has(row)
+    def _committed(self, mine: Incarnation, op: Op) -> None:
         if mine.drop is None:
-            _reached(mine, value)
-            return NOTHING
-        if is_correction or self._may_pass_by(row) or mine.start is None or not mine.is_known:
-            return NOTHING
-        if mine.finished < value <= mine.given_up and not self.letters.told:
-            return NOTHING
-        self.opportunities += 1
-        if value <= mine.finished:
-            return NOTHING
-        return (ProgressAfterDrop(mine.add, mine.start, mine.drop, row, mine.finished),)
+            mine.reached(op.value)
+        elif mine.is_judged and not op.correction and not self._filters():
+            if self.untold and mine.finished < op.value <= mine.given_up:
+                return
+            self.stakes += 1
+            if op.value > mine.finished:
+                self.broken(
+                    ProgressAfterDrop,
+                    {"finished": mine.finished},
+                    add=mine.add,
+                    start=mine.roots[-1],
+                    drop=mine.drop,
+                    commit=op,
+                )
 
-    def _may_pass_by(self, row: Row) -> bool:
-        """May the client report what it did not want, although no pull was told to go on there?"""
-        return self.context.is_filtered(row.group or "")
+    def _filters(self) -> bool:
+        """Has a member told that it passes messages by?"""
+        return self.context.is_filtered(self.lane.group, self.now)
 
-    def ends(self, row: Row) -> Iterable[Finding]:
-        self.corrections.ends(row)
-        if row.kind is Kind.FETCH_OFFSET:
-            for each in self._asking(row):
-                self._looked_up(each, row)
-            return NOTHING
-        mine = self.known(row)
-        if mine is None or row.queue_offset is None:
-            return NOTHING
-        if row.kind is Kind.DELIVER:
-            if mine.drop is None and acknowledges(row):
-                _reached(mine, row.queue_offset + 1)
-            elif mine.drop is None and self.letters.may_take(row):
-                mine.given_up = max(mine.given_up, row.queue_offset + 1)
-        elif row.kind is Kind.DEAD_LETTER and row.outcome is Outcome.OK and mine.drop is None:
-            _reached(mine, row.queue_offset + 1)
-        return NOTHING
+    def _may_ask(self, look: Op) -> list[Incarnation]:
+        """Who may have looked the offset up: where it is not told, any incarnation of the client."""
+        if look.incarnation == NO_TEXT:
+            return [each for each in self.incarnations.values() if each.add.client == look.client]
+        mine = self.incarnations.get(look.incarnation)
+        return [] if mine is None else [mine]
 
-    def _looked_up(self, mine: _Incarnation, row: Row) -> None:
-        if row.outcome is Outcome.REFUSED or (row.outcome is Outcome.OK and row.value is not None):
-            mine.looking.discard(row.seq_begin)
+    def _told(self, mine: Incarnation, look: Op) -> None:
+        if look.outcome is Outcome.REFUSED or (look.outcome is Outcome.OK and look.value != NONE):
+            mine.asked.discard(look.place)
         if mine.drop is not None:
             return
-        if row.outcome is Outcome.OK and row.value is not None and row.value >= 0:
-            if row.incarnation is not None:
-                mine.start = mine.start or row
-            _reached(mine, row.value)
+        if look.outcome is Outcome.OK and look.value >= 0:
+            mine.started_at(look)
         elif (
-            row.outcome is Outcome.REFUSED
-            and row.value == -1
+            look.outcome is Outcome.REFUSED
+            and look.value == -1
             and self.config.consume_from != "first"
         ):
-            mine.unknown = True  # it starts somewhere near the queue's end
+            mine.started_anywhere()
+
+    def ends(self, op: Op) -> None:
+        if op.kind is Kind.FETCH_OFFSET:
+            for each in self._may_ask(op):
+                self._told(each, op)
+            return
+        mine = self.incarnations.get(op.incarnation)
+        if mine is None or op.offset == NONE:
+            return
+        before = mine.drop is None
+        if before and (acknowledges(op) if op.kind is Kind.DELIVER else op.outcome is Outcome.OK):
+            mine.reached(op.offset + 1)
+        elif before and op.kind is Kind.DELIVER and self.may_be_given_up(op):
+            mine.given_up = max(mine.given_up, op.offset + 1)
 
 
-def _reached(mine: _Incarnation, offset: int) -> None:
-    mine.finished = max(mine.finished, offset)
+_KINDS = (
+    Kind.ADD,
+    Kind.DROP,
+    Kind.DELIVER,
+    Kind.DEAD_LETTER,
+    Kind.COMMIT,
+    Kind.FETCH_OFFSET,
+    Kind.RESET,
+)
 
 
-judge = LaneJudge
+judge = machine_kernel(Lane, _KINDS, lease=False)
 
 
 def explain(found: ProgressAfterDrop) -> str:

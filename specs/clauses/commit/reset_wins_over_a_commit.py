@@ -27,16 +27,16 @@ old commit may still arrive after the pull that took the reset.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from specs.clauses.commit.fetch_answers_the_last_commit import answered_offset
-from specs.clauses.context import Context
-from specs.clauses.incarnations import OFFSET_MOVED, goes_ahead, may_go_back
-from specs.clauses.judging import NOTHING, Finding, Judge
+from specs.clauses.judging import Finding
 from specs.clauses.premises import BROKER_LIVES, BROKER_NOT_PAUSED, CLOSED_WORLD, Premise
-from specs.clauses.rows import ended_before, over_us
-from specs.clauses.words import MS, at, who
+from specs.clauses.words import at, who
+from specs.facts.findings import Findings
+from specs.facts.lanes import OP_COLUMNS, LaneItems, Machine, Op, ends_as, machine_kernel
+from specs.facts.rows import NOTHING_HERE, OFFSET_MOVED
+from specs.facts.segments import MS, NEVER, NO_TEXT, NONE
 from specs.history.row import Row
 from specs.plan.traits import Stake, Trait
 from specs.vocabulary import Key, Kind, Outcome, Party
@@ -63,9 +63,7 @@ STAKES = (Stake(Trait.RESET),)
 KINDS = frozenset({Kind.RESET, Kind.COMMIT, Kind.FETCH_OFFSET, Kind.PULL, Kind.ADD, Kind.DROP})
 SETTINGS = ("guard_slack_ms", "long_poll_ms")
 NEEDS = frozenset({Kind.FETCH_OFFSET, Kind.RESET})
-
-REMEMBERED_MAX = 64
-"""Of commits, and of resets: older ones are forgotten."""
+COLUMNS = OP_COLUMNS
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,160 +80,154 @@ class CommittedTheOld(Finding):
     commit: Row
 
 
-class LaneJudge(Judge):
-    """Remembers the last acknowledged reset, those that may be applied after it, commits, and until when pulls may
-    reach the broker."""
+REMEMBERED_MAX = 64
 
-    __slots__ = (
-        "asked",
-        "bound_us",
-        "commits",
-        "dropped",
-        "last",
-        "moved",
-        "newest",
-        "parked_us",
-        "pulled_until_us",
-        "reached",
-        "resets",
-    )
 
-    def __init__(self, context: Context) -> None:
-        super().__init__(context)
-        self.bound_us = self.config.delay_bound_ms * MS + context.info.clock_bound_us
-        self.parked_us = self.bound_us + self.config.long_poll_ms * MS
-        self.last: Row | None = None  # the acknowledged reset that began last
-        self.newest: Row | None = None  # the reset that began last
-        self.resets: deque[Row] = deque(maxlen=REMEMBERED_MAX)
-        self.commits: deque[Row] = deque(maxlen=REMEMBERED_MAX)
-        self.pulled_until_us = -1  # until when some pull may reach the broker, or wait there
-        self.asked: dict[int, Row] = {}  # by the look-up's seq: the last reset then
-        self.dropped: set[str] = set()  # incarnations
-        self.moved: dict[str, Row] = {}  # by incarnation: the pull that told it the newest reset
-        self.reached: dict[str, int] = {}  # by incarnation: the end of what it pulled from there on
+class Lane(Machine):
+    """What was reset and committed last, the questions under way, and what pulls may have taken."""
 
-    def begins(self, row: Row) -> Iterable[Finding]:
-        match row.kind:
-            case Kind.RESET:
-                self.newest = row
-                self.resets.append(row)
-                self.moved.clear()
-                self.reached.clear()
-            case Kind.PULL:
-                until_us = max(over_us(row), row.started_us + self.parked_us)
-                until_us = self.context.may_arrive_until(row, until_us)
-                self.pulled_until_us = max(self.pulled_until_us, until_us)
-            case Kind.FETCH_OFFSET:
-                self._looks_up(row)
-                if self.last is not None:
-                    self.asked[row.seq_begin] = self.last
-            case Kind.COMMIT if row.value is not None:
-                self.commits.append(row)
-                return self._committed(row)
-            case Kind.ADD:
-                self.dropped.discard(row.incarnation or "")
-                self.moved.pop(row.incarnation or "", None)
-            case Kind.DROP:
-                self.dropped.add(row.incarnation or "")
-            case _:
-                pass
-        return NOTHING
+    ENDS = ends_as([Kind.RESET, Kind.FETCH_OFFSET])
+    STAKE = Kind.RESET
 
-    def ends(self, row: Row) -> Iterable[Finding]:
-        match row.kind:
-            case Kind.RESET if row.outcome is Outcome.OK and row.value is not None:
-                if self.last is None or row.seq_begin > self.last.seq_begin:
-                    self.last = row
-            case Kind.PULL if row.code == OFFSET_MOVED or may_go_back(row):
-                self._told(row)
-            case Kind.PULL if row.outcome is Outcome.OK or goes_ahead(row):
-                self._went_on(row)
-            case Kind.FETCH_OFFSET:
-                self._looks_up(row)
-                return self._answered(row)
-            case _:
-                pass
-        return NOTHING
+    def __init__(self, lane: LaneItems, findings: Findings) -> None:
+        super().__init__(lane, findings)
+        self.bound = self.config.delay_bound_ms * MS + self.context.info.clock_bound_us
+        self.parked = self.bound + self.config.long_poll_ms * MS
+        self.last: Op | None = None
+        self.resets: deque[Op] = deque(maxlen=REMEMBERED_MAX)
+        self.commits: deque[Op] = deque(maxlen=REMEMBERED_MAX)
+        self.pulled_until = -1
+        self.asked: dict[int, Op] = {}
+        self.dropped: dict[int, int] = {}  # by incarnation: the seq of its drop
+        self.told: dict[
+            int, list[Op]
+        ] = {}  # by incarnation: pulls that are, or will be, told to go on elsewhere
+        self.pulls: dict[
+            int, list[Op]
+        ] = {}  # by incarnation: those that went on, and began after one of those
+        self.looked: dict[int, int] = {}  # by incarnation: when it looked the offset up last
+        self.someone: dict[int, int] = {}  # by client: when one of its incarnations did
 
-    # ------------------------------------------------------------ the client's half
+    def begins(self, op: Op) -> None:
+        if op.kind is Kind.PULL:
+            self.pulled_until = max(self.pulled_until, self._until(op, self.parked))
+            if op.incarnation == NO_TEXT or op.value == NONE:
+                return
+            if op.code == OFFSET_MOVED or (op.code == NONE and op.value < op.offset):
+                self.told.setdefault(op.incarnation, []).append(op)
+            elif (
+                op.incarnation in self.told
+                and op.offset != NONE
+                and (op.outcome is Outcome.OK or (op.code in NOTHING_HERE and op.value > op.offset))
+            ):
+                self.pulls.setdefault(op.incarnation, []).append(op)
+        elif op.kind is Kind.RESET:
+            self.resets.append(op)
+            self.pulls.clear()
+            for mine in tuple(self.told):
+                self._keep_open(mine, op)
+        elif op.kind is Kind.FETCH_OFFSET:
+            self._looks_up(op)
+            if self.last is not None:
+                self.asked[op.place] = self.last
+        elif op.kind is Kind.ADD:
+            self.dropped.pop(op.incarnation, None)
+            self._keep_open(op.incarnation, op)
+            self.pulls.pop(op.incarnation, None)
+        elif op.kind is Kind.DROP:
+            self.dropped.setdefault(op.incarnation, op.begin)
+        elif op.value != NONE:
+            self.commits.append(op)
+            self._committed(op)
 
-    def _told(self, pull: Row) -> None:
-        """A pull was told to go on elsewhere: where the offset was reset to, or anywhere else."""
-        mine, reset = pull.incarnation, self.newest
-        if mine is None or pull.value is None or reset is None:
+    def ends(self, op: Op) -> None:
+        if op.kind is Kind.RESET:
+            is_later = self.last is None or op.begin > self.last.begin
+            if op.outcome is Outcome.OK and op.value != NONE and is_later:
+                self.last = op
+        elif op.kind is Kind.FETCH_OFFSET:
+            self._looks_up(op)
+            self._answered(op)
+
+    def _looks_up(self, op: Op) -> None:
+        """From here on its incarnation may be where the answer says."""
+        if op.incarnation == NO_TEXT:
+            self.someone[op.client] = self.now
+        else:
+            self.looked[op.incarnation] = self.now
+
+    def _keep_open(self, mine: int, op: Op) -> None:
+        """Of an incarnation's pulls only those that are answered after this count from here on."""
+        pulls = [pull for pull in self.told.pop(mine, ()) if pull.end > op.begin]
+        if pulls:
+            self.told[mine] = pulls
+
+    def _committed(self, op: Op) -> None:
+        if op.incarnation == NO_TEXT or not self.resets:
             return
-        if pull.value != reset.value:
-            self.moved.pop(mine, None)
-        elif (
-            pull.code == OFFSET_MOVED
-            and mine not in self.dropped
-            and not self.context.is_leaving(pull.client_id, pull.group)
+        reset = self.resets[-1]
+        told = [
+            pull for pull in self.told.get(op.incarnation, ()) if reset.begin < pull.end < op.begin
+        ]
+        pulls = [
+            pull
+            for pull in told
+            if pull.value == reset.value
+            and pull.code == OFFSET_MOVED
+            and self.dropped.get(op.incarnation, NEVER) > pull.end
+            and not self.context.leaving_at(self.lane.name(pull.client), self.lane.group, pull.end)
+        ]
+        if pulls:
+            pull = max(pulls, key=lambda each: each.end)
+            elsewhere = [each.end for each in told if each.value != reset.value]
+            looked = self.looked.get(op.incarnation, -1), self.someone.get(pull.client, -1)
+            if max(*elsewhere, *looked) > pull.end:
+                return
+            at_once = op.started < pull.over_us + self.config.guard_slack_ms * MS
+            if at_once or self.leaving(op.client):
+                return
+            self.stakes += 1
+            later = [
+                each
+                for each in self.pulls.get(op.incarnation, ())
+                if pull.end < each.begin and each.end < op.begin
+            ]
+            brought = [each.value for each in later if each.offset >= pull.value]
+            if not pull.value <= op.value <= max(brought, default=pull.value):
+                self.broken(CommittedTheOld, reset=reset, pull=pull, commit=op)
+
+    def _until(self, op: Op, bound: int) -> int:
+        return self.may_arrive_until(op, max(op.over_us, op.started + bound))
+
+    def _answered(self, op: Op) -> None:
+        reset, answer = self.asked.pop(op.place, None), answered_offset(op)
+        if reset is None or answer is None or self.pulled_until >= reset.started:
+            return
+        if len(self.resets) == REMEMBERED_MAX and self.resets[0].begin >= reset.begin:
+            return
+        since = reset.started - self.parked
+        if self.broker_died_since(reset) or self.context.broker_paused_since(
+            self.broker, since, self.now
         ):
-            self.moved[mine] = pull
-            self.reached.pop(mine, None)
-
-    def _looks_up(self, row: Row) -> None:
-        """A look-up begins or ends: whoever makes it may go on at what it hears."""
-        if row.incarnation is not None:
-            self.moved.pop(row.incarnation, None)
             return
-        of_client = [mine for mine, pull in self.moved.items() if pull.client_id == row.client_id]
-        for mine in of_client:
-            del self.moved[mine]
-
-    def _went_on(self, pull: Row) -> None:
-        """An incarnation goes on where it was told to, and reports what it takes from there."""
-        mine = pull.incarnation or ""
-        told = self.moved.get(mine)
-        if told is None or told.value is None or pull.value is None or pull.queue_offset is None:
+        in_flight = [
+            each for each in self.commits if self._until(each, self.bound) >= reset.started
+        ]
+        as_good = [
+            each.value for each in self.resets if self._until(each, self.bound) >= reset.started
+        ]
+        if not in_flight or NONE in as_good:
             return
-        if ended_before(told, pull) and pull.queue_offset >= told.value:
-            self.reached[mine] = max(pull.value, self.reached.get(mine, told.value))
-
-    def _committed(self, row: Row) -> Iterable[Finding]:
-        pull = self.moved.get(row.incarnation or "")
-        if pull is None or self.newest is None:
-            return NOTHING
-        at_once = row.started_us < over_us(pull) + self.config.guard_slack_ms * MS
-        if at_once or self.context.is_leaving(row.client_id, row.group):
-            return NOTHING
-        self.opportunities += 1
-        start, value = pull.value or 0, row.value or 0
-        if start <= value <= self.reached.get(row.incarnation or "", start):
-            return NOTHING
-        return (CommittedTheOld(self.newest, pull, row),)
-
-    # ------------------------------------------------------------ the broker's half
-
-    def _until_us(self, row: Row) -> int:
-        """Until when the commit, or the reset, may be applied."""
-        until_us = max(over_us(row), row.started_us + self.bound_us)
-        return self.context.may_arrive_until(row, until_us)
-
-    def _answered(self, row: Row) -> Iterable[Finding]:
-        reset, answer = self.asked.pop(row.seq_begin, None), answered_offset(row)
-        if reset is None or answer is None or self.pulled_until_us >= reset.started_us:
-            return NOTHING
-        if len(self.resets) == REMEMBERED_MAX and self.resets[0].seq_begin >= reset.seq_begin:
-            return NOTHING  # so many came since then that some are forgotten
-        context = self.context
-        since_us = reset.started_us - self.parked_us
-        if context.broker_died_since(row.broker, reset) or context.broker_paused_since(
-            row.broker, since_us
-        ):
-            return NOTHING
-        in_flight = [each for each in self.commits if self._until_us(each) >= reset.started_us]
-        as_good = {each.value for each in self.resets if self._until_us(each) >= reset.started_us}
-        if not in_flight or None in as_good:
-            return NOTHING
-        self.opportunities += 1
-        if answer in as_good:
-            return NOTHING
-        named = [each for each in in_flight if each.value == answer] or in_flight
-        return (Overwritten(named[-1], reset, row),)
+        self.stakes += 1
+        if answer not in as_good:
+            named = [each for each in in_flight if each.value == answer] or in_flight
+            self.broken(Overwritten, commit=named[-1], reset=reset, answer=op)
 
 
-judge = LaneJudge
+_KINDS = (Kind.RESET, Kind.COMMIT, Kind.FETCH_OFFSET, Kind.ADD, Kind.DROP)
+
+
+judge = machine_kernel(Lane, _KINDS, lease=False, asides=(Kind.PULL,))
 
 
 def explain(found: Overwritten | CommittedTheOld) -> str:

@@ -11,13 +11,10 @@ commit may lie lower is no violation: it is sent now and then.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from specs.clauses.commit import commit_never_passes_unfinished as general
-from specs.clauses.judging import NOTHING, Finding
 from specs.clauses.premises import NO_FILTER, NO_RESET, OUT_OF_ORDER
-from specs.clauses.progress import PROGRESS_KINDS
-from specs.history.row import Row
+from specs.facts.lanes import OP_COLUMNS, Op, ends_as
+from specs.facts.progress import PROGRESS_KINDS, Progress, queue_kernel
 from specs.vocabulary import Key, Kind, Party
 
 ID = "CMT-10"
@@ -33,20 +30,21 @@ KINDS = PROGRESS_KINDS | {Kind.COMMIT, Kind.PULL, Kind.SEND_BACK}
 SETTINGS = ("max_reconsume_times",)
 NEEDS = frozenset({Kind.COMMIT, Kind.DELIVER})
 REFINES = ("CMT-1",)
+explain = general.explain
+Passed = general.Passed
+COLUMNS = (*OP_COLUMNS, "delay_level")
 
 
-class QueueJudge(general.QueueJudge):
-    """As the general judge; what was sent back is finished as well."""
+class Group(general.Group):
+    """One group on the queue, asked at every commit."""
+
+    ENDS = Progress.ENDS | ends_as([Kind.SEND_BACK])
 
     __slots__ = ()
 
-    def ends(self, row: Row) -> Iterable[Finding]:
-        if row.kind is Kind.SEND_BACK:
-            self.progress.group(row).given_up(row)
-            return NOTHING
-        return super().ends(row)
+    def ends(self, op: Op) -> None:
+        # An acknowledged send-back finishes its message just as an acknowledged dead letter does.
+        super().ends(op._replace(kind=Kind.DEAD_LETTER) if op.kind is Kind.SEND_BACK else op)
 
 
-Passed = general.Passed
-judge = QueueJudge
-explain = general.explain
+judge = queue_kernel(Group, (*PROGRESS_KINDS, Kind.COMMIT, Kind.SEND_BACK))

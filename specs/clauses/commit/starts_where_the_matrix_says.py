@@ -28,16 +28,26 @@ broker had removed on purpose by then: nobody can start there, and "nothing stor
 
 from __future__ import annotations
 
-import heapq
-from collections.abc import Iterable
 from dataclasses import dataclass
 
+import numpy as np
+
 from specs.clauses.commit.fetch_answers_the_last_commit import answered_offset
-from specs.clauses.context import Context
-from specs.clauses.judging import NOTHING, Finding, Judge
+from specs.clauses.judging import Finding
 from specs.clauses.premises import NO_RESET, NO_WALL_CLOCK_STEP, NOT_REMOVED, Premise
-from specs.clauses.rows import ended_before, over_us
-from specs.clauses.words import MS, at, who
+from specs.clauses.words import at, who
+from specs.facts.findings import Findings
+from specs.facts.lanes import (
+    OP_COLUMNS,
+    LaneItems,
+    Machine,
+    Op,
+    ended_before,
+    ends_as,
+    machine_kernel,
+)
+from specs.facts.progress import Sends
+from specs.facts.segments import MS, NO_TEXT, NONE
 from specs.history.row import Row
 from specs.vocabulary import RETRY_PREFIX, Key, Kind, Outcome, Party
 
@@ -70,9 +80,8 @@ SETTINGS = ("consume_from",)
 NEEDS = frozenset({Kind.ADD})
 LOOKS_BACK = True
 EXCUSED_BY = frozenset({Kind.CRASH})
+COLUMNS = (*OP_COLUMNS, "delay_level")
 
-YOUNG_US = 60_000 * MS
-HALF_AN_HOUR_US = 30 * 60_000 * MS
 FROM_ZERO, FROM_END, FROM_TIME = "0", "the queue's end", "the first message since then"
 START = {
     # (consume from, is it a retry topic)
@@ -131,155 +140,144 @@ class NotYoung(Finding):
     lookup: Row
 
 
-class _Lane:
-    """One group: who is about to start, and what it was told."""
+YOUNG_US = 60_000 * MS
+HALF_AN_HOUR_US = 30 * 60_000 * MS
 
-    __slots__ = ("adds", "anchors", "lookups")
 
-    def __init__(self) -> None:
-        self.lookups: dict[
-            str, tuple[Row, Row | None]
-        ] = {}  # by client: its latest, and the last message then
+class Lane(Machine):
+    """Who is about to start, and what it was told."""
+
+    ENDS = ends_as([Kind.FETCH_OFFSET])
+
+    def __init__(self, lane: LaneItems, findings: Findings) -> None:
+        super().__init__(lane, findings)
+        rows = lane.digest.rows
+        self.bound_us = self.config.delay_bound_ms * MS + self.context.info.clock_bound_us
+        self.sent = rows.shared(Sends).of_queue(int(rows.queue[lane.place]))
+        first = self.sent[rows.offset[self.sent] == 0]
+        self.first = int(first[np.argmin(rows.end[first])]) if len(first) else None
+        self.start = START[self.config.consume_from, self.lane.topic.startswith(RETRY_PREFIX)]
+        self.lookups: dict[int, tuple[Op, int | None]] = {}
         self.adds: dict[
-            str, tuple[Row, Row | None]
-        ] = {}  # not pulled yet; with a look-up that had found nothing
-        self.anchors: dict[str, Row] = {}  # the latest look-up of such an incarnation
+            int, tuple[Op, Op | None]
+        ] = {}  # with a look-up before it that had found nothing stored
+        self.anchors: dict[int, Op] = {}
 
+    def begins(self, op: Op) -> None:
+        if op.kind is Kind.RESET:
+            self.lookups, self.adds, self.anchors = {}, {}, {}
+        elif op.kind is Kind.FETCH_OFFSET:
+            if op.incarnation == NO_TEXT:
+                self.lookups[op.client] = (op, self._last_seen(op))
+            else:
+                self.anchors[op.incarnation] = op
+        elif op.incarnation == NO_TEXT:
+            return
+        elif op.kind is Kind.ADD:
+            self.anchors.pop(op.incarnation, None)
+            lookup, last = self.lookups.pop(op.client, (None, None))
+            if lookup is not None and not ended_before(lookup, op):
+                lookup = None
+            empty = lookup is not None and answered_offset(lookup) == -1
+            self.adds[op.incarnation] = (op, lookup if empty else None)
+            if lookup is not None and op.value != NONE:
+                self._added(lookup, last, op)
+        elif op.kind is Kind.PULL:
+            add, nothing = self.adds.pop(op.incarnation, (None, None))
+            anchor = self.anchors.pop(op.incarnation, None)
+            if add is not None and anchor is not None and ended_before(anchor, op):
+                self._pulled(add, nothing, anchor, op)
 
-class QueueJudge(Judge):
-    """Remembers the first and the last message of a queue, sends of the last moments, and who is about to start."""
+    def _last_seen(self, lookup: Op) -> int | None:
+        """Of the sends that were acknowledged longer ago than the bound, the one with the highest offset."""
+        rows = self.lane.digest.rows
+        seen = self.sent[
+            (rows.end[self.sent] < lookup.begin)
+            & (rows.ended[self.sent] + self.bound_us <= lookup.started)
+        ]
+        if not len(seen):
+            return None
+        highest = seen[rows.offset[seen] == rows.offset[seen].max()]
+        return int(highest[np.argmin(rows.end[highest])])
 
-    __slots__ = ("bound_us", "count", "first", "lanes", "last", "recent")
-
-    def __init__(self, context: Context) -> None:
-        super().__init__(context)
-        self.bound_us = self.config.delay_bound_ms * MS + context.info.clock_bound_us
-        self.first: Row | None = None  # the send of offset 0
-        self.last: Row | None = (
-            None  # of the sends that everybody sees, the one with the highest offset
+    def _lives(self, send: int) -> bool:
+        rows = self.lane.digest.rows
+        epoch = int(rows.number("broker_epoch")[send])
+        return not self.context.broker_died_since(
+            self.broker, int(rows.begin[send]), epoch, self.now
         )
-        self.recent: list[
-            tuple[int, int, Row]
-        ] = []  # a heap of acknowledged sends that not everybody may see yet
-        self.count = 0  # of them: ties go to the one that came first
-        self.lanes: dict[str, _Lane] = {}
 
-    def begins(self, row: Row) -> Iterable[Finding]:
-        if row.kind is Kind.SEND or row.group is None:
-            return NOTHING
-        lane = self.lanes.get(row.group)
-        if lane is None:
-            lane = self.lanes[row.group] = _Lane()
-        client, name = row.client_id or "", row.incarnation
-        match row.kind:
-            case Kind.RESET:
-                self.lanes[row.group] = _Lane()
-            case Kind.FETCH_OFFSET if name is None:
-                self._see(row.started_us)
-                lane.lookups[client] = (row, self.last)
-            case Kind.FETCH_OFFSET if name is not None:
-                lane.anchors[name] = row
-            case Kind.ADD if name is not None:
-                lane.anchors.pop(name, None)
-                found = lane.lookups.pop(client, None)
-                if found is not None and not ended_before(found[0], row):
-                    found = None
-                lane.adds[name] = (
-                    row,
-                    found[0] if found is not None and answered_offset(found[0]) == -1 else None,
-                )
-                if found is not None and row.value is not None:
-                    return self._added(*found, row, row.value)
-            case Kind.PULL if name is not None:
-                added, anchor = lane.adds.pop(name, None), lane.anchors.pop(name, None)
-                if added is not None and anchor is not None and ended_before(anchor, row):
-                    return self._pulled(*added, anchor, row)
-            case _:
-                pass
-        return NOTHING
-
-    def ends(self, row: Row) -> Iterable[Finding]:
-        if row.kind is Kind.FETCH_OFFSET:
-            return self._looked_up(row)
-        # A delayed message lies in another queue first.
-        if row.kind is Kind.SEND and row.outcome is Outcome.OK and not row.delay_level:
-            if row.queue_offset == 0 and self.first is None:
-                self.first = row
-            if row.queue_offset is not None:
-                self._see(over_us(row))
-                self.count += 1
-                heapq.heappush(self.recent, (over_us(row), self.count, row))
-        return NOTHING
-
-    def _see(self, now_us: int) -> None:
-        """By now everybody sees what was acknowledged longer ago than the bound."""
-        seen = []
-        while self.recent and self.recent[0][0] + self.bound_us <= now_us:
-            seen.append(heapq.heappop(self.recent)[1:])
-        for _, row in sorted(seen):
-            if self.last is None or (row.queue_offset or 0) > (self.last.queue_offset or 0):
-                self.last = row
-
-    def _added(self, lookup: Row, last: Row | None, row: Row, start: int) -> Iterable[Finding]:
-        self.opportunities += 1
+    def _added(self, lookup: Op, last: int | None, op: Op) -> None:
+        self.stakes += 1
         told = answered_offset(lookup)
-        if told is None:
-            return (WrongStart(None, lookup, row, "nothing before the look-up has an answer"),)
-        if told >= 0:
-            return (
-                ()
-                if start == told
-                else (WrongStart(None, lookup, row, f"the stored offset {told}"),)
-            )
-        wanted = START[self.config.consume_from, (row.topic or "").startswith(RETRY_PREFIX)]
-        if wanted is FROM_ZERO:
-            return () if start == 0 else (WrongStart(None, lookup, row, wanted),)
-        if last is None or self.context.broker_died_since(row.broker, last):
-            return NOTHING
-        offset = last.queue_offset or 0
-        if wanted is FROM_END:
-            return (WrongStart(last, lookup, row, wanted),) if start <= offset else NOTHING
+        if told is None or told >= 0 or self.start == FROM_ZERO:
+            if op.value != (0 if told == -1 else told):
+                wanted = "nothing before the look-up has an answer"
+                if told is not None:
+                    wanted = f"the stored offset {told}" if told >= 0 else FROM_ZERO
+                self.broken(WrongStart, {"wanted": wanted}, send=None, lookup=lookup, add=op)
+            return
+        rows = self.lane.digest.rows
+        if last is None or not self._lives(last):
+            return
+        offset = int(rows.offset[last])
         since = (
-            last.started_us >= row.started_us + self.context.info.clock_bound_us - HALF_AN_HOUR_US
+            int(rows.started[last])
+            >= op.started + self.context.info.clock_bound_us - HALF_AN_HOUR_US
         )
-        if start <= offset or self.context.was_removed(row, offset):
-            return NOTHING
-        return (WrongStart(last, lookup, row, wanted),) if since else NOTHING
+        kept = self._kept_from()
+        if op.value <= offset if self.start == FROM_END else since and kept <= offset < op.value:
+            self.findings.shown(
+                WrongStart,
+                {"send": last, "lookup": lookup.place, "add": op.place},
+                {"wanted": self.start},
+            )
 
-    def _pulled(self, add: Row, nothing: Row | None, lookup: Row, row: Row) -> Iterable[Finding]:
+    def _kept_from(self) -> int:
+        """The minimum that the broker had announced for the queue by now."""
+        return self.context.kept_from(self.lane.digest.rows.queue_of(self.lane.place), self.now)
+
+    def _pulled(self, add: Op, nothing: Op | None, lookup: Op, op: Op) -> None:
         told = answered_offset(lookup)
+        wanted = add.value if told is not None and told < 0 else told
+        if told is not None and (wanted == NONE or op.offset == NONE):
+            return
+        self.stakes += 1
         if told is None:
-            self.opportunities += 1
-            return (PulledAfterError(add, lookup, row),)
-        wanted = add.value if told < 0 else told
-        if wanted is None or row.queue_offset is None:
-            return NOTHING
-        self.opportunities += 1
-        if row.queue_offset == wanted:
-            return NOTHING
-        from_end = (
-            START[self.config.consume_from, (row.topic or "").startswith(RETRY_PREFIX)] is FROM_END
-        )
-        if told < 0 and nothing is not None and from_end and row.queue_offset > wanted:
-            return (StartMoved(nothing, add, lookup, row, wanted),)
-        return (PulledElsewhere(add, lookup, row, wanted),)
+            self.broken(PulledAfterError, add=add, lookup=lookup, pull=op)
+        elif op.offset != wanted:
+            also = {"wanted": wanted}
+            later_end = self.start == FROM_END and told < 0 and op.offset > add.value
+            if later_end and nothing is not None:
+                self.broken(StartMoved, also, first=nothing, add=add, lookup=lookup, pull=op)
+            else:
+                self.broken(PulledElsewhere, also, add=add, lookup=lookup, pull=op)
 
-    def _looked_up(self, row: Row) -> Iterable[Finding]:
-        first, told = self.first, answered_offset(row)
-        if first is None or told not in (-1, 0) or over_us(first) + self.bound_us > row.started_us:
-            return NOTHING
-        if self.context.was_removed(row, 0):
-            return NOTHING
-        young_us = YOUNG_US - self.context.info.clock_bound_us
-        if first.started_us < row.started_us - young_us or self.context.broker_died_since(
-            row.broker, first
+    def ends(self, op: Op) -> None:
+        if (
+            op.kind is not Kind.FETCH_OFFSET
+            or self.first is None
+            or answered_offset(op) not in (-1, 0)
         ):
-            return NOTHING
-        self.opportunities += 1
-        return (NotYoung(first, row),) if row.outcome is Outcome.REFUSED else NOTHING
+            return
+        rows, first = self.lane.digest.rows, self.first
+        if rows.end[first] > op.end or rows.ended[first] + self.bound_us > op.started:
+            return
+        young_us = YOUNG_US - self.context.info.clock_bound_us
+        if (
+            rows.started[first] >= op.started - young_us
+            and self._lives(first)
+            and not self._kept_from()
+        ):
+            self.stakes += 1
+            if op.outcome is Outcome.REFUSED:
+                self.findings.shown(NotYoung, {"send": first, "lookup": op.place})
 
 
-judge = QueueJudge
+_KINDS = (Kind.FETCH_OFFSET, Kind.ADD, Kind.RESET)
+
+
+judge = machine_kernel(Lane, _KINDS, lease=True, asides=(Kind.PULL,))
 
 
 def explain(found: WrongStart | StartMoved | PulledElsewhere | PulledAfterError | NotYoung) -> str:

@@ -9,15 +9,19 @@ each of their sends has named its place. A server that died or stood still since
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from specs.clauses.context import Context
+import numpy as np
+
 from specs.clauses.intervals import Intervals
-from specs.clauses.judging import NOTHING, Finding, Judge
+from specs.clauses.judging import Finding
 from specs.clauses.premises import BROKER_LIVES, BROKER_NOT_PAUSED, NOT_MOVED
 from specs.clauses.rows import over_us
-from specs.clauses.words import MS, at, ms, who
+from specs.clauses.words import at, ms, who
+from specs.facts.findings import Findings
+from specs.facts.rows import Rows
+from specs.facts.segments import MS, NEVER, NONE
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Level, Outcome, Party
 
@@ -35,6 +39,7 @@ KINDS = frozenset({Kind.SEND, Kind.ACK, Kind.PROGRESS})
 LEVELS = frozenset(Level)
 NEEDS = frozenset({Kind.ACK, Kind.PROGRESS})
 CONCLUDES_FROM_ABSENCE = True
+COLUMNS = ("queue_offset", "value")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,70 +48,84 @@ class FloorIsLate(Finding):
     reading: Row
 
 
-class QueueJudge(Judge):
-    """places: the offsets of the queue's messages. unplaced: sends whose place is not known (yet).
-
-    acknowledged: by group and offset, the first answer that said so. since: by group, when the first of them ended.
-    """
-
-    __slots__ = ("acknowledged", "places", "since", "unplaced")
-
-    def __init__(self, context: Context) -> None:
-        super().__init__(context)
-        self.places = Intervals()
-        self.unplaced = 0
-        self.acknowledged: dict[tuple[str | None, int], Row] = {}
-        self.since: dict[str | None, int] = {}
-
-    def begins(self, row: Row) -> Iterable[Finding]:
-        if row.kind is Kind.SEND:
-            self.unplaced += 1
-        return NOTHING
-
-    def ends(self, row: Row) -> Iterable[Finding]:
-        if row.kind is Kind.SEND:
-            self._sent(row)
-        elif row.kind is Kind.PROGRESS:
-            return self._judged(row)
-        elif row.outcome is Outcome.OK and row.queue_offset is not None:
-            self.places.add(row.queue_offset)
-            self.acknowledged.setdefault((row.group, row.queue_offset), row)
-            self.since.setdefault(row.group, over_us(row))
-        return NOTHING
-
-    def _sent(self, row: Row) -> None:
-        if row.outcome is Outcome.OK and row.queue_offset is not None:
-            self.places.add(row.queue_offset)
-            self.unplaced -= 1
-        elif row.outcome is Outcome.REFUSED:
-            self.unplaced -= 1
-
-    def _judged(self, reading: Row) -> Iterable[Finding]:
-        """What the store said, against what was acknowledged by then."""
-        if reading.outcome not in (Outcome.OK, Outcome.REFUSED):
-            return NOTHING
-        bound_us = self.config.schedule_slack_ms * MS + self.context.info.clock_bound_us
-        due_us = reading.started_us - bound_us
-        if self.since.get(reading.group, due_us) >= due_us:
-            return NOTHING
-        self.opportunities += 1
-        floor = max(0, reading.value or 0) if reading.outcome is Outcome.OK else 0
-        first = self.places.first_present(floor)
-        if first is None or (first != floor and self.unplaced):
-            return NOTHING
-        ack = self.acknowledged.get((reading.group, first))
-        if ack is None or over_us(ack) >= due_us or self._is_excused(ack):
-            return NOTHING
-        return (FloorIsLate(ack, reading),)
-
-    def _is_excused(self, ack: Row) -> bool:
-        context = self.context
-        return context.broker_died_since(ack.broker, ack) or context.broker_paused_since(
-            ack.broker, ack.started_us
+def judge(rows: Rows, findings: Findings) -> None:
+    """Only queues of which somebody has read a floor, and acknowledged a message, are gone through."""
+    answered = rows.end < NEVER
+    reads = rows.are(Kind.PROGRESS) & answered & rows.ended_as(Outcome.OK, Outcome.REFUSED)
+    acks = rows.are(Kind.ACK) & answered & rows.ended_as(Outcome.OK) & (rows.offset != NONE)
+    for queue in np.intersect1d(rows.queue[reads], rows.queue[acks]).tolist():
+        mine = rows.queue == queue
+        shown = mine & (reads | acks)
+        _Queue(rows, findings).go(
+            np.flatnonzero(shown).tolist(), np.flatnonzero(mine & rows.are(Kind.SEND)).tolist()
         )
 
 
-judge = QueueJudge
+class _Queue:
+    """places: the offsets of its messages. open: sends that have not named theirs."""
+
+    def __init__(self, rows: Rows, findings: Findings) -> None:
+        self.rows, self.findings = rows, findings
+        self.places, self.open = Intervals(), 0
+        self.acks: dict[tuple[int, int], int] = {}
+        self.first_us: dict[int, int] = {}
+
+    def go(self, shown: list[int], sends: list[int]) -> None:
+        for _, place, begins in sorted(self._events(shown, sends)):
+            rows = self.rows
+            if rows.kind[place] == _SEND:
+                self._send(place, begins=bool(begins))
+            elif rows.kind[place] == _ACK:
+                group, offset = int(rows.group[place]), int(rows.offset[place])
+                self.places.add(offset)
+                self.acks.setdefault((group, offset), place)
+                self.first_us.setdefault(group, int(rows.ended[place]))
+            else:
+                self._read(place)
+
+    def _events(self, shown: list[int], sends: list[int]) -> Iterator[tuple[int, int, int]]:
+        end, begin = self.rows.end, self.rows.begin
+        for place in shown:
+            yield int(end[place]), place, 0
+        for place in sends:
+            yield int(begin[place]), place, 1
+            if end[place] < NEVER:
+                yield int(end[place]), place, 0
+
+    def _send(self, place: int, *, begins: bool) -> None:
+        outcome, offset = self.rows.outcome[place], int(self.rows.offset[place])
+        if begins:
+            self.open += 1
+        elif outcome == _OK and offset != NONE:
+            self.places.add(offset)
+            self.open -= 1
+        elif outcome == _REFUSED:
+            self.open -= 1
+
+    def _read(self, place: int) -> None:
+        rows, group = self.rows, int(self.rows.group[place])
+        context, now = rows.context_of(place), int(rows.end[place])
+        slack_us = context.info.config.schedule_slack_ms * MS + context.info.clock_bound_us
+        due_us = int(rows.started[place]) - slack_us
+        if self.first_us.get(group, due_us) >= due_us:
+            return
+        self.findings.at_stake(np.asarray([place]))
+        told = int(rows.value[place]) if rows.outcome[place] == _OK else 0
+        floor = max(0, told)
+        first = self.places.first_present(floor)
+        ack = None if first is None else self.acks.get((group, first))
+        if ack is None or (first != floor and self.open) or rows.ended[ack] >= due_us:
+            return
+        broker, began = rows.name_of("broker", ack), int(rows.begin[ack])
+        epoch = int(rows.number("broker_epoch")[ack])
+        died = context.broker_died_since(broker, began, epoch, now)
+        if not died and not context.broker_paused_since(broker, int(rows.started[ack]), now):
+            self.findings.shown(FloorIsLate, {"acknowledged": ack, "reading": place})
+
+
+_KINDS, _OUTCOMES = list(Kind), list(Outcome)
+_SEND, _ACK = _KINDS.index(Kind.SEND), _KINDS.index(Kind.ACK)
+_OK, _REFUSED = _OUTCOMES.index(Outcome.OK), _OUTCOMES.index(Outcome.REFUSED)
 
 
 def explain(found: FloorIsLate) -> str:

@@ -9,17 +9,18 @@ by one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specs.clauses.context import Context
-from specs.clauses.intervals import Intervals
-from specs.clauses.judging import NOTHING, Finding, Judge
+import numpy as np
+
+from specs.clauses.judging import Finding
 from specs.clauses.premises import NOT_MOVED, NOT_REMOVED
-from specs.clauses.rows import ended_before
 from specs.clauses.words import at, who
+from specs.facts.findings import Findings
+from specs.facts.rows import Rows
+from specs.facts.segments import NEVER, NO_TEXT, NONE, NOWHERE, Ints, dense
 from specs.history.row import Row
-from specs.vocabulary import Key, Kind, Level, Outcome, Party
+from specs.vocabulary import Key, Kind, Level, Outcome, Party, Queue
 
 ID = "FLR-1"
 TITLE = "nothing unfinished below the floor"
@@ -33,6 +34,7 @@ LEVELS = frozenset(Level)
 NEEDS = frozenset({Kind.RECEIVE, Kind.ACK, Kind.PROGRESS})
 SETTINGS = ("max_reconsume_times",)
 CONCLUDES_FROM_ABSENCE = True
+COLUMNS = ("queue_offset", "reconsume_times", "value")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,56 +43,69 @@ class Unfinished(Finding):
     reading: Row
 
 
-class LaneJudge(Judge):
-    """open: the first hand-out of each message that is certainly not finished. over: offsets that may be."""
-
-    __slots__ = ("open", "over")
-
-    def __init__(self, context: Context) -> None:
-        super().__init__(context)
-        self.open: dict[int, Row] = {}
-        self.over = Intervals()
-
-    def begins(self, row: Row) -> Iterable[Finding]:
-        finishes = row.kind is Kind.DEAD_LETTER or row.kind is Kind.ACK
-        if finishes and row.outcome is not Outcome.REFUSED and row.queue_offset is not None:
-            self._may_be_over(row.queue_offset)
-        return NOTHING
-
-    def ends(self, row: Row) -> Iterable[Finding]:
-        if row.outcome is not Outcome.OK:
-            return NOTHING
-        if row.kind is Kind.PROGRESS and row.value is not None:
-            return self._judged(row, row.value)
-        if row.kind is Kind.RECEIVE and row.queue_offset is not None:
-            limit = self.config.max_reconsume_times
-            if limit >= 0 and (row.reconsume_times is None or row.reconsume_times >= limit):
-                self._may_be_over(row.queue_offset)
-            elif row.queue_offset not in self.over:
-                self.open.setdefault(row.queue_offset, row)
-        return NOTHING
-
-    def _may_be_over(self, offset: int) -> None:
-        self.over.add(offset)
-        self.open.pop(offset, None)
-
-    def _judged(self, reading: Row, floor: int) -> Iterable[Finding]:
-        if not self.open:
-            return NOTHING
-        self.opportunities += 1
-        kept_from = self.context.kept_from.get(reading.queue, 0)
-        passed = [
-            offset
-            for offset, row in self.open.items()
-            if kept_from <= offset < floor and ended_before(row, reading)
-        ]
-        found = [Unfinished(self.open[offset], reading) for offset in sorted(passed)]
-        for offset in passed:  # each is told once
-            self._may_be_over(offset)
-        return found
+def judge(rows: Rows, findings: Findings) -> None:
+    """Only lanes of which somebody has read the floor are looked at."""
+    answered = rows.ended_as(Outcome.OK) & (rows.end < NEVER) & (rows.group != NO_TEXT)
+    reads = np.flatnonzero(rows.are(Kind.PROGRESS) & answered & (rows.value != NONE))
+    about = (rows.offset != NONE) & np.isin(rows.lane, rows.lane[reads])
+    handed = np.flatnonzero(rows.are(Kind.RECEIVE) & answered & about)
+    if not len(handed):
+        return
+    finishing = rows.are(Kind.ACK, Kind.DEAD_LETTER) & ~rows.ended_as(Outcome.REFUSED) & about
+    finishes = np.flatnonzero(finishing)
+    where = np.concatenate([handed, finishes])
+    message, count = dense(rows.lane[where], rows.offset[where])
+    first, over = np.full(count, NOWHERE, np.int64), np.full(count, NEVER, np.int64)
+    np.minimum.at(over, message[len(handed) :], rows.begin[finishes])
+    last_time = _is_last_time(rows, handed)
+    np.minimum.at(over, message[: len(handed)][last_time], rows.end[handed[last_time]])
+    in_turn = np.argsort(-rows.end[handed], kind="stable")
+    first[message[: len(handed)][in_turn]] = handed[in_turn]  # the earliest is written last
+    first_end = np.where(first != NOWHERE, rows.end[first], NEVER)
+    _judge(rows, findings, reads, first[first_end < over], over[first_end < over])
 
 
-judge = LaneJudge
+def _is_last_time(rows: Rows, handed: Ints) -> Ints:
+    """Which hand-outs were as many as there may be of the message."""
+    times = rows.number("reconsume_times")[handed]
+    limits = [rows.context_of(int(place)).info.config.max_reconsume_times for place in handed[:1]]
+    if len(rows.words("run")) > 1:
+        limits = [rows.context_of(int(place)).info.config.max_reconsume_times for place in handed]
+    limit = np.asarray(limits, np.int64)
+    found: Ints = np.flatnonzero((limit >= 0) & ((times == NONE) | (times >= limit)))
+    return found
+
+
+def _judge(rows: Rows, findings: Findings, reads: Ints, first: Ints, over: Ints) -> None:
+    """first: where each message was first handed out; over: the seq from which it may be finished."""
+    for lane in np.unique(rows.lane[first]).tolist():
+        mine = np.flatnonzero(rows.lane[first] == lane)
+        its_reads = reads[rows.lane[reads] == lane]
+        its_reads = its_reads[np.argsort(rows.end[its_reads], kind="stable")]
+        until = over[mine].copy()
+        for index, one in enumerate(mine.tolist()):
+            passed = _passed(rows, its_reads, int(first[one]), int(over[one]))
+            if passed is not None:
+                findings.shown(Unfinished, {"handed": int(first[one]), "reading": passed})
+                until[index] = rows.end[passed] + 1  # it is told once
+        since, until = np.sort(rows.end[first[mine]]), np.sort(until)
+        at = rows.end[its_reads]
+        is_open = np.searchsorted(since, at, "left") > np.searchsorted(until, at, "right")
+        findings.at_stake(its_reads[is_open])
+
+
+def _passed(rows: Rows, reads: Ints, handed: int, over: int) -> int | None:
+    """The first reading beyond the message, between its hand-out and its end."""
+    beyond = rows.value[reads] > rows.offset[handed]
+    after = rows.begin[reads] > rows.end[handed]
+    found = reads[beyond & after & (rows.end[reads] < over)]
+    if not len(found):
+        return None
+    read = int(found[0])
+    names = (rows.name_of("topic", read), rows.name_of("broker", read))
+    queue = Queue(*names, int(rows.number("queue_id")[read]))
+    kept_from = rows.context_of(read).kept_from(queue, int(rows.end[read]))
+    return read if rows.offset[handed] >= kept_from else None
 
 
 def explain(found: Unfinished) -> str:

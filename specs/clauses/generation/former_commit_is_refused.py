@@ -17,14 +17,15 @@ here the client does not know. With the leases of RocketMQ no broker refuses a c
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TypeGuard
 
-from specs.clauses.context import Context
-from specs.clauses.judging import NOTHING, Finding, Judge
+from specs.clauses.judging import Finding
 from specs.clauses.premises import BROKER_LIVES, GENERATIONS
-from specs.clauses.rows import ended_before
 from specs.clauses.words import at, ms, who
+from specs.facts.findings import Findings
+from specs.facts.lanes import OP_COLUMNS, LaneItems, Machine, Op, ended_before, machine_kernel
+from specs.facts.segments import NO_TEXT, NONE
 from specs.history.row import Row
 from specs.plan.traits import Stake, Trait
 from specs.vocabulary import Key, Kind, Outcome, Party
@@ -43,7 +44,7 @@ STAKES = (Stake(Trait.SLEEPER, brings=1),)
 KINDS = frozenset({Kind.ADD, Kind.DROP, Kind.COMMIT})
 NEEDS = frozenset({Kind.ADD, Kind.DROP, Kind.COMMIT})
 TOLD_OF_REFUSED_COMMITS = True
-ANSWERS = frozenset({Outcome.OK, Outcome.REFUSED})
+COLUMNS = (*OP_COLUMNS, "generation")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,81 +56,76 @@ class FormerOneTaken(Finding):
     commit: Row
 
 
-class LaneJudge(Judge):
-    """adds: of the incarnations that were not told that the lane is gone. others: the first commit of another client
-    that was accepted since. newest: of each client the accepted commit of the highest generation. late: commits that
-    have to be refused, by their begin."""
+class Work:
+    """An incarnation that was not told that its lane is gone: its add, and another's commit since."""
 
-    __slots__ = ("adds", "late", "newest", "others")
+    __slots__ = ("add", "others")
 
-    def __init__(self, context: Context) -> None:
-        super().__init__(context)
-        self.adds: dict[str, Row] = {}
-        self.others: dict[str, Row] = {}
-        self.newest: dict[str, Row] = {}
-        self.late: dict[int, tuple[Row | None, Row]] = {}
+    def __init__(self, add: Op) -> None:
+        self.add = add
+        self.others: Op | None = None
 
-    def begins(self, row: Row) -> Iterable[Finding]:
-        name = row.incarnation
-        if name is None or row.client_id is None:
-            return NOTHING
-        if row.kind is Kind.ADD:
-            for other in [
-                each for each, add in self.adds.items() if add.client_id == row.client_id
-            ]:
-                self._forget(other)
-            self.adds[name] = row
-        elif row.kind is Kind.DROP:
-            self._forget(name)
-        elif (newer := self._newer(row)) is not None:
-            self.late[row.seq_begin] = (None, newer)
-        elif name in self.others and not _is_told_apart(self.others[name], row):
-            self.late[row.seq_begin] = (self.adds[name], self.others[name])
-        return NOTHING
 
-    def _newer(self, commit: Row) -> Row | None:
-        """The accepted commit of another client that names the highest generation, if that is a later one."""
-        others = (row for client, row in self.newest.items() if client != commit.client_id)
-        newest = max(others, key=lambda row: row.generation or 0, default=None)
-        if newest is None or commit.generation is None:
+class Lane(Machine):
+    def __init__(self, lane: LaneItems, findings: Findings) -> None:
+        super().__init__(lane, findings)
+        self.works: dict[int, Work] = {}
+        self.late: dict[int, tuple[Op | None, Op]] = {}
+        self.newest: dict[int, Op] = {}  # by client: its accepted commit of the highest generation
+        self.generations = lane.digest.rows.number("generation")
+
+    def begins(self, op: Op) -> None:
+        if op.incarnation == NO_TEXT or op.client == NO_TEXT:
+            return
+        if op.kind is Kind.ADD:
+            self.works = {n: w for n, w in self.works.items() if w.add.client != op.client}
+            self.works[op.incarnation] = Work(op)
+        elif op.kind is Kind.DROP:
+            self.works.pop(op.incarnation, None)
+        else:
+            mine, newer = self.works.get(op.incarnation), self._newer(op)
+            if newer is not None:
+                self.late[op.place] = None, newer
+            elif mine is not None and self._shows(mine.others, op):
+                self.late[op.place] = mine.add, mine.others
+
+    def _shows(self, others: Op | None, op: Op) -> TypeGuard[Op]:
+        """Does another's commit show that this one is former? Not where both name their generation."""
+        return others is not None and NONE in (self._generation(others), self._generation(op))
+
+    def _generation(self, op: Op) -> int:
+        return int(self.generations[op.place])
+
+    def _newer(self, op: Op) -> Op | None:
+        """Another client's accepted commit of the highest generation, if that is above the commit's own."""
+        others = [each for client, each in self.newest.items() if client != op.client]
+        newest = max(others, key=self._generation, default=None)
+        mine = self._generation(op)
+        if newest is None or mine == NONE or self._generation(newest) <= mine:
             return None
-        return newest if (newest.generation or 0) > commit.generation else None
+        return newest
 
-    def _forget(self, incarnation: str) -> None:
-        self.adds.pop(incarnation, None)
-        self.others.pop(incarnation, None)
-
-    def ends(self, row: Row) -> Iterable[Finding]:
-        if row.kind is not Kind.COMMIT or row.incarnation is None or row.client_id is None:
-            return NOTHING
-        pair = self.late.pop(row.seq_begin, None)
-        if pair is not None:
-            return self._judged(*pair, row)
-        if row.outcome is Outcome.OK:
-            known = self.newest.get(row.client_id)
-            if row.generation is not None and (
-                known is None or row.generation > (known.generation or 0)
-            ):
-                self.newest[row.client_id] = row
-            for name, add in self.adds.items():
-                if add.client_id != row.client_id and ended_before(add, row):
-                    self.others.setdefault(name, row)
-        return NOTHING
-
-    def _judged(self, add: Row | None, others: Row, commit: Row) -> Iterable[Finding]:
-        since = others if add is None else add
-        if commit.outcome not in ANSWERS or self.context.broker_died_since(commit.broker, since):
-            return NOTHING
-        self.opportunities += 1
-        return (FormerOneTaken(add, others, commit),) if commit.outcome is Outcome.OK else NOTHING
+    def ends(self, op: Op) -> None:
+        if op.kind is not Kind.COMMIT or op.incarnation == NO_TEXT or op.client == NO_TEXT:
+            return
+        if op.place in self.late:
+            add, others = self.late.pop(op.place)
+            answered = op.outcome in (Outcome.OK, Outcome.REFUSED)
+            if answered and not self.broker_died_since(others if add is None else add):
+                self.stakes += 1
+                if op.outcome is Outcome.OK:
+                    self.broken(FormerOneTaken, add=add, others=others, commit=op)
+        elif op.outcome is Outcome.OK:
+            known, mine = self.newest.get(op.client), self._generation(op)
+            if mine != NONE and (known is None or mine > self._generation(known)):
+                self.newest[op.client] = op
+            for work in self.works.values():
+                foreign = work.add.client != op.client and ended_before(work.add, op)
+                if foreign and work.others is None:
+                    work.others = op
 
 
-def _is_told_apart(others: Row, commit: Row) -> bool:
-    """Do both name their generation? Then the numbers say which one is former."""
-    return others.generation is not None and commit.generation is not None
-
-
-judge = LaneJudge
+judge = machine_kernel(Lane, (Kind.ADD, Kind.DROP, Kind.COMMIT), lease=False)
 
 
 def explain(found: FormerOneTaken) -> str:

@@ -13,15 +13,21 @@ a time, ORD-3 says of calls what is said of hand-outs here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from specs.clauses.context import Context
-from specs.clauses.judging import NOTHING, Finding, Judge
-from specs.clauses.message_leases import CONNECTED, OF_LEASES, HandOuts, Names
+import numpy as np
+
+from specs.clauses.judging import Finding
+from specs.clauses.message_leases import CONNECTED
 from specs.clauses.premises import BROKER_LIVES, NO_WALL_CLOCK_STEP, NOT_REMOVED
 from specs.clauses.rows import over_us
 from specs.clauses.words import at, ms, who
+from specs.facts.findings import Findings
+from specs.facts.message_leases import LEASE_COLUMNS, OF_LEASES, Message, Request, events
+from specs.facts.message_names import offsets
+from specs.facts.rows import Rows
+from specs.facts.segments import NEVER, NO_TEXT, NONE, NOWHERE, Ints, Segments, by_time, dense
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
 
@@ -34,6 +40,7 @@ PREMISE = (NO_WALL_CLOCK_STEP, BROKER_LIVES, CONNECTED, NOT_REMOVED)
 SOURCES = ("docs/sources.md#holders-of-a-key",)
 KINDS = OF_LEASES
 NEEDS = frozenset({Kind.RECEIVE})
+COLUMNS = (*LEASE_COLUMNS, "sharding_key")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,53 +49,100 @@ class TwoHoldersOfAKey(Finding):
     second: Row
 
 
-class LaneJudge(Judge):
-    """last: the last hand-out of each key. offsets: of each key, the messages that somebody was handed."""
-
-    __slots__ = ("handed", "last", "names", "offsets")
-
-    def __init__(self, context: Context) -> None:
-        super().__init__(context)
-        self.handed = HandOuts(context)
-        self.names = Names()
-        self.last: dict[str, Row] = {}
-        self.offsets: dict[str, set[int]] = {}
-
-    def begins(self, row: Row) -> Iterable[Finding]:
-        self.handed.asked(self.names.begins(row))
-        return NOTHING
-
-    def ends(self, row: Row) -> Iterable[Finding]:
-        row = self.names.ends(row)
-        if row.kind is not Kind.RECEIVE:
-            self.handed.answered(row)
-            return NOTHING
-        self.handed.handed_out(row)
-        key, offset = row.sharding_key, row.queue_offset
-        if row.outcome is not Outcome.OK or key is None or offset is None or row.client_id is None:
-            return NOTHING
-        before, self.last[key] = self.last.get(key), row
-        if before is not None and before.client_id != row.client_id:
-            self.opportunities += 1
-        found = list(self._held_by_others(key, row))
-        self.offsets.setdefault(key, set()).add(offset)
-        return found
-
-    def _held_by_others(self, key: str, row: Row) -> Iterable[Finding]:
-        """Of the key's other messages: those that another member certainly held when this one was handed out."""
-        mine = self.offsets.get(key, set())
-        mine.intersection_update(
-            self.handed.last
-        )  # who was told that it is finished has it no more
-        kept_from = self.context.kept_from.get(row.queue, 0)
-        for offset in sorted(mine - {row.queue_offset}):
-            held = self.handed.last[offset]
-            is_anothers = held.row.client_id != row.client_id and offset >= kept_from
-            if is_anothers and self.handed.meet(held, row):
-                yield TwoHoldersOfAKey(held.row, row)
+def judge(rows: Rows, findings: Findings) -> None:
+    offset = rows.shared(offsets)
+    about = np.flatnonzero(rows.are(*OF_LEASES) & (offset != NONE) & (rows.group != NO_TEXT))
+    message, _ = dense(rows.lane[about], offset[about])
+    handed = rows.are(Kind.RECEIVE) & rows.ended_as(Outcome.OK) & (rows.end < NEVER)
+    keyed = handed & (rows.text("sharding_key") != NO_TEXT) & (rows.client != NO_TEXT)
+    mine = np.flatnonzero(keyed[about])
+    mine = mine[np.argsort(rows.end[about[mine]], kind="stable")]
+    where, of = about[mine], message[mine]
+    if not len(where):
+        return
+    key, _ = dense(rows.lane[where], rows.text("sharding_key")[where])
+    in_turn = Segments(key)
+    _count(rows, findings, where, in_turn.previous())
+    over = _open_until(rows, about, message, where, of)
+    latest = in_turn.highest_before(over)
+    together = (latest != NOWHERE) & (over[latest] > rows.end[where])
+    for each in np.unique(key[together]).tolist():
+        chosen = np.unique(of[key == each])
+        code = int(rows.text("sharding_key")[where[np.argmax(key == each)]])
+        _Key(rows, findings, code).go_through(about[np.isin(message, chosen)].tolist())
 
 
-judge = LaneJudge
+def _count(rows: Rows, findings: Findings, where: Ints, before: Ints) -> None:
+    """At stake is each hand-out of a key to another member than the last time."""
+    other = (before != NOWHERE) & (rows.client[where] != rows.client[where[before]])
+    for place in where[other].tolist():
+        if rows.end[place] < rows.context_of(place).clock_stepped:
+            findings.at_stake_times(place, 1)
+
+
+def _open_until(rows: Rows, about: Ints, message: Ints, where: Ints, of: Ints) -> Ints:
+    """Of each hand-out: the begin of the first request after it that may have ended its lease."""
+    ends = rows.are(Kind.ACK, Kind.RELEASE) & ~rows.ended_as(Outcome.REFUSED)
+    chosen = np.flatnonzero(ends[about])
+    order = by_time(message[chosen], rows.begin[about[chosen]])
+    chosen = chosen[order]
+    ended_by, begin = message[chosen], rows.begin[about[chosen]]
+    found = np.full(len(where), NEVER, np.int64)
+    for place, (each, end) in enumerate(zip(of.tolist(), rows.end[where].tolist(), strict=True)):
+        low, high = np.searchsorted(ended_by, [each, each + 1])
+        first = low + int(np.searchsorted(begin[low:high], end, side="right"))
+        if first < high:
+            found[place] = begin[first]
+    return found
+
+
+class _Key:
+    """The messages of one key of a lane, row by row. code: the key's. keyed: offsets that were handed out under it."""
+
+    def __init__(self, rows: Rows, findings: Findings, code: int) -> None:
+        self.rows, self.findings, self.code = rows, findings, code
+        self.offsets = rows.shared(offsets)
+        self.messages: dict[int, Message] = {}
+        self.keyed: set[int] = set()
+
+    def go_through(self, places: list[int]) -> None:
+        rows, findings = self.rows, self.findings
+        context = rows.context_of(places[0])
+        for place in places:
+            self.messages.setdefault(int(self.offsets[place]), Message(rows, findings, place))
+        for now, row, begins in events(rows, places):
+            if now >= context.clock_stepped:
+                break
+            offset = int(self.offsets[row.place])
+            mine = self.messages[offset]
+            if begins:
+                mine.begins(row, now)
+                continue
+            mine.ends(row, now)
+            if row.kind is Kind.RECEIVE and row.outcome is Outcome.OK and self._is_keyed(row):
+                for held in self._held_by_others(offset, row, now):
+                    findings.shown(TwoHoldersOfAKey, {"first": held.place, "second": row.place})
+                self.keyed.add(offset)
+
+    def _is_keyed(self, row: Request) -> bool:
+        return int(self.rows.text("sharding_key")[row.place]) == self.code and row.client != NO_TEXT
+
+    def _held_by_others(self, offset: int, row: Request, now: int) -> Iterator[Request]:
+        mine = self.messages[offset]
+        kept_from = mine.context.kept_from(self.rows.queue_of(row.place), now)
+        for other in sorted(self.keyed - {offset}):
+            message = self.messages[other]
+            held = message.last
+            if held is None or held.client == row.client or other < kept_from:
+                continue
+            if message.is_over(now):
+                continue
+            if not message.lives(held, message.alive_until, row.over_us, now):
+                continue
+            if held.end < row.begin or (
+                not mine.is_over(now) and mine.lives(row, mine.alive_until, held.over_us, now)
+            ):
+                yield held
 
 
 def explain(found: TwoHoldersOfAKey) -> str:

@@ -29,16 +29,22 @@ whom a dead owner's lane is assigned takes it is the affair of LSE-5.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from specs.clauses.context import Context
-from specs.clauses.judging import NOTHING, Finding
+import numpy as np
+
+from specs.clauses.judging import Finding
 from specs.clauses.premises import AUTO_MODE, DEALT, NO_FILTER, NO_RESET, ORDERLY, SETTLED, Premise
-from specs.clauses.progress import Incarnation
-from specs.clauses.rows import over_us
-from specs.clauses.settled import SETTLED_KINDS, SettledJudge, wants
-from specs.clauses.words import MS, at, ms, who
+from specs.clauses.rows import is_copy_topic
+from specs.clauses.settled import SETTLED_KINDS
+from specs.clauses.words import at, ms, who
+from specs.facts.findings import Findings
+from specs.facts.lanes import LaneItems, Op
+from specs.facts.progress import Incarnation
+from specs.facts.rows import Rows
+from specs.facts.segments import MS, NEVER, NO_TEXT, NONE
+from specs.facts.settled import SETTLED_COLUMNS, Settled, readings, settled_kernel
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
 
@@ -70,14 +76,9 @@ SETTINGS = (
     "rebalance_ms",
 )
 NEEDS = frozenset({Kind.ADD, Kind.DELIVER, Kind.READ})
+COLUMNS = SETTLED_COLUMNS
 EXCUSED_BY = frozenset({Kind.CRASH, Kind.JOIN, Kind.LEAVE})
 CONCLUDES_FROM_ABSENCE = True
-
-__all__ = ["wants"]
-
-
-MAY_LEAVE_OUT = ("MACHINE_ROOM",)
-"""Strategies that deal out, but may leave a queue to nobody."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,134 +114,171 @@ class TooLate(Finding):
     bound_ms: int
 
 
-class QueueJudge(SettledJudge):
-    """At stake where the lane had to find another owner, now or before, or its first one, and the group lives."""
+class Lane(Settled):
+    """At stake where the lane had to find another owner, now or before, and the group lives."""
 
-    __slots__ = ("bound_ms", "calm", "leased_us", "nobodys")
-
-    def __init__(self, context: Context) -> None:
-        super().__init__(context)
+    def __init__(self, lane: LaneItems, findings: Findings) -> None:
+        super().__init__(lane, findings)
         config = self.config
-        forgotten_ms = max(config.broker_lease_ms, config.forgotten_ms)
-        retried_ms = config.rebalance_ms + config.lock_interval_ms
-        self.bound_ms = forgotten_ms + retried_ms + config.delay_bound_ms + config.schedule_slack_ms
-        self.leased_us: dict[
-            str, int
-        ] = {}  # by group: when somebody who is no member may have had the lease
-        self.nobodys: dict[
-            str, Row | None
-        ] = {}  # by group that never had the lane: the first message found
-        self.calm: set[int] = set()  # the drops in calm: their seq_begin
+        gone_ms = max(config.broker_lease_ms, config.forgotten_ms)
+        taken_ms = (
+            config.rebalance_ms
+            + config.lock_interval_ms
+            + config.delay_bound_ms
+            + config.schedule_slack_ms
+        )
+        self.strangers_us = (
+            -1
+        )  # when the lease was last given, perhaps, to a client outside the group
+        self.bound_us = (gone_ms + taken_ms) * MS + self.context.info.clock_bound_us
 
-    def begins(self, row: Row) -> Iterable[Finding]:
-        if row.kind is Kind.DROP:
-            self._drops(row)
-        if row.kind is not Kind.LOCK:
-            return super().begins(row)
-        group = row.group or ""
-        if row.outcome is not Outcome.REFUSED and row.client_id not in self.context.members.get(
-            group, {}
-        ):
-            us = over_us(row)
-            self.leased_us[group] = max(us, self.leased_us.get(group, us))
-        return NOTHING
+    def begins(self, op: Op) -> None:
+        if op.kind is not Kind.LOCK:
+            super().begins(op)
+        elif op.outcome is not Outcome.REFUSED:
+            joined = self.context.member_since(self.lane.group, self.lane.name(op.client), op.begin)
+            if joined is None:
+                self.strangers_us = max(self.strangers_us, op.over_us)
 
-    def _drops(self, row: Row) -> None:
-        bound_us = self.bound_ms * MS + self.context.info.clock_bound_us
-        if self.context.disturbed_us < row.started_us - bound_us:
-            self.calm.add(row.seq_begin)
+    def ends(self, op: Op) -> None:
+        if op.kind is not Kind.LOCK:
+            super().ends(op)
 
-    def ends(self, row: Row) -> Iterable[Finding]:
-        return NOTHING if row.kind is Kind.LOCK else super().ends(row)
-
-    def is_at_stake(self, group: str, last: Incarnation, handed_over: bool) -> bool:
-        return (handed_over or not self.lives(last)) and self.context.newest_member(
-            group
-        ) is not None
-
-    def _is_had(self, group: str) -> bool:
-        """Has anybody the lane, be it since before its last incarnation?"""
-        incarnations = self.progress.groups[group].incarnations.values()
-        added = [(mine.add, mine) for mine in incarnations if mine.add is not None]
-        added.sort(key=lambda each: each[0].seq_begin)
-        newest = {add.client_id: (add, mine) for add, mine in added}
-        return any(
-            self.lives(mine) and not self.context.is_of_an_old_life(client, add.group, add)
-            for client, (add, mine) in newest.items()
+    def _member(self) -> int | None:
+        """The seq at which the living member of the group that started last joined."""
+        rows = self.lane.digest.rows
+        group = int(rows.group[self.lane.place])
+        return (
+            self.context.newest_member(rows.words("group")[group], self.now) if group >= 0 else None
         )
 
-    def owes(self, group: str, last: Incarnation, read: Row, marker: Row) -> Iterable[Finding]:
-        if self._is_had(group):
-            return
-        add, start, join, end = (
-            last.add,
-            last.start_row,
-            self.context.newest_member(group),
-            self._end_of(last),
-        )
-        if add is not None and start is not None and end is not None and join is not None:
-            yield Orphaned(add, start, end, join, read, marker)
-
-    def _end_of(self, last: Incarnation) -> Row | None:
-        """Why an incarnation is over."""
-        if last.dropped is not None or last.add is None:
-            return last.dropped
-        client = last.add.client_id
+    def _end_of(self, last: Incarnation) -> tuple[int, int, list[int]] | None:
+        """Why the incarnation is over, if it is: its seq, when that was, and its place if it is a row of the lane."""
+        if last.dropped is not None:
+            return last.dropped.begin, last.dropped.over_us, [last.dropped.place]
+        if last.add is None:
+            return None
+        client = self.lane.name(last.add.client)
         if self.has_died(last):
-            return self.context.last_death.get(client or "")
-        return self.context.is_leaving(client, last.add.group)
+            seq = self.context.latest(client, Kind.CRASH, self.now)
+            return None if seq is None else (seq, self.context.died_us.get(seq, NEVER), [])
+        leave = self.context.leave_at(client, self.lane.group, self.now)
+        if leave is None:
+            return None
+        return leave.seq_begin, leave.started_us if leave.ended_us is None else leave.ended_us, []
 
-    # ------------------------------------------------------------ too late
+    def is_at_stake(self, last: Incarnation) -> bool:
+        return (self.handed_over or not self.lives(last)) and self._member() is not None
 
-    def taken_over(self, last: Incarnation, worked_us: int, add: Row) -> Iterable[Finding]:
-        end, join, context = self._end_of(last), self.context.newest_member(add.group), self.context
-        broker = add.broker or ""
-        if last.add is None or end is None or join is None or broker in context.broker_deaths:
-            return NOTHING
-        if self._is_had(add.group or ""):
-            return NOTHING
-        if broker in context.epoch_deaths or end.seq_begin in self.calm:
-            return NOTHING
-        self.opportunities += 1
-        ended_us = over_us(end)
-        since_us = max(
-            ended_us, worked_us, context.disturbed_us, self.leased_us.get(add.group or "", 0)
+    def _is_had(self) -> bool:
+        """Does any client live whose newest incarnation of the lane was never dropped?"""
+        adds = [each.add for each in self.incarnations.values() if each.add is not None]
+        newest = {add.client: add.begin for add in sorted(adds, key=lambda add: add.begin)}
+        return any(
+            self.lives(each) and not self.is_of_an_old_life(each.add.client, each.add)
+            for each in self.incarnations.values()
+            if each.add is not None and newest[each.add.client] == each.add.begin
         )
-        if add.started_us - since_us <= self.bound_ms * MS + context.info.clock_bound_us:
-            return NOTHING
-        return (TooLate(last.add, end, join, add, self.bound_ms),)
 
-    # ------------------------------------------------------------ never had
-
-    def reading_begins(self, marker: Row) -> None:
-        self.nobodys.clear()
-        if self.config.consume_from != "first" or self.config.strategy in MAY_LEAVE_OUT:
+    def owes(self, last: Incarnation, read: int, marker: int) -> None:
+        add, join, end = last.add, self._member(), self._end_of(last)
+        if self._is_had() or add is None or last.start_row is None or join is None or end is None:
             return
-        for group, topic in self.context.first_adds:
-            if topic == marker.topic and group is not None and self._never_had(group):
-                self.nobodys[group] = None
+        roles = {"add": add.place, "start": last.start_row.place, "read": read, "marker": marker}
+        self._found(Orphaned, roles, join, end)
 
-    def _never_had(self, group: str) -> bool:
-        known = self.progress.groups.get(group)
-        if known is not None and (known.delivered or known.was_reset or known.was_added):
-            return False
-        return self.context.newest_member(group) is not None
+    def taken_over(self, last: Incarnation, add: Op) -> None:
+        end, join = self._end_of(last), self._member()
+        if end is None or join is None or last.add is None:
+            return
+        if self._is_had() or any(seq <= self.now for seq in self.context.deaths_of(self.broker)):
+            return
+        drop = last.dropped
+        if drop is not None:
+            undisturbed_us = drop.started - self.context.calm_since_us(drop.begin)
+            if undisturbed_us > self.bound_us:
+                return
+        self.stakes += 1
+        if add.started - self._calm_since_us(end[1]) > self.bound_us:
+            roles = {"add": last.add.place, "again": add.place}
+            bound_us = self.bound_us - self.context.info.clock_bound_us
+            self._found(TooLate, roles, join, end, {"bound_ms": bound_us // MS})
 
-    def reads(self, row: Row) -> None:
-        self.opportunities += len(self.nobodys)
-        for group, first in self.nobodys.items():
-            self.nobodys[group] = row if first is None else first
+    def _found(
+        self,
+        kind: type[Finding],
+        roles: Mapping[str, int],
+        join: int,
+        end: tuple[int, int, list[int]],
+        also: Mapping[str, int] | None = None,
+    ) -> None:
+        seq, _us, of_lane = end
+        if of_lane:
+            self.findings.shown(kind, {**roles, "end": of_lane[0]}, also, of_context={"join": join})
+        else:
+            self.findings.shown(kind, roles, also, of_context={"join": join, "end": seq})
 
-    def reading_ends(self, marker: Row) -> Iterable[Finding]:
-        for group in sorted(self.nobodys):
-            read, add = self.nobodys[group], self.context.first_adds[group, marker.topic]
-            join = self.context.newest_member(group)
-            if read is not None and join is not None and self._never_had(group):
-                yield NeverHad(add, join, read, marker)
-        self.nobodys.clear()
+    def _calm_since_us(self, ended_us: int) -> int:
+        return max(
+            ended_us, self.worked_us, self.strangers_us, self.context.calm_since_us(self.now)
+        )
 
 
-judge = QueueJudge
+def never_had(rows: Rows, findings: Findings) -> None:
+    """Queues that a settled reading finds, of which a group that works on their topic has never had the lane."""
+    taken = rows.are(Kind.ADD, Kind.RESET) | (
+        rows.are(Kind.DELIVER) & (rows.text("incarnation") != NO_TEXT) & (rows.offset != NONE)
+    )
+    for queue, events in readings(rows).items():
+        if not events:
+            continue
+        place = events[0][2]
+        context, topic = rows.context_of(place), rows.name_of("topic", place)
+        config = context.info.config
+        if (
+            is_copy_topic(topic)
+            or config.consume_from != "first"
+            or config.strategy == "MACHINE_ROOM"
+        ):
+            continue
+        here = np.flatnonzero(taken & (rows.queue == queue))
+        names, words = rows.group[here], rows.words("group")
+        of_topic = [group for group, added in context.adds if added == topic and group is not None]
+        for group in sorted(of_topic):
+            code = words.index(group) if group in words else NO_TEXT - 1
+            begins = rows.begin[here[names == code]]
+            since = int(begins.min()) if len(begins) else NEVER
+            seq, _add = context.adds[group, topic]
+            first, marker, is_open = -1, -1, False
+            for now, is_end, at_place in events:
+                if is_end:
+                    join = context.newest_member(group, now)
+                    if (
+                        at_place == marker
+                        and is_open
+                        and first >= 0
+                        and join is not None
+                        and now < since
+                    ):
+                        findings.shown(
+                            NeverHad,
+                            {"read": first, "marker": at_place},
+                            of_context={"add": seq, "join": join},
+                            group=group,
+                        )
+                    is_open = is_open and at_place != marker
+                    continue
+                if rows.offset[at_place] == NONE:
+                    member = context.newest_member(group, now)
+                    first, marker, is_open = -1, at_place, seq < now < since and member is not None
+                elif is_open:
+                    findings.at_stake_times(at_place, 1)
+                    first = at_place if first < 0 else first
+
+
+def judge(rows: Rows, findings: Findings) -> None:
+    settled_kernel(Lane, unread=True, also=(Kind.LOCK,))(rows, findings)
+    never_had(rows, findings)
 
 
 def explain(found: Orphaned | NeverHad | TooLate) -> str:

@@ -13,7 +13,6 @@ like any other. Nothing is said about how long it took.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from specs.clauses.judging import Finding
@@ -25,9 +24,11 @@ from specs.clauses.premises import (
     NOTHING_TAKEN_BACK,
     SETTLED,
 )
-from specs.clauses.progress import GroupProgress, Incarnation, start_of
-from specs.clauses.settled import SETTLED_KINDS, SettledJudge, wants
+from specs.clauses.progress import start_of
+from specs.clauses.settled import SETTLED_KINDS
 from specs.clauses.words import at, who
+from specs.facts.progress import Incarnation
+from specs.facts.settled import SETTLED_COLUMNS, Settled, settled_kernel
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Party
 
@@ -41,9 +42,8 @@ SOURCES = ("docs/sources.md#orderly-loop", "docs/sources.md#pull")
 KINDS = SETTLED_KINDS
 SETTINGS = ("consume_from", "max_reconsume_times")
 NEEDS = frozenset({Kind.DELIVER, Kind.READ})
+COLUMNS = SETTLED_COLUMNS
 EXCUSED_BY = frozenset({Kind.CRASH, Kind.JOIN, Kind.LEAVE})
-
-__all__ = ["wants"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,48 +57,46 @@ class NeverFinished(Finding):
     marker: Row
 
 
-class QueueJudge(SettledJudge):
+class Lane(Settled):
     """At stake where the last incarnation still works."""
 
-    __slots__ = ()
-
-    def is_at_stake(self, group: str, last: Incarnation, handed_over: bool) -> bool:
+    def is_at_stake(self, last: Incarnation) -> bool:
         add = last.add
-        left = add is not None and self.context.is_of_an_old_life(add.client_id, add.group, add)
-        return self.lives(last) and not left
+        if add is None or not self.lives(last):
+            return False
+        name = self.lane.name(add.client)
+        return not self.context.is_of_an_old_life(name, self.lane.group, add.begin, self.now)
 
-    def is_done(self, progress: GroupProgress, offset: int) -> bool:
-        return offset in progress.finished or offset in progress.worked
+    def is_done(self, offset: int) -> bool:
+        return offset in self.finished or offset in self.worked
 
-    def counts_from(self, progress: GroupProgress, last: Incarnation) -> int:
-        first = self._first(progress, last)
-        return min(last.start or 0, last.start or 0 if first is None else first.start or 0)
+    def counts_from(self, last: Incarnation) -> int:
+        return min(last.start or 0, self._first(last).start or 0)
 
-    def _first(self, progress: GroupProgress, last: Incarnation) -> Incarnation | None:
-        """The incarnation with the lowest start, where all of them are recorded and no message is nobody's."""
-        if not self.context.info.closed_world or self.config.consume_from != "first":
-            return None
-        known = [
-            each
-            for each in progress.incarnations.values()
-            if each.add is not None and each.start is not None and not each.asked
-        ]
-        return min(known, key=lambda each: each.start or 0, default=None)
+    def _first(self, last: Incarnation) -> Incarnation:
+        """The incarnation with the lowest start, where everybody is recorded and the group owes all messages."""
+        first = last
+        if self.context.info.closed_world and self.config.consume_from == "first":
+            for each in self.incarnations.values():
+                if (
+                    each.add is not None
+                    and each.start is not None
+                    and not each.asked
+                    and each.start < (first.start or 0)
+                ):
+                    first = each
+        return first
 
-    def owes(self, group: str, last: Incarnation, read: Row, marker: Row) -> Iterable[Finding]:
-        if last.start_row is None:
-            return
-        # A look-up that is answered while the queue is read may say that an incarnation begins behind the message.
-        for each in (last, self._first(self.progress.groups[group], last)):
-            if each is None or each.add is None or each.start_row is None:
-                continue
-            if (read.queue_offset or 0) >= (each.start or 0):
-                certain = self.rests_for_certain
-                yield NeverFinished(each.add, each.start_row, read, marker, certain=certain)
-                return
+    def owes(self, last: Incarnation, read: int, marker: int) -> None:
+        offset = int(self.lane.digest.rows.offset[read])
+        first = last if offset >= (last.start or 0) else self._first(last)
+        if first.start_row is not None and offset >= (first.start or 0):
+            begun = (first.add or first.start_row).place
+            roles = {"add": begun, "start": first.start_row.place, "read": read, "marker": marker}
+            self.findings.shown(NeverFinished, roles, certain=self.rests_for_certain)
 
 
-judge = QueueJudge
+judge = settled_kernel(Lane)
 
 
 def explain(found: NeverFinished) -> str:

@@ -16,12 +16,11 @@ The slack of a timer is granted.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specs.clauses.context import Context
-from specs.clauses.incarnations import goes_ahead
-from specs.clauses.judging import NOTHING, Finding, Judge
+import numpy as np
+
+from specs.clauses.judging import Finding
 from specs.clauses.premises import (
     NO_FILTER,
     NO_RESET,
@@ -30,8 +29,12 @@ from specs.clauses.premises import (
     ORDERLY,
     Premise,
 )
-from specs.clauses.rows import over_us
-from specs.clauses.words import MS, at, ms, who
+from specs.clauses.words import at, ms, who
+from specs.facts.findings import Findings
+from specs.facts.rows import KINDS as CODED
+from specs.facts.rows import OUTCOMES, Rows
+from specs.facts.run_context import RunContext
+from specs.facts.segments import MS, NEVER, NO_TEXT, NONE, Ints, Mask, by_time, dense
 from specs.history.row import Row
 from specs.plan.traits import Stake, Trait
 from specs.vocabulary import Key, Kind, Outcome, Party
@@ -58,6 +61,7 @@ KINDS = frozenset(
 SETTINGS = ("client_lease_ms", "continuous_ms")
 NEEDS = frozenset({Kind.ADD, Kind.DELIVER, Kind.PULL})
 EXCUSED_BY = frozenset({Kind.JOIN})
+BY_CLIENTS = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,149 +74,223 @@ class Starved(Finding):
     later: Row
 
 
-Place = tuple[str | None, str | None, int | None]
-"""Topic, broker, queue: of one group the lane."""
-Name = tuple[str, Place]
-"""An incarnation of a lane."""
+BEGIN, END = 0, 1
+OK = OUTCOMES.index(Outcome.OK)
 
 
-class _Waiting:
-    """One incarnation that was not called yet. firsts: the first call of each other one since it waits."""
+class Waiting:
+    """One incarnation that was not called yet."""
 
-    __slots__ = ("add", "firsts", "granted", "place", "pull")
+    __slots__ = ("add", "firsts", "granted", "lane", "pull")
 
-    def __init__(self, add: Row) -> None:
+    def __init__(self, add: int, lane: int, granted: int | None) -> None:
         self.add = add
-        self.place: Place = (add.topic, add.broker, add.queue_id)
-        self.pull: Row | None = None
-        self.granted: Row | None = None  # its last grant
-        self.firsts: dict[Name, Row] = {}
+        self.lane = lane
+        self.granted = granted
+        self.pull = -1
+        self.firsts: dict[int, int] = {}
 
 
-class GroupJudge(Judge):
-    """Remembers, for each client, its lanes that were not called yet, and the grants of all of them."""
+class Group:
+    """One group: its clients' lanes that were not called yet, and the grants of all lanes."""
 
-    __slots__ = ("cap_us", "granted", "last_op", "lease_us", "running", "waiting")
+    def __init__(self, rows: Rows, place: int, calls: Ints, findings: Findings) -> None:
+        self.rows = rows
+        self.place = place
+        self.findings = findings
+        self.calls = calls  # those that may run in a later life of their lane
+        self.context: RunContext = rows.context_of(place)
+        config = self.context.info.config
+        self.cap_us = (config.continuous_ms + config.schedule_slack_ms) * MS
+        self.lease_us = config.client_lease_ms * MS
+        self.waiting: dict[int, dict[int, Waiting]] = {}
+        self.granted: dict[tuple[int, int], int] = {}
+        self.moves = sorted(self.context.moves.get(rows.name_of("group", place), ()), reverse=True)
+        self.stakes = 0
 
-    def __init__(self, context: Context) -> None:
-        super().__init__(context)
-        self.cap_us = (self.config.continuous_ms + self.config.schedule_slack_ms) * MS
-        self.lease_us = self.config.client_lease_ms * MS
-        self.waiting: dict[str, dict[Name, _Waiting]] = {}  # by client
-        self.granted: dict[tuple[str, Place], Row] = {}
-        self.last_op: dict[Name, int] = {}
-        self.running: dict[tuple[str, Place], dict[int, Row]] = {}  # calls, by client and lane
-
-    def begins(self, row: Row) -> Iterable[Finding]:
-        client = row.client_id or ""
-        if row.kind is Kind.RESET:
+    def take(self, now: int, place: int) -> None:
+        """A row begins or ends."""
+        while self.moves and self.moves[-1] < now:  # whoever waited starts anew
+            self.moves.pop()
             self.waiting.clear()
-        elif row.kind is Kind.UNLOCK:
-            self._out_of_line(client, row)
-        if row.incarnation is None:
-            return NOTHING
-        name: Name = (row.incarnation, (row.topic, row.broker, row.queue_id))
-        if row.kind is Kind.DELIVER:
-            self.running.setdefault((client, name[1]), {})[row.seq_begin] = row
-        match row.kind:
-            case Kind.ADD:
-                new = self.waiting.setdefault(client, {})[name] = _Waiting(row)
-                new.granted = self.granted.get((client, new.place))
-            case Kind.DROP:
-                self.waiting.get(client, {}).pop(name, None)
-            case Kind.DELIVER if self.last_op.get(name) != row.op_id:
-                self.last_op[name] = row.op_id
-                mine = self.waiting.get(client)
-                if mine:
-                    mine.pop(name, None)
-                    return self._called(mine, name, row)
-            case _:
-                pass
-        return NOTHING
-
-    def _called(self, waiting: dict[Name, _Waiting], name: Name, row: Row) -> Iterable[Finding]:
-        found: list[Finding] = []
-        for each in waiting.values():
-            if each.pull is None:
-                continue
-            first = each.firsts.setdefault(name, row)
-            if first is row:
-                continue
-            self.opportunities += 1
-            if row.started_us > first.started_us + self.cap_us and self._in_line(each, row):
-                found.append(Starved(each.add, each.pull, first, row))
-                each.firsts[name] = row
-        return found
-
-    def _in_line(self, each: _Waiting, row: Row) -> bool:
-        """Has the lane been in line all the time?"""
-        pull, granted, context = each.pull, each.granted, self.context
-        since_us = row.started_us if pull is None else over_us(pull)
-        if context.is_leaving(row.client_id, row.group) or context.client_died_since(
-            row.client_id, each.add
-        ):
-            return False
-        if context.paused_since(row.client_id, since_us):
-            return False
-        return granted is None or row.started_us <= over_us(granted) + self.lease_us
-
-    def ends(self, row: Row) -> Iterable[Finding]:
-        client = row.client_id or ""
-        if row.kind is Kind.LOCK:
-            self._answered(client, row)
-        elif row.kind is Kind.DELIVER:
-            self.running.get((client, (row.topic, row.broker, row.queue_id)), {}).pop(
-                row.seq_begin, None
-            )
-        elif row.kind is Kind.PULL and row.outcome is Outcome.OK and row.incarnation is not None:
-            name: Name = (row.incarnation, (row.topic, row.broker, row.queue_id))
-            each = self.waiting.get(client, {}).get(name)
-            found = (
-                row.value is not None
-                and row.queue_offset is not None
-                and row.value > row.queue_offset
-                and not goes_ahead(row)
-                and not self.context.is_filtered(row.group or "")
-            )
-            if each is not None and each.pull is None and found:
-                if self._works_still(client, each):
-                    del self.waiting[client][name]
+        rows, kind = self.rows, CODED[int(self.rows.kind[place])]
+        client, lane, name = (
+            int(rows.client[place]),
+            int(rows.lane[place]),
+            int(rows.incarnation[place]),
+        )
+        mine = self.waiting.setdefault(client, {})
+        if kind is Kind.UNLOCK:
+            self._out_of_line(mine, lane)
+        elif kind is Kind.LOCK:
+            self._answered(mine, client, lane, place)
+        elif kind is Kind.ADD:
+            mine[name] = Waiting(place, lane, self.granted.get((client, lane)))
+        elif kind is Kind.DROP:
+            mine.pop(name, None)
+        elif kind is Kind.PULL:
+            first = name in mine and mine[name].pull < 0
+            if first and not self.context.is_filtered(rows.name_of("group", place), now):
+                if self._works_still(client, lane, now):
+                    del mine[name]
                 else:
-                    each.pull = row
-        return NOTHING
+                    mine[name].pull = place
+        elif kind is Kind.DELIVER:
+            mine.pop(name, None)
+            if any(each.lane == lane for each in mine.values()):  # of two lives at a time
+                self.calls = np.append(self.calls, place)
+            for each in mine.values():
+                if each.pull >= 0:
+                    self._called(each, name, place, now)
 
-    def _works_still(self, client: str, each: _Waiting) -> bool:
-        """Does the client still run a call that it began in an earlier life of the lane?"""
-        calls = self.running.get((client, each.place), {}).values()
-        return not all(
-            self.context.is_of_an_old_life(client, each.add.group, call) for call in calls
+    def _works_still(self, client: int, lane: int, now: int) -> bool:
+        """Had a call of the lane at this client begun and not ended by now, in a process that is there still?"""
+        rows, context = self.rows, self.context
+        mine = self.calls[(rows.client[self.calls] == client) & (rows.lane[self.calls] == lane)]
+        for call in mine[(rows.begin[mine] < now) & (rows.end[mine] > now)].tolist():
+            client_id, group = rows.name_of("client_id", call), rows.name_of("group", call)
+            if not context.is_of_an_old_life(client_id, group, int(rows.begin[call]), now):
+                return True
+        return False
+
+    def _called(self, each: Waiting, name: int, place: int, now: int) -> None:
+        first = each.firsts.setdefault(name, place)
+        if first == place:
+            return
+        self.stakes += 1
+        started = self.rows.started
+        if started[place] > started[first] + self.cap_us and self._in_line(each, place, now):
+            roles = {"add": each.add, "pull": each.pull, "first": first, "later": place}
+            self.findings.shown(Starved, roles)
+            each.firsts[name] = place
+
+    def _in_line(self, each: Waiting, place: int, now: int) -> bool:
+        rows, context = self.rows, self.context
+        client, group = rows.name_of("client_id", place), rows.name_of("group", place)
+        if context.leaving_at(client, group, now):
+            return False
+        if context.client_died_between(client, int(rows.begin[each.add]), now):
+            return False
+        if context.paused_since(client, int(rows.ended[each.pull]), now):
+            return False
+        return (
+            each.granted is None
+            or int(rows.started[place]) <= int(rows.ended[each.granted]) + self.lease_us
         )
 
-    def _answered(self, client: str, row: Row) -> None:
-        place: Place = (row.topic, row.broker, row.queue_id)
-        if row.outcome is Outcome.REFUSED:
-            self._out_of_line(client, row)
-        elif row.outcome is Outcome.OK:
-            before = self.granted.get((client, place))
-            if before is not None and over_us(row) > over_us(before) + self.lease_us:
-                self._out_of_line(client, row)
-            self.granted[client, place] = row
-            for each in self.waiting.get(client, {}).values():
-                if each.place == place:
-                    each.granted = row
+    def _answered(self, mine: dict[int, Waiting], client: int, lane: int, place: int) -> None:
+        rows = self.rows
+        if rows.outcome[place] != OK:
+            self._out_of_line(mine, lane)
+            return
+        before = self.granted.get((client, lane))
+        if before is not None and rows.ended[place] > rows.ended[before] + self.lease_us:
+            self._out_of_line(mine, lane)
+        self.granted[client, lane] = place
+        for each in mine.values():
+            if each.lane == lane:
+                each.granted = place
 
-    def _out_of_line(self, client: str, row: Row) -> None:
-        """The lane loses its place in line."""
-        mine = self.waiting.get(client, {})
-        for name in [
-            name
-            for name, each in mine.items()
-            if each.place == (row.topic, row.broker, row.queue_id)
-        ]:
+    def _out_of_line(self, mine: dict[int, Waiting], lane: int) -> None:
+        for name in [name for name, each in mine.items() if each.lane == lane]:
             del mine[name]
 
 
-judge = GroupJudge
+def judge(rows: Rows, findings: Findings) -> None:
+    known = rows.text("incarnation") != NO_TEXT
+    adds = np.flatnonzero(rows.are(Kind.ADD) & known)
+    if not len(adds):
+        return
+    locks = rows.are(Kind.LOCK) & rows.ended_as(Outcome.OK, Outcome.REFUSED)
+    pulls = (
+        rows.are(Kind.PULL)
+        & known
+        & rows.ended_as(Outcome.OK)
+        & (rows.value != NONE)
+        & (rows.offset != NONE)
+        & ~rows.found_nothing
+    )
+    at_begin = (rows.are(Kind.ADD, Kind.DROP) & known) | rows.are(Kind.UNLOCK)
+    begins = np.concatenate(
+        [np.flatnonzero(at_begin), _while_somebody_waits(rows, adds, _calls(rows, known))]
+    )
+    ends = np.flatnonzero(locks | (pulls & (rows.value > rows.offset)))
+    where = np.concatenate([begins, ends])
+    phase = np.concatenate([np.full(len(begins), BEGIN), np.full(len(ends), END)])
+    seq = np.where(phase == BEGIN, rows.begin[where], rows.end[where])
+    kept = seq < rows.clock_stepped(where)  # without ends that nobody saw, as well
+    where, phase, seq = where[kept], phase[kept], seq[kept]
+    group, _ = dense(rows.run[where], rows.group[where])
+    states: dict[int, Group] = {}
+    outliving = _outliving(rows, adds, known)
+    for index in np.lexsort((phase, seq, group)).tolist():
+        place, of = int(where[index]), int(group[index])
+        state = states.get(of)
+        if state is None:
+            state = states[of] = Group(rows, place, outliving, findings)
+        state.take(int(seq[index]), place)
+    for state in states.values():
+        if state.stakes:
+            findings.at_stake_times(state.place, state.stakes)
+
+
+def _calls(rows: Rows, known: Mask) -> Ints:
+    """The first row of each listener call."""
+    where = np.flatnonzero(rows.are(Kind.DELIVER) & known)
+    of, op = rows.incarnation[where], rows.number("op_id")[where]
+    order = by_time(of, rows.begin[where])
+    of, op = of[order], op[order]
+    first = np.ones(len(where), np.bool_)
+    first[1:] = (of[1:] != of[:-1]) | (op[1:] != op[:-1])
+    return where[order[first]]
+
+
+def _outliving(rows: Rows, adds: Ints, known: Mask) -> Ints:
+    """The calls during which a client added the same lane again."""
+    calls = np.flatnonzero(rows.are(Kind.DELIVER) & known)
+    both = np.concatenate([adds, calls])
+    lane, _ = dense(rows.run[both], rows.group[both], rows.client[both], rows.lane[both])
+    order = by_time(lane[: len(adds)], rows.begin[adds])
+    if not len(calls):
+        return calls
+    scale = int(max(rows.begin.max(), rows.end[rows.end < NEVER].max(initial=0))) + 2
+    places = lane[: len(adds)][order] * scale + rows.begin[adds][order]
+    mine = lane[len(adds) :] * scale
+    before = np.searchsorted(places, mine + rows.begin[calls], "right")
+    until = np.searchsorted(places, mine + np.minimum(rows.end[calls], scale - 1), "right")
+    found: Ints = calls[until > before]
+    return found
+
+
+def _while_somebody_waits(rows: Rows, adds: Ints, calls: Ints) -> Ints:
+    """The calls that begin after a lane of their client was added, up to that lane's first call."""
+    if not len(calls):
+        return calls
+    both = np.concatenate([adds, calls])
+    client, _ = dense(rows.run[both], rows.group[both], rows.client[both])
+    order = by_time(client[len(adds) :], rows.begin[calls])
+    calls, of_call = calls[order], client[len(adds) :][order]
+    begin = rows.begin[calls]
+    chosen = np.zeros(len(calls), np.bool_)
+    for add, code in zip(adds.tolist(), client[: len(adds)].tolist(), strict=True):
+        low, high = np.searchsorted(of_call, [code, code + 1])
+        low += int(np.searchsorted(begin[low:high], rows.begin[add]))
+        own = np.flatnonzero(rows.incarnation[calls[low:high]] == rows.incarnation[add])
+        chosen[low : low + int(own[0]) + 1 if len(own) else high] = True
+    return calls[chosen]
+
+
+COLUMNS = (
+    "client_id",
+    "code",
+    "ended_us",
+    "incarnation",
+    "op_id",
+    "outcome",
+    "queue_offset",
+    "started_us",
+    "value",
+)
 
 
 def explain(found: Starved) -> str:

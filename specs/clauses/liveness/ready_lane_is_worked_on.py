@@ -28,11 +28,12 @@ Nothing is said of a client that adds, pulls or calls no more: what never comes 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specs.clauses.context import Context
-from specs.clauses.judging import NOTHING, Finding
+import numpy as np
+
+from specs.clauses.clause import Apart
+from specs.clauses.judging import Finding
 from specs.clauses.premises import (
     BROKER_LIVES,
     BROKER_NOT_PAUSED,
@@ -43,10 +44,15 @@ from specs.clauses.premises import (
     ORDERLY,
     Premise,
 )
-from specs.clauses.retry import other_lanes_go_on
-from specs.clauses.retry.other_lanes_go_on import Lane, Place, _Lease
-from specs.clauses.rows import may_be_manual, over_us
-from specs.clauses.words import MS, at, ms, who
+from specs.clauses.rows import over_us
+from specs.clauses.words import at, ms, who
+from specs.facts.calls import may_be_by_hand
+from specs.facts.findings import Findings
+from specs.facts.presence import by_client, have_threads, were_there
+from specs.facts.ready import READY_COLUMNS, Lanes, Leases, ready_calls
+from specs.facts.rows import Rows
+from specs.facts.run_context import RunContext
+from specs.facts.segments import MS, NEVER, NONE, NOWHERE, Ints, Mask, by_time
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
 
@@ -100,14 +106,10 @@ SETTINGS = (
     "threads",
 )
 NEEDS = frozenset({Kind.ADD, Kind.DELIVER, Kind.LOCK, Kind.PULL})
+COLUMNS = READY_COLUMNS
 CONCLUDES_FROM_ABSENCE = True
 LOOKS_BACK = True
-
-
-NEVER_US = -1
-"""When something disturbed the run (`Context.disturbed_us`), if nothing has."""
-_ASKED = (Kind.LOCK, Kind.FETCH_OFFSET)
-"""What a client asks for before it adds a lane."""
+BY_CLIENTS = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,238 +147,264 @@ class NotAdded(Finding):
     add: Row
 
 
-class _Waits:
-    """How long, in all, a client has waited for answers that it can't go on without.
-
-    unanswered: the last request that has no end.
-    """
-
-    __slots__ = ("sum_us", "unanswered", "until_us")
-
-    def __init__(self) -> None:
-        self.sum_us = 0
-        self.until_us = 0
-        self.unanswered: Row | None = None
-
-    def take(self, row: Row, ended_us: int) -> None:
-        self.sum_us += max(0, ended_us - max(row.started_us, self.until_us))
-        self.until_us = max(self.until_us, ended_us)
-
-    def by(self, at_us: int) -> int:
-        """How long until that time, after which no request has begun."""
-        return self.sum_us - max(0, self.until_us - at_us)
+def judge(rows: Rows, findings: Findings) -> None:
+    """What a client did with its lanes, client by client."""
+    lanes = rows.shared(Lanes)
+    if len(lanes.adds):
+        _calls(rows, lanes, findings)
+        _pulls(rows, lanes, Waits(rows, lanes), findings)
 
 
-class _Pulls:
-    """Of a lane's present life: its last pull, if it was answered and no other has begun, with the lease at its end.
-
-    lowest: where the first pull of the life asked. manual: may more be held than the call that began last? waited_us:
-    how long the client had waited for other answers by then.
-    """
-
-    __slots__ = ("last", "lease", "lowest", "manual", "waited_us")
-
-    def __init__(self) -> None:
-        self.last: Row | None = None
-        self.lease: _Lease | None = None
-        self.lowest: int | None = None
-        self.manual = False
-        self.waited_us = 0
+def among_clients(rows: Rows, findings: Findings) -> None:
+    """Whom a lane was granted, group by group: leases grow with lanes and time, not with messages."""
+    lanes = rows.shared(Lanes)
+    if len(lanes.adds):
+        _grants(rows, lanes, Waits(rows, lanes), findings)
 
 
-class GroupJudge(other_lanes_go_on.GroupJudge):
-    """Knows the lanes as RTY-6 does; remembers besides their last pulls, and grants of lanes that were not added."""
+class Waits:
+    """The times in which each client waited for an answer without which it may do nothing else for its lanes."""
 
-    __slots__ = ("bound_us", "pulls", "requests_us", "unused", "waited_us", "waits")
+    def __init__(self, rows: Rows, lanes: Lanes) -> None:
+        self.rows, self.lanes = rows, lanes
+        in_vain = rows.are(Kind.PULL) & rows.ended_as(Outcome.UNKNOWN) & (rows.ended < NEVER)
+        where = np.flatnonzero(rows.are(Kind.LOCK, Kind.FETCH_OFFSET) | in_vain)
+        self.where = where[by_time(lanes.client[where], rows.begin[where])]
+        self.client = lanes.client[self.where]
 
-    def __init__(self, context: Context) -> None:
-        super().__init__(context)
-        config, clocks_us = self.config, context.info.clock_bound_us
-        self.bound_us = (config.delay_bound_ms + config.schedule_slack_ms) * MS + clocks_us
-        self.requests_us = config.delay_bound_ms * MS + clocks_us
-        self.waits: dict[str, _Waits] = {}  # by client
-        self.waited_us: dict[int, int] = {}  # by grant: how long its client had waited by its end
-        self.unused: dict[
-            Place, dict[str, Row]
-        ] = {}  # by lane and client: the first grant that stands
-        self.pulls: dict[Lane, _Pulls] = {}
+    def before(self, place: int) -> Ints:
+        """What the client of this row had asked before, in the order of the begins."""
+        mine = int(self.lanes.client[place])
+        asks = self.where[slice(*np.searchsorted(self.client, [mine, mine + 1]).tolist())]
+        earlier: Ints = asks[self.rows.begin[asks] < self.rows.begin[place]]
+        return earlier
 
-    def begins(self, row: Row) -> Iterable[Finding]:
-        found: list[Finding] = []
-        self._asks(row)
-        grant = None
-        if row.kind in (Kind.UNLOCK, Kind.ADD):
-            grant = self._unused(row).pop(row.client_id or "", None)
-        if row.kind is Kind.ADD and grant is not None:
-            found.extend(self._added(grant, row, self.waited_us.get(grant.seq_begin, 0)))
-        found.extend(super().begins(row))
-        self._forget(grant)
-        lane = (row.client_id or "", _place(row))
-        if row.kind is Kind.ADD and row.incarnation is not None:
-            self.pulls[lane] = _Pulls()
-        elif row.kind is Kind.PULL and row.incarnation is not None and row.queue_offset is not None:
-            found.extend(self._pulls_again(lane, row))
-        return found
+    def us(self, place: int, since_us: int) -> int:
+        """For how long, from that time until this row, its client waited for answers that came or were given up."""
+        rows, info, waited_us = self.rows, self.rows.context_of(place).info, 0
+        bound_us = info.config.delay_bound_ms * MS + info.clock_bound_us
+        pulls = rows.are(Kind.PULL)
+        for ask in (asks := self.before(place))[rows.ended[asks] < NEVER].tolist():
+            until_us = min(int(rows.ended[ask]), int(rows.started[place]))
+            if pulls[ask]:
+                until_us = min(until_us, int(rows.started[ask]) + bound_us)
+            waited_us += max(0, until_us - max(int(rows.started[ask]), since_us))
+            since_us = max(since_us, until_us)
+        return waited_us
 
-    def _asks(self, row: Row) -> None:
-        """Whoever asks for a lease, or where to start, may wait for the answer before anything else."""
-        client = row.client_id or ""
-        if row.kind in _ASKED and row.ended_us is None:
-            self.waits.setdefault(client, _Waits()).unanswered = row
-        elif row.kind in _ASKED and row.ended_us is not None:
-            self.waits.setdefault(client, _Waits()).take(row, row.ended_us)
-        elif row.kind is Kind.PULL and row.outcome is Outcome.UNKNOWN and row.ended_us is not None:
-            until_us = min(row.ended_us, row.started_us + self.requests_us)
-            self.waits.setdefault(client, _Waits()).take(row, until_us)
-
-    def _waited_by(self, client: str, at_us: int) -> int:
-        waits = self.waits.get(client)
-        return 0 if waits is None else waits.by(at_us)
-
-    def _waits_still(self, client: str, group: str | None) -> bool:
-        waits = self.waits.get(client)
-        row = None if waits is None else waits.unanswered
-        return row is not None and not self.context.is_of_an_old_life(client, group, row)
-
-    def _forget(self, grant: Row | None) -> None:
-        if grant is not None:
-            self.waited_us.pop(grant.seq_begin, None)
-
-    def _pulls_again(self, lane: Lane, row: Row) -> Iterable[Finding]:
-        pulls, life = self.pulls.get(lane), self._life(lane, row)
-        if pulls is None:
-            return NOTHING
-        last, lease, pulls.last = pulls.last, pulls.lease, None
-        if last is None or lease is None or life is None or last.ended_us is None:
-            return NOTHING
-        waited_us = self._waited_by(lane[0], row.started_us) - pulls.waited_us
-        until_us = last.ended_us + self.slack_us + waited_us
-        lock, renewal = lease.lock, lease.renewal
-        needed_us = min(until_us, row.started_us) - self.lease_us
-        if lock.started_us >= needed_us:
-            renewal = None
-        elif renewal is None or renewal.started_us < needed_us:
-            return NOTHING
-        if self.context.disturbed_us > max(NEVER_US, last.ended_us - self.bound_us):
-            return NOTHING
-        few = self._held(pulls, life.highest, last) <= self.config.pull_batch
-        if not few or not self._was_there(lane, life.add, lock, last.ended_us):
-            return NOTHING
-        self.opportunities += 1
-        if row.started_us <= until_us or self._waits_still(lane[0], row.group):
-            return NOTHING
-        return (NotPulled(life.add, lock, renewal, last, row),)
-
-    def _held(self, pulls: _Pulls, highest: int, last: Row) -> int:
-        """How many messages the client may hold at most: all that it pulled from those of its last call on."""
-        lowest = pulls.lowest or 0
-        if highest >= 0 and not pulls.manual:
-            lowest = max(lowest, highest + 1 - self.config.batch)
-        return (last.value or 0) - lowest
-
-    def _was_there(self, lane: Lane, add: Row, lock: Row, since_us: int) -> bool:
-        """Did the client live and keep the lease, and not stand still since then?"""
-        context, client = self.context, lane[0]
-        return not (
-            self.lost.get(lane, -1) > lock.seq_begin
-            or context.is_leaving(client, add.group)
-            or context.client_died_since(client, add)
-            or context.paused_since(client, since_us)
-        )
-
-    def ends(self, row: Row) -> Iterable[Finding]:
-        client = row.client_id or ""
-        if row.kind is Kind.LOCK and row.outcome is Outcome.OK:
-            others = self._unused(row)
-            mine = others.pop(client, row)
-            for other in others.values():
-                self._forget(other)
-            if mine is row:
-                self.waited_us[row.seq_begin] = self._waited_by(client, over_us(row))
-            self.unused[_place(row)] = {client: mine}
-        elif row.kind is Kind.LOCK or (row.kind is Kind.FETCH_OFFSET and _failed(row)):
-            self._forget(self._unused(row).pop(client, None))
-        if row.kind is Kind.FETCH_OFFSET:
-            return NOTHING
-        found = super().ends(row)
-        lane = (client, _place(row))
-        pulls = self.pulls.get(lane)
-        if pulls is not None and row.incarnation is not None and row.queue_offset is not None:
-            is_of_life = self._life(lane, row) is not None
-            if row.kind is Kind.DELIVER:
-                pulls.manual = pulls.manual or (is_of_life and may_be_manual(row))
-            elif row.kind is Kind.PULL:
-                answered = is_of_life and row.outcome is Outcome.OK and row.value is not None
-                pulls.last, pulls.lease = (row, self._lease(lane)) if answered else (None, None)
-                pulls.waited_us = self._waited_by(client, over_us(row))
-                if answered and pulls.lowest is None:
-                    pulls.lowest = row.queue_offset
-        return found
-
-    def _renewed(self, lane: Lane, row: Row) -> None:
-        super()._renewed(lane, row)
-        pulls = self.pulls.get(lane)
-        lease = None if pulls is None or pulls.last is None else pulls.lease
-        if lease is not None and over_us(row) <= lease.lock.started_us + self.lease_us:
-            lease.renewal = row
-
-    def _unused(self, row: Row) -> dict[str, Row]:
-        return self.unused.get(_place(row), {})
-
-    def _added(self, grant: Row, add: Row, waited_us: int) -> Iterable[Finding]:
-        context, client = self.context, add.client_id or ""
-        if add.incarnation is None or (client, _place(add)) in self.seen:
-            return NOTHING
-        if (
-            context.is_of_an_old_life(client, add.group, grant)
-            or context.is_leaving(client, add.group)
-            or context.broker_died_since(add.broker, grant)
-            or any(
-                context.is_disturbed(grant._replace(kind=kind), add.started_us) for kind in _ASKED
-            )
-        ):
-            return NOTHING
-        self.opportunities += 1
-        waited_us = self._waited_by(client, add.started_us) - waited_us
-        idle_us = add.started_us - over_us(grant) - waited_us
-        if idle_us <= self.bound_us or self._waits_still(client, add.group):
-            return NOTHING
-        return (NotAdded(grant, add),)
-
-    def _judged(self, found: other_lanes_go_on.HeldBack) -> Iterable[Finding]:
-        """RTY-6 has found a call of a lane that was ready, and says when."""
-        late, lock, renewal, context = found.late, found.lock, found.renewal, self.context
-        client = late.client_id or ""
-        if not context.has_threads(client):
-            return NOTHING
-        until_us = found.ready_us + self.slack_us
-        needed_us = min(until_us, late.started_us) - self.lease_us
-        if lock.started_us >= needed_us:
-            renewal = None
-        elif renewal is None or renewal.started_us < needed_us:
-            return NOTHING
-        if not self._was_there((client, _place(late)), found.add, lock, found.ready_us):
-            return NOTHING
-        self.opportunities += 1
-        if late.started_us <= until_us:
-            return NOTHING
-        return (
-            NotCalled(found.add, lock, renewal, found.pull, found.before, late, found.ready_us),
+    def last_still(self, place: int) -> bool:
+        """Is there a request of the client, in its present life, of which the history has no end?"""
+        rows, context, now = self.rows, self.rows.context_of(place), int(self.rows.begin[place])
+        client, group = rows.name_of("client_id", place), rows.name_of("group", place)
+        endless = (asks := self.before(place))[rows.ended[asks] >= NEVER]
+        return any(
+            not context.is_of_an_old_life(client, group, int(rows.begin[ask]), now)
+            for ask in endless.tolist()
         )
 
 
-def _place(row: Row) -> Place:
-    return (row.topic, row.broker, row.queue_id)
-
-
-def _failed(row: Row) -> bool:
-    """Did the question where to start end otherwise than with an offset, or with the word that none is stored?"""
-    return row.outcome is not Outcome.OK and not (
-        row.outcome is Outcome.REFUSED and row.value == -1
+def _calls(rows: Rows, lanes: Lanes, findings: Findings) -> None:
+    if not len(lanes.calls):
+        return
+    ready = rows.shared(ready_calls)
+    ready = ready.only(have_threads(rows, lanes.client, ready.late))
+    until = ready.ready_us + rows.config("schedule_slack_ms", ready.late) * MS
+    outlives, renewal = rows.shared(Leases).outlive(
+        ready.lock, ready.last, ready.late, _needed_us(rows, ready.late, until)
+    )
+    there = were_there(rows, lanes.client, ready.late, rows.begin[ready.add], ready.ready_us)
+    counts = outlives & there
+    findings.at_stake(ready.late[counts])
+    broken = counts & (rows.started[ready.late] > until)
+    findings.broken(
+        NotCalled,
+        {"ready_us": ready.ready_us[broken]},
+        add=ready.add[broken],
+        lock=ready.lock[broken],
+        renewal=renewal[broken],
+        pull=ready.pull[broken],
+        before=ready.before[broken],
+        late=ready.late[broken],
     )
 
 
-judge = GroupJudge
+def _needed_us(rows: Rows, late: Ints, until: Ints) -> Ints:
+    """When a grant must have begun, at the earliest, to last until then, or until these rows."""
+    lease_us = rows.config("client_lease_ms", late) * MS
+    return np.minimum(until, rows.started[late]) - lease_us
+
+
+def _pulls(rows: Rows, lanes: Lanes, waits: Waits, findings: Findings) -> None:
+    leases = rows.shared(Leases)
+    last, again, life = _pairs(rows, lanes)
+    lock = leases.granted(last)
+    kept = (lock != NOWHERE) & ~leases.lost_since(lock, again, rows.begin[again])
+    kept &= rows.begin[again] < rows.clock_stepped(again)
+    kept &= _calm(rows, lanes, last, again)
+    last, again, life, lock = last[kept], again[kept], life[kept], lock[kept]
+    few = rows.value[last] - _lowest(rows, lanes, last, again, life) <= rows.config(
+        "pull_batch", again
+    )
+    last, again, life, lock = last[few], again[few], life[few], lock[few]
+    until = rows.ended[last] + rows.config("schedule_slack_ms", again) * MS
+    for index in np.flatnonzero(rows.started[again] > until).tolist():
+        until[index] += waits.us(int(again[index]), int(rows.ended[last[index]]))
+    outlives, renewal = leases.outlive(lock, last, again, _needed_us(rows, again, until))
+    there = were_there(rows, lanes.client, again, rows.begin[life], rows.ended[last])
+    counts = outlives & there
+    findings.at_stake(again[counts])
+    for index in np.flatnonzero(counts & (rows.started[again] > until)).tolist():
+        if not waits.last_still(int(again[index])):
+            roles = {
+                "add": life,
+                "lock": lock,
+                "renewal": renewal,
+                "pull": last,
+                "again": again,
+            }
+            findings.shown(NotPulled, {name: int(each[index]) for name, each in roles.items()})
+
+
+def _pairs(rows: Rows, lanes: Lanes) -> tuple[Ints, Ints, Ints]:
+    """Each answered pull with the next one of its life, where no other pull of the lane began or ended in between."""
+    pulls = np.flatnonzero(rows.are(Kind.PULL) & lanes.named & (rows.offset != NONE))
+    closed = pulls[rows.end[pulls] < NEVER]
+    where = np.concatenate([pulls, closed])
+    is_end = np.concatenate([np.zeros(len(pulls), np.bool_), np.ones(len(closed), np.bool_)])
+    seq = np.where(is_end, rows.end[where], rows.begin[where])
+    order = np.lexsort((is_end, seq, lanes.lane[where]))
+    where, is_end, seq = where[order], is_end[order], seq[order]
+    life = lanes.life(where, seq)
+    pair = np.flatnonzero(is_end[:-1] & ~is_end[1:] & (life[:-1] >= 0) & (life[:-1] == life[1:]))
+    last, again = where[pair], where[pair + 1]
+    answered = (
+        rows.ended_as(Outcome.OK)[last] & (rows.value[last] != NONE) & (rows.ended[last] < NEVER)
+    )
+    return last[answered], again[answered], life[pair][answered]
+
+
+def _calm(rows: Rows, lanes: Lanes, last: Ints, again: Ints) -> Mask:
+    """Had nothing disturbed the group life from shortly before the end of these last pulls on, as of the next ones?"""
+    found = np.ones(len(again), np.bool_)
+    for part in by_client(lanes.client[again]):
+        context = rows.context_of(int(again[part[0]]))
+        if context.disturbed:
+            seqs, untils = context.disturbances
+            place = np.searchsorted(seqs, rows.begin[again[part]], "right") - 1
+            until = np.where(place >= 0, untils[np.maximum(place, 0)], -1)
+            found[part] = until <= np.maximum(-1, rows.ended[last[part]] - _bound_us(context))
+    return found
+
+
+def _bound_us(context: RunContext) -> int:
+    """How long requests may take, with the slack of a timer, and what clocks may differ by."""
+    config = context.info.config
+    return (config.delay_bound_ms + config.schedule_slack_ms) * MS + context.info.clock_bound_us
+
+
+def _lowest(rows: Rows, lanes: Lanes, last: Ints, again: Ints, life: Ints) -> Ints:
+    """The lowest offset that the client may still hold when it pulls again."""
+    found = _first_asked(rows, lanes, last, life)
+    calls = np.flatnonzero(rows.are(Kind.DELIVER) & lanes.named & (rows.offset != NONE))
+    of = lanes.life(calls, rows.begin[calls])
+    order = by_time(of, rows.begin[calls])
+    calls, of = calls[order], of[order]
+    by_hand = calls[may_be_by_hand(rows)[calls]]
+    by_hand = by_hand[rows.end[by_hand] < NEVER]
+    manual_since: dict[int, int] = {}
+    for each, end in zip(
+        lanes.life(by_hand, rows.end[by_hand]).tolist(), rows.end[by_hand].tolist(), strict=True
+    ):
+        manual_since[each] = min(end, manual_since.get(each, NEVER))
+    batch = rows.config("batch", again)
+    order = np.argsort(life, kind="stable")
+    for mine in np.split(order, np.flatnonzero(np.diff(life[order])) + 1):
+        if not len(mine):
+            continue
+        each = int(life[mine[0]])
+        called = calls[slice(*np.searchsorted(of, [each, each + 1]).tolist())]
+        if len(called):
+            before = np.searchsorted(rows.begin[called], rows.begin[again[mine]])
+            highest = np.maximum.accumulate(rows.offset[called])[np.maximum(before - 1, 0)]
+            counts = (before > 0) & (rows.begin[again[mine]] < manual_since.get(each, NEVER))
+            raised = np.maximum(found[mine], highest + 1 - batch[mine])
+            found[mine] = np.where(counts, raised, found[mine])
+    return found
+
+
+def _first_asked(rows: Rows, lanes: Lanes, last: Ints, life: Ints) -> Ints:
+    """Where the first answered pull of each one's life asked."""
+    answered = rows.are(Kind.PULL) & lanes.named & rows.ended_as(Outcome.OK) & (rows.end < NEVER)
+    pulls = np.flatnonzero(answered & (rows.offset != NONE) & (rows.value != NONE))
+    pulls = pulls[np.argsort(rows.end[pulls], kind="stable")]
+    of = lanes.life(pulls, rows.end[pulls])
+    lives, first = np.unique(of, return_index=True)
+    return (
+        rows.offset[pulls[first[np.searchsorted(lives, life)]]] if len(life) else rows.offset[last]
+    )
+
+
+def _grants(rows: Rows, lanes: Lanes, waits: Waits, findings: Findings) -> None:
+    """Go through what was granted, refused, given back and asked of each lane until a client adds it first."""
+    locks, asked = rows.are(Kind.LOCK), rows.are(Kind.FETCH_OFFSET)
+    missing = rows.ended_as(Outcome.REFUSED) & (rows.value == -1)
+    failed = asked & ~rows.ended_as(Outcome.OK) & ~missing
+    at_end = np.flatnonzero((locks | failed) & (rows.end < NEVER))
+    at_begin = np.flatnonzero(rows.are(Kind.UNLOCK, Kind.ADD))
+    where = np.concatenate([at_begin, at_end])
+    seq = np.concatenate([rows.begin[at_begin], rows.end[at_end]])
+    granted = locks & rows.ended_as(Outcome.OK)
+    added, had = rows.are(Kind.ADD), set[int]()
+    grants: dict[int, int] = {}  # by lane at a client: the first that stands
+    holders: dict[int, int] = {}  # by lane: whose
+    for place in where[by_time(rows.lane[where], seq)].tolist():
+        mine, lane = int(lanes.lane[place]), int(rows.lane[place])
+        if granted[place]:
+            last = holders.get(lane)
+            if last is not None and last != mine:
+                grants.pop(last, None)
+            holders[lane] = mine
+            grants.setdefault(mine, place)
+            continue
+        grant = grants.pop(mine, None)
+        if added[place] and lanes.named[place]:
+            if grant is not None and mine not in had:
+                _added(rows, grant, place, waits, findings)
+            had.add(mine)
+
+
+def _added(rows: Rows, grant: int, add: int, waits: Waits, findings: Findings) -> None:
+    context, now, begin = rows.context_of(add), int(rows.begin[add]), int(rows.begin[grant])
+    client, group = rows.name_of("client_id", add), rows.name_of("group", add)
+    if now >= context.clock_stepped:
+        return
+    if context.is_of_an_old_life(client, group, begin, now) or context.leaving_at(
+        client, group, now
+    ):
+        return
+    epoch = int(rows.number("broker_epoch")[grant])
+    broker, until_us = rows.name_of("broker", add), int(rows.started[add])
+    if context.broker_died_since(broker, begin, epoch, now):
+        return
+    if any(
+        rows.was_disturbed(grant, until_us, now, kind) for kind in (Kind.LOCK, Kind.FETCH_OFFSET)
+    ):
+        return
+    findings.at_stake_times(add, 1)
+    late_us = until_us - int(rows.ended[grant]) - _bound_us(context)
+    if (
+        late_us > 0
+        and late_us > waits.us(add, int(rows.ended[grant]))
+        and not waits.last_still(add)
+    ):
+        findings.shown(NotAdded, {"lock": grant, "add": add})
+
+
+APART = Apart(
+    frozenset({Kind.LOCK, Kind.UNLOCK, Kind.ADD, Kind.FETCH_OFFSET, Kind.PULL}),
+    among_clients,
+    {Kind.PULL: ("outcome", Outcome.UNKNOWN.value)},
+)
 
 
 def explain(found: NotCalled | NotPulled | NotAdded) -> str:

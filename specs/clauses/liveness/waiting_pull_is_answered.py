@@ -16,15 +16,19 @@ paused or died (also where the two answers name different epochs of it), of a pu
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specs.clauses.context import Context
-from specs.clauses.judging import NOTHING, Finding, Judge
+import numpy as np
+
+from specs.clauses.judging import Finding
 from specs.clauses.premises import BROKER_LIVES, BROKER_NOT_PAUSED, NO_FILTER, NOT_PAUSED, Premise
-from specs.clauses.rows import is_copy_topic, over_us
-from specs.clauses.stored import STORED_WEAKLY, lies_at_once
-from specs.clauses.words import MS, at, ms, who
+from specs.clauses.rows import over_us
+from specs.clauses.words import at, ms, who
+from specs.facts.findings import Findings
+from specs.facts.rows import Rows
+from specs.facts.segments import MS, NEVER, NONE, Ints, by_time
+from specs.facts.stored import STORED_COLUMNS as SEND_COLUMNS
+from specs.facts.stored import STORED_WEAKLY, copies, delayed, halves
 from specs.history.row import Row
 from specs.plan.traits import Stake, Trait
 from specs.vocabulary import Key, Kind, Outcome, Party
@@ -52,11 +56,7 @@ SOURCES = ("docs/sources.md#pull",)
 STAKES = (Stake(Trait.QUIET_QUEUE),)
 KINDS = frozenset({Kind.PULL, Kind.SEND})
 NEEDS = frozenset({Kind.PULL, Kind.SEND})
-
-
-def wants(row: Row) -> bool:
-    """What comes to the topics of copies was not sent by a producer."""
-    return not is_copy_topic(row.topic)
+COLUMNS = tuple(dict.fromkeys(["client_id", "started_us", "ended_us", "value", *SEND_COLUMNS]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,68 +67,71 @@ class NotWoken(Finding):
     sent: Row
 
 
-class QueueJudge(Judge):
-    """Remembers the pulls that are open, and for each the first message that should have ended its waiting."""
-
-    __slots__ = ("came", "open", "slack_us")
-
-    def __init__(self, context: Context) -> None:
-        super().__init__(context)
-        self.slack_us = self.config.schedule_slack_ms * MS + context.info.clock_bound_us
-        self.open: dict[int, Row] = {}
-        self.came: dict[int, Row] = {}
-
-    def begins(self, row: Row) -> Iterable[Finding]:
-        if row.kind is Kind.PULL and row.queue_offset is not None:
-            self.open[row.seq_begin] = row
-        return NOTHING
-
-    def ends(self, row: Row) -> Iterable[Finding]:
-        if row.kind is Kind.PULL:
-            self.open.pop(row.seq_begin, None)
-            sent = self.came.pop(row.seq_begin, None)
-            return NOTHING if sent is None else self._answered(row, sent)
-        if row.outcome is Outcome.OK and row.code not in STORED_WEAKLY and lies_at_once(row):
-            for seq, pull in self.open.items():
-                if self._is_for(row, pull):
-                    self.came.setdefault(seq, row)
-        return NOTHING
-
-    def _is_for(self, sent: Row, pull: Row) -> bool:
-        """Does the message lie where the pull, which waited already, asks for one?"""
-        if (
-            sent.queue_offset is None
-            or sent.queue_offset < (pull.queue_offset or 0)
-            or _of_two_lives(sent, pull)
-        ):
-            return False
-        return sent.started_us - pull.started_us >= self.slack_us
-
-    def _answered(self, pull: Row, sent: Row) -> Iterable[Finding]:
-        context, answered_us = self.context, pull.ended_us
-        if pull.outcome is not Outcome.OK or answered_us is None or sent.ended_us is None:
-            return NOTHING
-        if (pull.queue_offset or 0) < (pull.value or 0) <= (sent.queue_offset or 0):
-            return NOTHING
-        if context.broker_died_since(pull.broker, pull) or context.client_died_since(
-            pull.client_id, pull
-        ):
-            return NOTHING
-        if context.is_disturbed(pull, answered_us):
-            return NOTHING
-        self.opportunities += 1
-        if answered_us - sent.ended_us <= self.slack_us:
-            return NOTHING
-        return (NotWoken(pull, sent),)
+def judge(rows: Rows, findings: Findings) -> None:
+    original = ~copies(rows) & (rows.offset != NONE) & (rows.end < NEVER)
+    pulls = np.flatnonzero(rows.are(Kind.PULL) & rows.ended_as(Outcome.OK) & original)
+    pulls = pulls[
+        (rows.ended[pulls] < NEVER)
+        & (rows.ended[pulls] - rows.started[pulls] >= _slack_us(rows, pulls))
+    ]
+    if not len(pulls):
+        return
+    there = (
+        rows.are(Kind.SEND) & rows.ended_as(Outcome.OK) & original & ~halves(rows) & ~delayed(rows)
+    )
+    sends = np.flatnonzero(
+        there & ~np.isin(rows.number("code"), list(STORED_WEAKLY)) & (rows.ended < NEVER)
+    )
+    sends = sends[by_time(rows.queue[sends], rows.end[sends])]
+    of_queue, wanted = rows.queue[sends], rows.queue[pulls]
+    low, high = (
+        np.searchsorted(of_queue, wanted, "left"),
+        np.searchsorted(of_queue, wanted, "right"),
+    )
+    for pull, first, last in zip(pulls.tolist(), low.tolist(), high.tolist(), strict=True):
+        sent = _first_that_came(rows, pull, sends[first:last])
+        if sent is None or _ends_before(rows, pull, sent):
+            continue
+        if _had_a_clear_way(rows, pull):
+            findings.at_stake_times(pull, 1)
+            if rows.ended[pull] > rows.ended[sent] + _slack_us(rows, np.asarray([pull]))[0]:
+                findings.shown(NotWoken, {"pull": pull, "sent": sent})
 
 
-def _of_two_lives(sent: Row, pull: Row) -> bool:
-    """Do the two answers come from different lives of the broker?"""
-    epochs = {sent.broker_epoch, pull.broker_epoch}
-    return len(epochs) > 1 and None not in epochs
+def _ends_before(rows: Rows, pull: int, sent: int) -> bool:
+    """Was the answer given for earlier messages? One of which all lie before this one was given before it came."""
+    value = int(rows.number("value")[pull])
+    return int(rows.offset[pull]) < value <= int(rows.offset[sent])
 
 
-judge = QueueJudge
+def _slack_us(rows: Rows, where: Ints) -> Ints:
+    """The slack of a timer, and what clocks may differ by."""
+    return rows.config("schedule_slack_ms", where) * MS + np.asarray(
+        [rows.context_of(int(place)).info.clock_bound_us for place in where], np.int64
+    )
+
+
+def _first_that_came(rows: Rows, pull: int, sends: Ints) -> int | None:
+    """The first message that was acknowledged behind the pull's offset while the pull waited. sends: by their ends."""
+    ends = rows.end[sends]
+    during = sends[np.searchsorted(ends, rows.begin[pull]) : np.searchsorted(ends, rows.end[pull])]
+    waited = rows.started[during] - rows.started[pull] >= _slack_us(rows, np.asarray([pull]))[0]
+    epoch, mine = rows.number("broker_epoch")[during], int(rows.number("broker_epoch")[pull])
+    one_life = (epoch == mine) | (epoch == NONE) | (mine == NONE)
+    found = during[waited & one_life & (rows.offset[during] >= rows.offset[pull])]
+    return int(found[0]) if len(found) else None
+
+
+def _had_a_clear_way(rows: Rows, pull: int) -> bool:
+    """Did both live, and did nothing stand in the way of the pull or its answer?"""
+    context, now = rows.context_of(pull), int(rows.end[pull])
+    client, broker = rows.name_of("client_id", pull), rows.name_of("broker", pull)
+    begin, epoch = int(rows.begin[pull]), int(rows.number("broker_epoch")[pull])
+    if context.broker_died_since(broker, begin, epoch, now) or context.client_died_between(
+        client, begin, now
+    ):
+        return False
+    return not rows.was_disturbed(pull, int(rows.ended[pull]), now)
 
 
 def explain(found: NotWoken) -> str:

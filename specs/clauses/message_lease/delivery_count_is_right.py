@@ -12,16 +12,19 @@ nor about any once one was answered that may be of any message (`specs.clauses.m
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specs.clauses.context import Context
-from specs.clauses.intervals import Intervals
-from specs.clauses.judging import NOTHING, Finding, Judge
-from specs.clauses.message_leases import CONNECTED, Names, may_be_cut
+import numpy as np
+
+from specs.clauses.judging import Finding
+from specs.clauses.message_leases import CONNECTED
 from specs.clauses.premises import BROKER_LIVES, NOT_MOVED
-from specs.clauses.rows import ended_before
 from specs.clauses.words import at, who
+from specs.facts.findings import Findings
+from specs.facts.message_leases import LEASE_COLUMNS, may_be_cut, requests
+from specs.facts.message_names import may_be_any, offsets
+from specs.facts.rows import Rows
+from specs.facts.segments import NEVER, NO_TEXT, NONE, NOWHERE, Ints, by_time, dense
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
 
@@ -37,9 +40,8 @@ PREMISE = (BROKER_LIVES, CONNECTED, NOT_MOVED)
 SOURCES = ("docs/sources.md#leases-of-messages",)
 KINDS = frozenset({Kind.RECEIVE, Kind.ACK})
 NEEDS = frozenset({Kind.RECEIVE})
+COLUMNS = LEASE_COLUMNS
 SETTINGS = ("max_reconsume_times",)
-SETTLED = frozenset({Outcome.OK, Outcome.REFUSED})
-"""How a question ends of which it is known what was handed out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,76 +60,90 @@ class BeyondTheLimit(Finding):
     handed: Row
 
 
-class LaneJudge(Judge):
-    """highest: of each message the hand-out with the highest count. seen: how many there were. over: messages whose
-    acknowledgement was answered. is_known: of each one so far it was told whose it was. open: questions under way.
-    lost: those of which nobody knows what was handed out."""
-
-    __slots__ = ("highest", "is_known", "is_whole", "lost", "names", "open", "over", "seen")
-
-    def __init__(self, context: Context) -> None:
-        super().__init__(context)
-        self.highest: dict[int, Row] = {}
-        self.seen: dict[int, int] = {}
-        self.over = Intervals()
-        self.names, self.is_known = Names(), True
-        self.open = self.lost = 0
-        self.is_whole = context.info.closed_world and not context.info.begins_late
-
-    def begins(self, row: Row) -> Iterable[Finding]:
-        if row.kind is Kind.RECEIVE:
-            self.open += 1
-        self.names.begins(row)
-        return NOTHING
-
-    def ends(self, row: Row) -> Iterable[Finding]:
-        row = self.names.ends(row)
-        if row.kind is Kind.ACK:
-            if row.outcome is Outcome.OK:
-                self._forget(row.queue_offset)
-            return NOTHING
-        self.open -= 1
-        self.lost += row.outcome not in SETTLED
-        offset, times = row.queue_offset, row.reconsume_times
-        if row.outcome is not Outcome.OK or offset is None or times is None:
-            return NOTHING
-        if offset in self.over or not self.is_known:
-            return NOTHING
-        return self._handed_out(row, offset, times)
-
-    def _handed_out(self, row: Row, offset: int, times: int) -> Iterable[Finding]:
-        before, seen = self.highest.get(offset), self.seen.get(offset, 0)
-        if before is None or times > (before.reconsume_times or 0):
-            self.highest[offset] = row
-        self.seen[offset] = seen + 1
-        if before is None and not times:
-            return NOTHING
-        self.opportunities += 1
-        if before is not None and self._repeats(before, row):
-            return (CountRepeats(before, row),)
-        if 0 <= self.config.max_reconsume_times < times:
-            return (BeyondTheLimit(row),)
-        if self.is_whole and not self.open and times > seen + self.lost:
-            return (CountRunsAhead(row),)
-        return NOTHING
-
-    def _repeats(self, before: Row, row: Row) -> bool:
-        higher = (row.reconsume_times or 0) - (before.reconsume_times or 0)
-        if higher > 0 or (higher < 0 and not ended_before(before, row)):
-            return False
-        return not may_be_cut(self.context, before)
-
-    def _forget(self, offset: int | None) -> None:
-        """The message at this offset is finished; None: one of them is."""
-        if offset is None:
-            self.is_known = False
-            return
-        self.over.add(offset)
-        self.highest.pop(offset, None)
-        self.seen.pop(offset, None)
+def judge(rows: Rows, findings: Findings) -> None:
+    """Only hand-outs that are not the first of their message, or that tell of one before, are looked at singly."""
+    handed, before, nth = _in_turn(rows)
+    told = rows.number("reconsume_times")[handed]
+    again = (before != NOWHERE) | (told > 0)
+    findings.at_stake(handed[again])
+    one_by_one = zip(
+        handed[again].tolist(), before[again].tolist(), nth[again].tolist(), strict=True
+    )
+    for place, highest, seen in one_by_one:
+        if highest != NOWHERE and _repeats(rows, highest, place):
+            findings.shown(CountRepeats, {"first": highest, "second": place})
+            continue
+        times = int(rows.number("reconsume_times")[place])
+        info = rows.context_of(place).info
+        if 0 <= info.config.max_reconsume_times < times:
+            findings.shown(BeyondTheLimit, {"handed": place})
+        elif _runs_ahead(rows, place, seen):
+            findings.shown(CountRunsAhead, {"handed": place})
 
 
-judge = LaneJudge
+def _in_turn(rows: Rows) -> tuple[Ints, Ints, Ints]:
+    """Hand-outs by message and answer: where, the one with the highest count before (-1: none), the number before.
+
+    Those after an acknowledgement that was answered are left out, or that may be of any message.
+    """
+    answered = rows.ended_as(Outcome.OK) & (rows.end < NEVER) & (rows.group != NO_TEXT)
+    of_any = np.flatnonzero(answered & rows.are(Kind.ACK) & may_be_any(rows))
+    offset = rows.shared(offsets)
+    answered &= offset != NONE
+    handed = np.flatnonzero(
+        rows.are(Kind.RECEIVE) & answered & (rows.number("reconsume_times") != NONE)
+    )
+    acks = np.flatnonzero(rows.are(Kind.ACK) & answered)
+    if not len(handed):
+        nothing = np.empty(0, np.int64)
+        return nothing, nothing, nothing
+    where = np.concatenate([handed, acks])
+    message, count = dense(rows.lane[where], offset[where])
+    over = np.full(count, NEVER, np.int64)
+    np.minimum.at(over, message[len(handed) :], rows.end[acks])
+    mine = message[: len(handed)]
+    known = np.full(int(rows.lane.max()) + 1, NEVER, np.int64)
+    np.minimum.at(known, rows.lane[of_any], rows.end[of_any])
+    in_time = rows.end[handed] < np.minimum(over[mine], known[rows.lane[handed]])
+    handed, mine = handed[in_time], mine[in_time]
+    order = by_time(mine, rows.end[handed])
+    handed, mine = handed[order], mine[order]
+    return handed, *_highest_before(rows.number("reconsume_times")[handed], mine, handed)
+
+
+def _highest_before(told: Ints, message: Ints, handed: Ints) -> tuple[Ints, Ints]:
+    """Of each hand-out where the highest count of its message before it was told first, and how many came before."""
+    before, nth = np.full(len(told), NOWHERE, np.int64), np.zeros(len(told), np.int64)
+    for index in range(1, len(told)):
+        if message[index] != message[index - 1]:
+            continue
+        last = int(before[index - 1])
+        rises = last < 0 or told[index - 1] > told[last]
+        before[index] = index - 1 if rises else last
+        nth[index] = nth[index - 1] + 1
+    known = before != NOWHERE
+    before[known] = handed[before[known]]
+    return before, nth
+
+
+def _repeats(rows: Rows, highest: int, place: int) -> bool:
+    first, second = requests(rows, np.asarray([highest, place], np.int64))
+    if second.times > first.times or (second.times < first.times and first.end >= second.begin):
+        return False
+    party = rows.name_of("client_id", highest), rows.name_of("broker", highest)
+    return not may_be_cut(rows.context_of(highest), party, first, second.end)
+
+
+def _runs_ahead(rows: Rows, place: int, seen: int) -> bool:
+    """Does it tell of more than were seen and were lost with answers, while nobody else of the lane asked?"""
+    info, now = rows.context_of(place).info, rows.end[place]
+    if not info.closed_world or info.begins_late:
+        return False
+    asked = rows.are(Kind.RECEIVE) & (rows.lane == rows.lane[place]) & (rows.begin < now)
+    known = rows.ended_as(Outcome.OK, Outcome.REFUSED)
+    lost = np.count_nonzero(asked & ~known & (rows.end < now))
+    is_alone = not np.any(asked & (rows.end > now))
+    return is_alone and int(rows.number("reconsume_times")[place]) > seen + int(lost)
 
 
 def explain(found: CountRepeats | CountRunsAhead | BeyondTheLimit) -> str:

@@ -20,14 +20,11 @@ acknowledgement or a release, nor of a lane in which a request may be of any mes
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from specs.clauses.context import Context
-from specs.clauses.intervals import Intervals
-from specs.clauses.judging import NOTHING, Finding, Judge
-from specs.clauses.links import FOR_EVER_US
-from specs.clauses.message_leases import Names, applied_until, may_be_any
+import numpy as np
+
+from specs.clauses.judging import Finding
 from specs.clauses.premises import (
     BROKER_LIVES,
     BROKER_NOT_PAUSED,
@@ -36,10 +33,14 @@ from specs.clauses.premises import (
     NOT_REMOVED,
     Premise,
 )
-from specs.clauses.rows import over_us
-from specs.clauses.words import MS, at, ms, who
+from specs.clauses.words import at, ms, who
+from specs.facts.findings import Findings
+from specs.facts.message_leases import FOR_EVER, LEASE_COLUMNS, Request, applied_until, events
+from specs.facts.message_names import may_be_any, offsets
+from specs.facts.rows import Rows
+from specs.facts.segments import MS, NEVER, NO_TEXT, NONE, NOWHERE, Ints, ints
 from specs.history.row import Row
-from specs.vocabulary import Key, Kind, Level, Outcome, Party
+from specs.vocabulary import Key, Kind, Level, Outcome, Party, Queue
 
 ID = "PML-5"
 TITLE = "an ended lease brings the message back"
@@ -69,6 +70,7 @@ NEEDS = frozenset({Kind.RECEIVE, Kind.ACK})
 SETTINGS = ("broker_lease_ms", "max_reconsume_times")
 CONCLUDES_FROM_ABSENCE = True
 LOOKS_BACK = True
+COLUMNS = (*LEASE_COLUMNS, "suspend_ms")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,217 +82,207 @@ class NotBroughtBack(Finding):
     asked: Row
 
 
-@dataclass(slots=True)
-class Lent:
-    """A hand-out. free_us: by then its lease, of lease_us, has certainly ended. is_owed: it has to come again."""
+ABOUT = (Kind.RECEIVE, Kind.ACK, Kind.RELEASE, Kind.RENEW, Kind.DEAD_LETTER)
 
-    row: Row
+
+def judge(rows: Rows, findings: Findings) -> None:
+    """A lane of which no message came twice, and nobody asked in vain, has nothing to tell."""
+    about = np.flatnonzero(rows.are(*ABOUT) & (rows.group != NO_TEXT))
+    if not len(about):
+        return
+    lanes, order = rows.lane[about], np.argsort(rows.lane[about], kind="stable")
+    for places in np.split(about[order], np.flatnonzero(np.diff(lanes[order])) + 1):
+        _Lane(rows, findings, ints(places)).go()
+
+
+@dataclass(slots=True)
+class _Loan:
+    """A hand-out. lease_us: how long its lease is. free_us: when it is certainly over. owed: the message has to come
+    again. quiet: until which seq a question in vain waits for others to be answered. missed: once all are, where the
+    last was, by which release, and who asked."""
+
+    row: Request
+    offset: int
     lease_us: int
     free_us: int
-    is_owed: bool
-    released: Row | None = None
+    owed: bool
+    released: int = NOWHERE
+    quiet: int = -1
+    missed: tuple[int, int, int] | None = None
 
 
-@dataclass(slots=True)
-class Suspicion:
-    """A question in vain, and those that were under way then and may have brought a message."""
+class _Lane:
+    def __init__(self, rows: Rows, findings: Findings, places: Ints) -> None:
+        self.rows, self.findings = rows, findings
+        self.context = rows.context_of(int(places[0]))
+        config, self.clocks_us = self.context.info.config, self.context.info.clock_bound_us
+        self.limit, self.lease_us = config.max_reconsume_times, config.broker_lease_ms * MS
+        self.late_us = config.delay_bound_ms * MS
+        self.bound_us = config.schedule_slack_ms * MS + self.clocks_us
+        self.offsets, self.of_any = rows.shared(offsets), rows.shared(may_be_any)
+        self.events = events(rows, places.tolist())
+        self.asks = [row for _, row, begins in self.events if begins and row.kind is Kind.RECEIVE]
+        self.loans: dict[int, _Loan] = {}
+        self.unsure: set[int] = set()
+        self.kept_away: dict[int, int] = {}
+        self.busy_us = self.lost_us = -FOR_EVER
+        self.handed: set[int] = set()
+        self.free: set[int] = set()
+        self.stakes = 0
+        self.missed: list[_Loan] = []
 
-    lent: Lent
-    released: Row | None
-    asked: Row
-    others: set[int] = field(default_factory=set)
+    def go(self) -> None:
+        for now, row, begins in self.events:
+            if now >= self.context.clock_stepped:
+                break
+            self._tell(now)
+            offset = int(self.offsets[row.place])
+            if not begins:
+                self._ends(row, offset)
+            elif row.kind is Kind.RECEIVE:
+                if row.outcome is Outcome.REFUSED and self._lent_until() < self._due(row):
+                    self.free.add(row.begin)
+            elif row.outcome is not Outcome.REFUSED:
+                self._asked(row, offset, now)
+        self._tell(min(NEVER, self.context.clock_stepped) - 1)
+        if self.stakes:
+            self.findings.at_stake_times(self.events[0][1].place, self.stakes)
 
-
-class LaneJudge(Judge):
-    """lent: the last hand-out of each message that may be unfinished. over: messages that may be finished.
-
-    put_off: of each message until when requests, or an earlier lease, may keep it away. stray_us: likewise of those
-    that nobody was handed. lost_us: until when a message may have been handed out of which nobody knows. open:
-    questions under way. ready: those in vain that began when nothing was lent. handed: messages that were handed out,
-    and answered_at: where the last answer came that brought one. suspicions: by the hand-out's begin.
-    """
-
-    __slots__ = (
-        "answered_at",
-        "bound_us",
-        "delay_us",
-        "handed",
-        "lease_us",
-        "lent",
-        "lost_us",
-        "names",
-        "open",
-        "over",
-        "put_off",
-        "ready",
-        "stray_us",
-        "suspicions",
-    )
-
-    def __init__(self, context: Context) -> None:
-        super().__init__(context)
-        config = self.config
-        self.lease_us = config.broker_lease_ms * MS
-        self.bound_us = config.schedule_slack_ms * MS + context.info.clock_bound_us
-        self.delay_us = config.delay_bound_ms * MS
-        self.lent: dict[int, Lent] = {}
-        self.over = Intervals()
-        self.names = Names()
-        self.put_off: dict[int, int] = {}
-        self.open: dict[int, Row] = {}
-        self.stray_us = self.lost_us = -FOR_EVER_US
-        self.ready: set[int] = set()
-        self.handed = Intervals()
-        self.answered_at = 0
-        self.suspicions: dict[int, Suspicion] = {}
-
-    def begins(self, row: Row) -> Iterable[Finding]:
-        row = self.names.begins(row)
-        offset = row.queue_offset
-        if row.kind is Kind.RECEIVE:
-            self.open[row.seq_begin] = row
-            if row.outcome is Outcome.REFUSED and self._is_free(row):
-                self.ready.add(row.seq_begin)
-        elif row.outcome is Outcome.REFUSED:
-            return NOTHING
-        elif offset is None:
-            if may_be_any(row):
-                self.stray_us = FOR_EVER_US
-        elif row.kind in (Kind.ACK, Kind.DEAD_LETTER):
-            self._may_be_over(offset)
+    def _asked(self, row: Request, offset: int, now: int) -> None:
+        """Whatever may finish the message, or keep it away, begins."""
+        if offset == NONE:
+            self.busy_us = FOR_EVER if self.of_any[row.place] else self.busy_us
+            return
+        loan, pause = self.loans.get(offset), int(self.rows.number("suspend_ms")[row.place])
+        endless = row.kind is Kind.RELEASE and pause == NONE
+        if endless or row.kind in (Kind.ACK, Kind.DEAD_LETTER):
+            self.unsure.add(offset)
+            if loan is not None:
+                loan.owed = False
+            if not endless:
+                return
+        until = applied_until(self.context, self._party(row), row, now)
+        if row.kind is Kind.RENEW:
+            lease_us = self.lease_us if loan is None else loan.lease_us
+            until = max(until + lease_us, 0 if row.until == NONE else row.until)
         else:
-            self._puts_off(row, offset)
-        return NOTHING
+            until = FOR_EVER if endless else until + pause * MS
+        if offset not in self.handed:
+            self.busy_us = max(self.busy_us, until)
+        own = loan is not None and row.lease != NO_TEXT and row.lease == loan.row.lease
+        if loan is not None and own and row.kind is Kind.RELEASE and row.outcome is Outcome.OK:
+            loan.free_us, loan.released = until, row.place
+        else:
+            self._keep_away(offset, until)
 
-    def ends(self, row: Row) -> Iterable[Finding]:
-        row = self.names.ends(row)
-        offset = row.queue_offset if row.outcome is Outcome.OK else None
-        if row.kind is Kind.ACK and offset is not None:
-            lent = self.lent.get(offset)
-            if lent is not None and lent.row.lease_id == row.lease_id:
-                del self.lent[offset]
+    def _keep_away(self, offset: int, until: int) -> None:
+        self.kept_away[offset] = max(self.kept_away.get(offset, -FOR_EVER), until)
+
+    def _ends(self, row: Request, offset: int) -> None:
+        if row.kind is Kind.ACK and row.outcome is Outcome.OK:
+            loan = self.loans.get(offset)
+            if loan is not None and loan.row.lease == row.lease:
+                del self.loans[offset]
         if row.kind is not Kind.RECEIVE:
-            return NOTHING
-        self.open.pop(row.seq_begin, None)
+            return
         if row.outcome is Outcome.REFUSED:
             self._in_vain(row)
-        elif offset is None:
-            self.lost_us = max(self.lost_us, over_us(row) + self.delay_us)
-        found = self._resolved(row)
-        if offset is not None:
-            self._lends(row, offset)
-        return found
-
-    # ------------------------------------------------------------ what is lent
-
-    def _lends(self, row: Row, offset: int) -> None:
-        self.handed.add(offset)
-        self.answered_at = row.seq_end or row.seq_begin
-        before, limit = self.lent.get(offset), self.config.max_reconsume_times
-        if before is not None:
-            self.opportunities += before.is_owed
-            self._keeps_away(offset, before.free_us)
-        times, until_us = row.reconsume_times, row.lease_until_us
-        is_last = limit >= 0 and (times is None or times >= limit)
-        is_owed = until_us is not None and not is_last and offset not in self.over
-        lease_us = max(self.lease_us, (until_us or 0) - row.started_us)
-        free_us = FOR_EVER_US if until_us is None else over_us(row) + lease_us
-        self.lent[offset] = Lent(row, lease_us, free_us, is_owed)
-
-    def _may_be_over(self, offset: int) -> None:
-        self.over.add(offset)
-        if offset in self.lent:
-            self.lent[offset].is_owed = False
-
-    def _puts_off(self, row: Row, offset: int) -> None:
-        """A release or a renewal begins."""
-        lent, until_us = self.lent.get(offset), applied_until(self.context, row)
-        if row.kind is Kind.RENEW:
-            lease_us = self.lease_us if lent is None else lent.lease_us
-            until_us = max(until_us + lease_us, row.lease_until_us or 0)
-        elif row.suspend_ms is None:
-            self._may_be_over(offset)
-            until_us = FOR_EVER_US
+        elif row.outcome is not Outcome.OK or offset == NONE:
+            self.lost_us = max(self.lost_us, row.over_us + self.late_us)
         else:
-            until_us += row.suspend_ms * MS
-        is_answered = row.kind is Kind.RELEASE and row.outcome is Outcome.OK
-        if lent is not None and is_answered and None is not row.lease_id == lent.row.lease_id:
-            lent.free_us, lent.released = until_us, row
-        else:
-            self._keeps_away(offset, until_us)
+            before = self.loans.get(offset)
+            if before is not None:
+                self.stakes += before.owed
+                self._keep_away(offset, before.free_us)
+            self.handed.add(offset)
+            told_us = row.until - row.started if row.until != NONE else 0
+            lease_us = max(self.lease_us, told_us)
+            free_us = row.over_us + lease_us if row.until != NONE else FOR_EVER
+            last = self.limit >= 0 and (row.times == NONE or row.times >= self.limit)
+            owed = row.until != NONE and not last and offset not in self.unsure
+            self.loans[offset] = _Loan(row, offset, lease_us, free_us, owed)
 
-    def _keeps_away(self, offset: int, until_us: int) -> None:
-        self.put_off[offset] = max(self.put_off.get(offset, until_us), until_us)
-        if offset not in self.handed:
-            self.stray_us = max(self.stray_us, until_us)
+    def _lent_until(self) -> int:
+        """Until when anything of the lane may be lent or put off, by what was told so far."""
+        lent = [loan.free_us for loan in self.loans.values()]
+        away = [self.kept_away[offset] for offset in self.loans if offset in self.kept_away]
+        return max([self.busy_us, self.lost_us + self._longest(), *lent, *away])
 
-    def _is_free(self, asked: Row) -> bool:
-        """Was nothing of the lane lent or put off, for as long as a timer may be late?"""
-        due_us = asked.started_us - self.bound_us
-        return max(self._lent_until(self.lost_us), self.stray_us) < due_us and all(
-            max(lent.free_us, self.put_off.get(offset, lent.free_us)) < due_us
-            for offset, lent in self.lent.items()
-        )
+    def _longest(self) -> int:
+        return max((loan.lease_us for loan in self.loans.values()), default=self.lease_us)
 
-    def _lent_until(self, at_us: int) -> int:
-        """Until when that may be lent which went out by then, and to nobody's knowledge."""
-        longest_us = max((lent.lease_us for lent in self.lent.values()), default=self.lease_us)
-        return at_us + longest_us
+    def _due(self, asked: Request) -> int:
+        return asked.started - self.bound_us
 
-    # ------------------------------------------------------------ who asked in vain
-
-    def _in_vain(self, asked: Row) -> None:
-        """A question ended, and brought nothing: was anything certainly there?"""
-        was_ready = asked.seq_begin in self.ready
-        self.ready.discard(asked.seq_begin)
-        if not was_ready or self.answered_at > asked.seq_begin or not self._is_free(asked):
+    def _in_vain(self, asked: Request) -> None:
+        due_us = self._due(asked)
+        if asked.begin not in self.free or self._lent_until() >= due_us:
             return
-        others = set()
-        for seq, other in self.open.items():
-            if not self.context.client_died_since(other.client_id, other):
-                others.add(seq)
-            else:
-                lost_us = self._lent_until(self._died_us(other) + self.delay_us)
-                if lost_us >= asked.started_us - self.bound_us:
-                    return
-        for lent in self.lent.values():
-            number = lent.row.seq_begin
-            if lent.is_owed and number not in self.suspicions and not self._is_excused(lent.row):
-                self.suspicions[number] = Suspicion(lent, lent.released, asked, set(others))
+        together = [row for row in self.asks if row.begin < asked.end and row.end > asked.begin]
+        if any(row.outcome is Outcome.OK and row.end < asked.end for row in together):
+            return
+        others = [row for row in together if row.end > asked.end]
+        dead = [row for row in others if self._died_us(row, asked.end) is not None]
+        if any(
+            (self._died_us(row, asked.end) or 0) + self.late_us + self._longest() >= due_us
+            for row in dead
+        ):
+            return
+        alive = [row for row in others if row not in dead]
+        for loan in self.loans.values():
+            if loan.owed and loan.quiet < asked.end and not self._is_excused(loan, asked.end):
+                self._wait(loan, asked, alive)
 
-    def _resolved(self, ended: Row) -> list[Finding]:
-        """A question ended: of which is it certain now that nobody else was handed anything?"""
-        found: list[Finding] = []
-        for number, suspicion in list(self.suspicions.items()):
-            lent = suspicion.lent
-            if ended.seq_begin in suspicion.others:
-                suspicion.others.discard(ended.seq_begin)
-                if ended.outcome is not Outcome.REFUSED:
-                    del self.suspicions[number]
-                    continue
-            if not suspicion.others:
-                del self.suspicions[number]
-                lent.is_owed = False  # it is told once
-                self.opportunities += 1
-                found.append(NotBroughtBack(lent.row, suspicion.released, suspicion.asked))
-        return found
+    def _wait(self, loan: _Loan, asked: Request, others: list[Request]) -> None:
+        """Until all others are answered, or one of them was, or may have been, handed anything."""
+        for row in sorted(others, key=lambda row: row.end):
+            loan.quiet = row.end
+            if row.end == NEVER or row.outcome is not Outcome.REFUSED:
+                return
+        loan.missed = max([asked.end, *(row.end for row in others)]), loan.released, asked.place
+        loan.quiet = NEVER
+        self.missed.append(loan)
 
-    def _is_excused(self, row: Row) -> bool:
-        context, since_us = self.context, row.started_us - self.context.info.clock_bound_us
+    def _tell(self, now: int) -> None:
+        """What is certain by then."""
+        for loan in [each for each in self.missed if each.missed and each.missed[0] <= now]:
+            self.missed.remove(loan)
+            assert loan.missed is not None
+            _, released, asked = loan.missed
+            loan.owed = False
+            self.stakes += 1
+            roles = {"handed": loan.row.place, "released": released, "asked": asked}
+            self.findings.shown(NotBroughtBack, roles)
+
+    def _is_excused(self, loan: _Loan, now: int) -> bool:
+        context, row = self.context, loan.row
+        since_us = row.started - self.clocks_us
+        _, broker = self._party(row)
+        topic = self.rows.name_of("topic", row.place)
+        number = int(self.rows.number("queue_id")[row.place])
+        queue = Queue(topic, broker, number)
+        group = self.rows.name_of("group", row.place)
         return (
-            context.broker_died_since(row.broker, row)
-            or context.broker_paused_since(row.broker, since_us)
-            or any(each.ended_us is None or each.ended_us >= since_us for each in context.faults)
-            or (row.queue_offset or 0) < context.kept_from.get(row.queue, 0)
-            or row.lane in context.resets
+            context.broker_died_since(broker, row.begin, row.epoch, now)
+            or context.broker_paused_since(broker, since_us, now)
+            or any(
+                fault.seq_begin <= now and (fault.ended_us is None or fault.ended_us >= since_us)
+                for fault in context.faults
+            )
+            or loan.offset < context.kept_from(queue, now)
+            or context.resets.get((group, *queue), NEVER) <= now
         )
 
-    def _died_us(self, row: Row) -> int:
-        died = self.context.last_death.get(row.client_id or "")
-        return row.started_us if died is None else died.started_us
+    def _party(self, row: Request) -> tuple[str, str]:
+        return self.rows.name_of("client_id", row.place), self.rows.name_of("broker", row.place)
 
-
-judge = LaneJudge
+    def _died_us(self, row: Request, now: int) -> int | None:
+        """When its member died since; None where he did not."""
+        client = self._party(row)[0]
+        seq = self.context.latest(client, Kind.CRASH, now)
+        if seq is None or seq <= row.begin:
+            return None
+        return self.context.died_us[seq]
 
 
 def explain(found: NotBroughtBack) -> str:

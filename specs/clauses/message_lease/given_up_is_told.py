@@ -9,18 +9,19 @@ is said of it any more. A message that the floor passes before its last hand-out
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specs.clauses.context import Context
-from specs.clauses.intervals import Intervals
-from specs.clauses.judging import NOTHING, Finding, Judge
-from specs.clauses.message_leases import Names
+import numpy as np
+
+from specs.clauses.judging import Finding
 from specs.clauses.premises import BROKER_LIVES, NO_RESET, NOT_REMOVED
-from specs.clauses.rows import ended_before, over_us
-from specs.clauses.words import MS, at, who
+from specs.clauses.words import at, who
+from specs.facts.findings import Findings
+from specs.facts.message_names import may_be_any, offsets
+from specs.facts.rows import Rows
+from specs.facts.segments import MS, NEVER, NO_TEXT, NONE, Ints
 from specs.history.row import Row
-from specs.vocabulary import Key, Kind, Level, Outcome, Party
+from specs.vocabulary import Key, Kind, Level, Outcome, Party, Queue
 
 ID = "PML-6"
 TITLE = "what is given up is told"
@@ -37,6 +38,7 @@ LEVELS = frozenset(Level)
 NEEDS = frozenset({Kind.RECEIVE, Kind.ACK, Kind.DEAD_LETTER, Kind.PROGRESS})
 SETTINGS = ("max_reconsume_times",)
 CONCLUDES_FROM_ABSENCE = True
+COLUMNS = ("message_id", "queue_offset", "reconsume_times", "value")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,78 +50,63 @@ class GivenUpInSilence(Finding):
     reading: Row
 
 
-class LaneJudge(Judge):
-    """last: hand-outs after which a message may be given up. over: messages of which something was told since.
-
-    is_known: so far it was told of which.
-
-    passed: of each of these messages the first reading beyond it.
-    """
-
-    __slots__ = ("bound_us", "is_known", "last", "names", "over", "passed")
-
-    def __init__(self, context: Context) -> None:
-        super().__init__(context)
-        self.bound_us = self.config.schedule_slack_ms * MS + context.info.clock_bound_us
-        self.last: dict[int, Row] = {}
-        self.over = Intervals()
-        self.names, self.is_known = Names(), True
-        self.passed: dict[int, Row] = {}
-
-    def begins(self, row: Row) -> Iterable[Finding]:
-        row = self.names.begins(row)
-        offset = row.queue_offset
-        tells = row.kind in (Kind.ACK, Kind.DEAD_LETTER) and row.outcome is not Outcome.REFUSED
-        if tells and offset is None:
-            self.is_known = False
-            self.last.clear()
-        elif tells and offset is not None:
-            self.opportunities += row.kind is Kind.DEAD_LETTER and offset in self.last
-            self._is_over(offset)
-        return NOTHING
-
-    def ends(self, row: Row) -> Iterable[Finding]:
-        row = self.names.ends(row)
-        if row.outcome is not Outcome.OK:
-            return NOTHING
-        if row.kind is Kind.PROGRESS and row.value is not None and self.last:
-            return self._judged(row, row.value)
-        if row.kind is Kind.RECEIVE and row.queue_offset is not None and self.is_known:
-            limit, times = self.config.max_reconsume_times, row.reconsume_times
-            if 0 <= limit <= (-1 if times is None else times) and row.queue_offset not in self.over:
-                self.last.setdefault(row.queue_offset, row)
-        return NOTHING
-
-    def _judged(self, reading: Row, floor: int) -> Iterable[Finding]:
-        found = []
-        beyond = [each for each in self.last.items() if each[0] < floor]
-        for offset, handed in sorted(beyond, key=lambda each: each[0]):
-            passed = self.passed.get(offset)
-            if passed is None:
-                if ended_before(handed, reading):
-                    self.passed[offset] = reading
-            elif reading.started_us >= over_us(passed) + self.bound_us:
-                self._is_over(offset)
-                if not self._is_excused(handed):
-                    self.opportunities += 1
-                    found.append(GivenUpInSilence(handed, passed, reading))
-        return found
-
-    def _is_over(self, offset: int) -> None:
-        self.over.add(offset)
-        self.last.pop(offset, None)
-        self.passed.pop(offset, None)
-
-    def _is_excused(self, handed: Row) -> bool:
-        context = self.context
-        return (
-            context.broker_died_since(handed.broker, handed)
-            or (handed.queue_offset or 0) < context.kept_from.get(handed.queue, 0)
-            or handed.lane in context.resets
-        )
+def judge(rows: Rows, findings: Findings) -> None:
+    """Only messages that were handed out as often as they may be are looked at, one by one."""
+    done = rows.ended_as(Outcome.OK) & (rows.end < NEVER) & (rows.group != NO_TEXT)
+    times = rows.number("reconsume_times")
+    handed = np.flatnonzero(rows.are(Kind.RECEIVE) & done & (rows.offset != NONE) & (times >= 0))
+    handed = handed[np.argsort(rows.end[handed], kind="stable")]
+    reads = np.flatnonzero(rows.are(Kind.PROGRESS) & done & (rows.value != NONE))
+    reads = reads[np.argsort(rows.end[reads], kind="stable")]
+    tells = rows.are(Kind.ACK, Kind.DEAD_LETTER) & ~rows.ended_as(Outcome.REFUSED)
+    offset, of_any = rows.shared(offsets), may_be_any(rows)
+    told: set[tuple[int, int]] = set()
+    for place in handed.tolist():
+        limit = rows.context_of(place).info.config.max_reconsume_times
+        message = int(rows.lane[place]), int(rows.offset[place])
+        if not 0 <= limit <= times[place] or message in told:
+            continue
+        told.add(message)
+        mine = tells & (rows.lane == message[0]) & ((offset == message[1]) | of_any)
+        about = np.flatnonzero(mine)
+        over = int(rows.begin[about].min()) if len(about) else NEVER
+        if over > rows.end[place]:
+            _judge(rows, findings, place, reads[rows.lane[reads] == message[0]], over, about)
 
 
-judge = LaneJudge
+def _judge(rows: Rows, findings: Findings, place: int, reads: Ints, over: int, about: Ints) -> None:
+    """over: the seq at which something was first told of the message. about: where such rows lie."""
+    info = rows.context_of(place).info
+    bound_us = info.config.schedule_slack_ms * MS + info.clock_bound_us
+    beyond = reads[(rows.value[reads] > rows.offset[place]) & (rows.end[reads] < over)]
+    first = beyond[rows.begin[beyond] > rows.end[place]][:1].tolist()
+    for passed in first:
+        due_us = int(rows.ended[passed]) + bound_us
+        later = beyond[(rows.end[beyond] > rows.end[passed]) & (rows.started[beyond] >= due_us)]
+        for reading in later[:1].tolist():
+            if not _is_excused(rows, place, int(rows.end[reading])):
+                findings.at_stake_times(place, 1)
+                roles = {"handed": place, "passed": passed, "reading": reading}
+                findings.shown(GivenUpInSilence, roles)
+            return
+    shown = about[(rows.begin[about] == over) & (rows.shared(offsets)[about] != NONE)]
+    if len(shown) and rows.are(Kind.DEAD_LETTER)[shown[0]]:
+        findings.at_stake_times(place, 1)
+
+
+def _is_excused(rows: Rows, place: int, now: int) -> bool:
+    context = rows.context_of(place)
+    queue = Queue(
+        rows.name_of("topic", place),
+        rows.name_of("broker", place),
+        int(rows.number("queue_id")[place]),
+    )
+    began, epoch = int(rows.begin[place]), int(rows.number("broker_epoch")[place])
+    return (
+        context.broker_died_since(queue.broker, began, epoch, now)
+        or int(rows.offset[place]) < context.kept_from(queue, now)
+        or context.resets.get((rows.name_of("group", place), *queue), NEVER) <= now
+    )
 
 
 def explain(found: GivenUpInSilence) -> str:

@@ -10,10 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from specs.clauses.judging import Finding
-from specs.clauses.message_leases import CONNECTED, OF_LEASES, HandOutsJudge
+from specs.clauses.message_leases import CONNECTED, OF_LEASES
 from specs.clauses.premises import BROKER_LIVES, NO_WALL_CLOCK_STEP, NOT_MOVED
 from specs.clauses.rows import over_us
 from specs.clauses.words import at, ms, who
+from specs.facts.message_leases import LEASE_COLUMNS, Message, Request, kernel
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Party
 
@@ -29,6 +30,7 @@ PREMISE = (NO_WALL_CLOCK_STEP, BROKER_LIVES, CONNECTED, NOT_MOVED)
 SOURCES = ("docs/sources.md#leases-of-messages",)
 KINDS = OF_LEASES
 NEEDS = frozenset({Kind.RECEIVE})
+COLUMNS = LEASE_COLUMNS
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,14 +39,15 @@ class HandedOutAgain(Finding):
     second: Row
 
 
-class LaneJudge(HandOutsJudge):
-    __slots__ = ()
+class Redelivered(Message):
+    def again(self, before: Request, row: Request, meets: bool) -> None:
+        self.stakes += 1
+        if meets:
+            roles = {"first": before.place, "second": row.place}
+            self.findings.shown(HandedOutAgain, roles)
 
-    def found(self, first: Row, second: Row) -> Finding:
-        return HandedOutAgain(first, second)
 
-
-judge = LaneJudge
+judge = kernel(Redelivered)
 
 
 def explain(found: HandedOutAgain) -> str:

@@ -19,10 +19,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from specs.clauses.judging import Finding
-from specs.clauses.message_leases import CONNECTED, OF_LEASES, HandOutsJudge
+from specs.clauses.message_leases import CONNECTED, OF_LEASES
 from specs.clauses.premises import BROKER_LIVES, NO_WALL_CLOCK_STEP, NOT_MOVED
 from specs.clauses.rows import over_us
 from specs.clauses.words import at, ms, who
+from specs.facts.message_leases import LEASE_COLUMNS, Message, Request, kernel
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Party
 
@@ -36,6 +37,7 @@ SOURCES = ("docs/sources.md#leases-of-messages",)
 REFINES = ("PML-2",)
 KINDS = OF_LEASES
 NEEDS = frozenset({Kind.RECEIVE})
+COLUMNS = LEASE_COLUMNS
 CONCLUDES_FROM_ABSENCE = True
 
 
@@ -45,17 +47,17 @@ class TwoHolders(Finding):
     second: Row
 
 
-class LaneJudge(HandOutsJudge):
-    __slots__ = ()
+class Holders(Message):
+    def again(self, before: Request, row: Request, meets: bool) -> None:
+        if before.client == row.client:
+            return
+        self.stakes += 1
+        if meets:
+            roles = {"first": before.place, "second": row.place}
+            self.findings.shown(TwoHolders, roles)
 
-    def is_at_stake(self, first: Row, second: Row) -> bool:
-        return first.client_id != second.client_id
 
-    def found(self, first: Row, second: Row) -> Finding:
-        return TwoHolders(first, second)
-
-
-judge = LaneJudge
+judge = kernel(Holders)
 
 
 def explain(found: TwoHolders) -> str:

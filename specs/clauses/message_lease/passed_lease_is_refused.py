@@ -8,15 +8,16 @@ under a lease that ran out while nobody else was handed the message.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specs.clauses.context import Context
-from specs.clauses.judging import NOTHING, Finding, Judge
-from specs.clauses.message_leases import CONNECTED, OF_LEASES, HandOuts, Names
+from specs.clauses.judging import Finding
+from specs.clauses.message_leases import CONNECTED, OF_LEASES
 from specs.clauses.premises import BROKER_LIVES, NO_WALL_CLOCK_STEP, NOT_MOVED
-from specs.clauses.rows import ended_before
 from specs.clauses.words import at, who
+from specs.facts.findings import Findings
+from specs.facts.message_leases import LEASE_COLUMNS, Message, Request, kernel
+from specs.facts.rows import Rows
+from specs.facts.segments import NO_TEXT
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
 
@@ -32,7 +33,7 @@ PREMISE = (NO_WALL_CLOCK_STEP, BROKER_LIVES, CONNECTED, NOT_MOVED)
 SOURCES = ("docs/sources.md#leases-of-messages",)
 KINDS = OF_LEASES
 NEEDS = frozenset({Kind.RECEIVE, Kind.ACK})
-ANSWERS = frozenset({Outcome.OK, Outcome.REFUSED})
+COLUMNS = LEASE_COLUMNS
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,82 +45,55 @@ class LateOneTaken(Finding):
     late: Row
 
 
-class LaneJudge(Judge):
-    """passed: of each message the hand-out before the last, where that certainly came after it.
+class Passed(Message):
+    """first: the hand-out before the last, where it certainly was before. late: requests under it, by their begin."""
 
-    late: requests under that lease, by their begin, that were made while the last one lived.
-    """
+    def __init__(self, rows: Rows, findings: Findings, place: int) -> None:
+        super().__init__(rows, findings, place)
+        self.first: Request | None = None
+        self.late: dict[int, tuple[Request, Request]] = {}
 
-    __slots__ = ("handed", "late", "names", "passed")
-
-    def __init__(self, context: Context) -> None:
-        super().__init__(context)
-        self.handed = HandOuts(context)
-        self.names = Names()
-        self.passed: dict[int, Row] = {}
-        self.late: dict[int, tuple[Row, Row]] = {}
-
-    def begins(self, row: Row) -> Iterable[Finding]:
-        row = self.names.begins(row)
-        if row.kind is not Kind.RECEIVE and self._is_late(row):
-            first = self.passed[row.queue_offset or 0]
-            self.late[row.seq_begin] = (first, self.handed.last[row.queue_offset or 0].row)
-            return NOTHING  # the present holder's lease is judged at the answer
-        self.handed.asked(row)
-        return NOTHING
-
-    def _is_late(self, row: Row) -> bool:
-        offset = row.queue_offset
-        if offset is None or row.lease_id is None or offset not in self.handed.last:
-            return False
-        held, first = self.handed.last[offset], self.passed.get(offset)
-        return (
-            first is not None
-            and first.lease_id == row.lease_id != held.row.lease_id
-            and not self.handed.is_over(held)
-        )
-
-    def ends(self, row: Row) -> Iterable[Finding]:
-        row = self.names.ends(row)
-        if row.kind is Kind.RECEIVE:
-            before = self.handed.handed_out(row)
-            if before is not None and row.queue_offset is not None:
-                self._passes(before.row, row)
-            return NOTHING
-        pair = self.late.pop(row.seq_begin, None)
-        taken = () if pair is None else self._judged(*pair, row)
-        if pair is not None:
-            self.handed.asked(row)
-        self.handed.answered(row)
-        if row.kind is Kind.ACK and row.outcome is Outcome.OK:
-            self.passed.pop(row.queue_offset or 0, None)
-        return taken
-
-    def _judged(self, first: Row, second: Row, late: Row) -> Iterable[Finding]:
-        """A request under the first lease ended. Was the second one's holder still at work?"""
-        held = self.handed.last.get(late.queue_offset or 0)
-        if held is None or held.row is not second or late.outcome not in ANSWERS:
-            return NOTHING
-        if not self.handed.lives(held, late):
-            return NOTHING
-        self.opportunities += 1
-        return (LateOneTaken(first, second, late),) if late.outcome is Outcome.OK else NOTHING
-
-    def _passes(self, before: Row, row: Row) -> None:
-        offset = row.queue_offset or 0
-        if ended_before(before, row) and before.lease_id is not None:
-            self.passed[offset] = before
+    def begins(self, row: Request, now: int) -> None:
+        first, second = self.first, self.last
+        may_be_late = row.kind is not Kind.RECEIVE and row.lease != NO_TEXT
+        may_be_late = may_be_late and not self.is_over(now)
+        if may_be_late and first and second and first.lease == row.lease != second.lease:
+            self.late[row.begin] = first, second
         else:
-            self.passed.pop(offset, None)
+            super().begins(row, now)
+
+    def ends(self, row: Request, now: int) -> None:
+        pair = self.late.pop(row.begin, None)
+        if pair is not None:
+            self._judge(*pair, row, now)
+            super().begins(row, now)
+        super().ends(row, now)
+        if row.kind is Kind.ACK and row.outcome is Outcome.OK:
+            self.first = None
+
+    def _judge(self, first: Request, second: Request, late: Request, now: int) -> None:
+        is_last = self.last is not None and self.last.place == second.place
+        still = is_last and not self.is_over(now)
+        if late.outcome not in (Outcome.OK, Outcome.REFUSED) or not still:
+            return
+        if self.lives(second, self.alive_until, late.over_us, now):
+            self.stakes += 1
+            if late.outcome is Outcome.OK:
+                roles = {"first": first.place, "second": second.place, "late": late.place}
+                self.findings.shown(LateOneTaken, roles)
+
+    def again(self, before: Request, row: Request, meets: bool) -> None:
+        in_turn = before.end < row.begin and before.lease != NO_TEXT
+        self.first = before if in_turn else None
 
 
-judge = LaneJudge
+judge = kernel(Passed)
 
 
 def explain(found: LateOneTaken) -> str:
     first, second, late = found.first, found.second, found.late
     return (
-        f"{who(late)} asked to {late.kind.value} offset {late.queue_offset} of {late.lane} at {at(late)} under the "
+        f"{who(late)} asked to {late.kind.value} offset {first.queue_offset} of {late.lane} at {at(late)} under the "
         f"lease of {at(first)}, and it was accepted, though {who(second)} had been handed the message at {at(second)} "
         f"and held it still"
     )

@@ -13,17 +13,21 @@ broker may put them elsewhere).
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterable
+import itertools
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from specs.clauses.context import Context
-from specs.clauses.judging import NOTHING, Finding, Judge
+import numpy as np
+
+from specs.clauses.judging import Finding
 from specs.clauses.premises import BROKER_LIVES
-from specs.clauses.rows import ended_before, is_copy_topic
 from specs.clauses.words import at, who
+from specs.facts.findings import Findings
+from specs.facts.rows import Rows
+from specs.facts.run_context import RunContext
+from specs.facts.segments import NEVER, NO_TEXT, NONE, NOWHERE, Ints, Mask, by_time
 from specs.history.row import Row
-from specs.vocabulary import Key, Kind, Outcome, Party
+from specs.vocabulary import DLQ_PREFIX, RETRY_PREFIX, Key, Kind, Outcome, Party
 
 ID = "ORD-9"
 TITLE = "acknowledged sends ascend"
@@ -37,28 +41,6 @@ PREMISE = (BROKER_LIVES,)
 SOURCES = ("docs/sources.md#store", "docs/sources.md#send")
 KINDS = frozenset({Kind.SEND, Kind.READ})
 NEEDS = frozenset({Kind.SEND})
-WATCHED = 64
-"""Of the sends that were acknowledged without a place, so many are compared with each later one that tells its own."""
-
-
-def wants(row: Row) -> bool:
-    """Sends to this queue that lie where they were sent to, and what was read of it."""
-    if is_copy_topic(row.topic):
-        return False
-    if row.kind is Kind.READ:
-        return (
-            row.queue_offset is not None
-            and row.message_id is not None
-            and row.outcome is Outcome.OK
-        )
-    if row.delay_level or (row.detail or "").split(",")[0] == "half":
-        return False
-    return row.outcome in (Outcome.OK, Outcome.UNKNOWN)
-
-
-def is_further(row: Row) -> bool:
-    """Is the send another try of its message?"""
-    return (row.attempt or 1) > 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,122 +55,244 @@ class Overtook(Finding):
     first: Row | None = None
 
 
-class _Unplaced:
-    """A send whose place its answer does not tell. before: the highest offset acknowledged before it began; after: the
-    lowest of the sends that began after it was acknowledged."""
-
-    __slots__ = ("after", "before", "read", "row")
-
-    def __init__(self, row: Row, before: Row | None) -> None:
-        self.row = row
-        self.before = before
-        self.after: Row | None = None
-        self.read: Row | None = None
+WATCHED = 64
+"""So many sends acknowledged without a place are compared with later ones at a time."""
 
 
-class QueueJudge(Judge):
-    """Remembers the highest offset acknowledged, for each send under way what that was when it began, and the sends
-    of which only a reader can tell where they lie."""
+def judge(rows: Rows, findings: Findings) -> None:
+    copies = rows.starts_with("topic", RETRY_PREFIX) | rows.starts_with("topic", DLQ_PREFIX)
+    delay = rows.number("delay_level")
+    sends = rows.are(Kind.SEND) & ~copies & ((delay == 0) | (delay == NONE)) & ~_half(rows)
+    where = np.flatnonzero(
+        sends & rows.ended_as(Outcome.OK) & (rows.offset != NONE) & (rows.end < NEVER)
+    )
+    where = where[by_time(rows.queue[where], rows.end[where])]
+    starts = [*np.flatnonzero(np.diff(rows.queue[where], prepend=-1)).tolist(), len(where)]
+    since, first = _since(rows, sends, where)
+    for start, stop in itertools.pairwise(starts):
+        _queue(rows, findings, where[start:stop], since[start:stop], first[start:stop])
+    _told_by_readers(rows, findings, where, sends)
 
-    __slots__ = ("before", "highest", "known", "tried", "twice", "unplaced", "watched")
 
-    def __init__(self, context: Context) -> None:
-        super().__init__(context)
-        self.highest: Row | None = None
-        self.before: dict[
-            int, tuple[Row, Row | None]
-        ] = {}  # and the first try of what is tried again
-        self.unplaced: dict[str, _Unplaced] = {}  # by message
-        # Of an unplaced message: its first try, and the highest as that began.
-        self.tried: dict[str, tuple[Row, Row | None]] = {}
-        self.twice: set[str] = set()  # messages of which several attempts may lie here
-        self.watched: deque[_Unplaced] = deque(
-            maxlen=WATCHED
-        )  # of the unplaced: acknowledged, the latest last
-        self.known: list[_Unplaced] = []  # of the unplaced: read
+def _half(rows: Rows) -> Mask:
+    codes, words = rows.text("detail"), rows.words("detail")
+    return np.asarray([*(word.split(",")[0] == "half" for word in words), False], np.bool_)[codes]
 
-    def begins(self, row: Row) -> Iterable[Finding]:
-        if row.kind is Kind.READ:
-            return NOTHING
-        message = row.message_id
-        first, before = (
-            self.tried.get(message or "", (row, None)) if is_further(row) else (None, self.highest)
+
+def _since(rows: Rows, sends: Mask, where: Ints) -> tuple[Ints, Ints]:
+    """When each of these sends began (NONE: nothing can be said of it), and the first try of what is tried again."""
+    since, first = rows.begin[where].copy(), np.full(len(where), NOWHERE, np.int64)
+    attempt, message = rows.number("attempt"), rows.text("message_id")
+    further = np.flatnonzero(attempt[where] > 1)
+    if not len(further):
+        return since, first
+    since[further] = NONE
+    tries = sends & rows.ended_as(Outcome.OK, Outcome.UNKNOWN) & (message != NO_TEXT)
+    tries &= (rows.offset == NONE) | (attempt > 1)
+    tries = np.flatnonzero(tries & np.isin(message, message[where[further]]))
+    earliest: dict[tuple[int, int], int] = {}
+    for each in tries[np.argsort(rows.begin[tries], kind="stable")].tolist():
+        earliest.setdefault((int(rows.queue[each]), int(message[each])), each)
+    for index in further.tolist():
+        each = earliest.get((int(rows.queue[where[index]]), int(message[where[index]])))
+        if each is not None and attempt[each] <= 1:
+            since[index], first[index] = rows.begin[each], each
+    return since, first
+
+
+def _queue(rows: Rows, findings: Findings, by_end: Ints, since: Ints, first: Ints) -> None:
+    """by_end: the sends of one queue. since, first: of each of them, as `_since` tells."""
+    context, name = rows.context_of(int(by_end[0])), rows.name_of("broker", int(by_end[0]))
+    offset, end = rows.offset[by_end], rows.end[by_end]
+    highest = _highest(rows, by_end, name, context)
+    ended = np.searchsorted(end, since, side="left")  # how many, before each begins
+    later = np.flatnonzero((ended > 0) & (since != NONE))
+    earlier = highest[ended[later] - 1]
+    if _may_have_died(rows, by_end, name, context):
+        begin, epoch = rows.begin[by_end], rows.number("broker_epoch")[by_end]
+        alive = [
+            not context.broker_died_since(name, int(begin[one]), int(epoch[one]), int(end[two]))
+            for one, two in zip(earlier.tolist(), later.tolist(), strict=True)
+        ]
+        later, earlier = later[np.asarray(alive, np.bool_)], earlier[np.asarray(alive, np.bool_)]
+    findings.at_stake(by_end[later])
+    wrong = offset[later] <= offset[earlier]
+    if wrong.any():
+        rows_of = by_end[earlier[wrong]], by_end[later[wrong]], first[later[wrong]]
+        for one, two, tried in zip(*(each.tolist() for each in rows_of), strict=True):
+            offsets = int(rows.offset[one]), int(rows.offset[two])
+            roles = {"earlier": one, "later": two, "reads": (), "first": tried}
+            findings.shown(Overtook, roles, {"offsets": offsets})
+
+
+def _may_have_died(rows: Rows, places: Ints, broker: str, context: RunContext) -> bool:
+    """Did the broker die, or does a send of these name an epoch that was over by then, as far as rows tell?"""
+    epochs, named = rows.number("broker_epoch")[places], context.epochs.get(broker, [])
+    is_older = bool(named) and bool(np.any((epochs != NONE) & (epochs < named[-1][1])))
+    return is_older or bool(context.deaths_of(broker))
+
+
+def _highest(rows: Rows, by_end: Ints, broker: str, context: RunContext) -> Ints:
+    """The highest after each end; one from before a crash counts for nothing as soon as another one ends."""
+    offset, begin, end = rows.offset[by_end], rows.begin[by_end], rows.end[by_end]
+    if not _may_have_died(rows, by_end, broker, context):
+        raised = np.ones(len(by_end), np.bool_)
+        raised[1:] = offset[1:] > np.maximum.accumulate(offset)[:-1]
+        return np.maximum.accumulate(np.where(raised, np.arange(len(by_end)), 0))
+    epoch = rows.number("broker_epoch")[by_end]
+    highest, found = 0, np.zeros(len(by_end), np.int64)
+    for place in range(len(by_end)):
+        lost = context.broker_died_since(
+            broker, int(begin[highest]), int(epoch[highest]), int(end[place])
+        )
+        if lost or offset[place] > offset[highest]:
+            highest = place
+        found[place] = highest
+    return found
+
+
+def _told_by_readers(rows: Rows, findings: Findings, placed: Ints, sends: Mask) -> None:
+    """Sends whose answer tells no place, and that were read in the queue they were sent to.
+
+    placed: the sends that tell theirs, by queue and end.
+    """
+    message = rows.text("message_id")
+    may_lie = sends & rows.ended_as(Outcome.OK, Outcome.UNKNOWN) & (message != NO_TEXT)
+    silent = np.flatnonzero(may_lie & (rows.offset == NONE))
+    if not len(silent):
+        return
+    told = (
+        rows.are(Kind.READ)
+        & rows.ended_as(Outcome.OK)
+        & (rows.offset != NONE)
+        & (message != NO_TEXT)
+    )
+    every_attempt = np.flatnonzero(may_lie & np.isin(message, message[silent]))
+    every_read = np.flatnonzero(told & (rows.end < NEVER))
+    for queue in np.unique(rows.queue[silent]).tolist():
+        attempts = every_attempt[rows.queue[every_attempt] == queue]
+        alone_until = _alone_until(rows, message, attempts[np.argsort(rows.begin[attempts])])
+        mine = [at for at in silent[rows.queue[silent] == queue].tolist() if at in alone_until]
+        reads = every_read[rows.queue[every_read] == queue]
+        _Queue(rows, findings, placed[rows.queue[placed] == queue]).compare(
+            mine, reads[np.argsort(rows.end[reads], kind="stable")], alone_until
+        )
+
+
+def _alone_until(rows: Rows, message: Ints, attempts: Ints) -> dict[int, int]:
+    """Of each message's first try that tells no place, if nothing of it came before, when the next attempt begins.
+
+    attempts: by their begins. A first try that tells its place is no attempt before another one, but after it.
+    """
+    first: dict[int, int] = {}
+    until: dict[int, int] = {}
+    for each in attempts.tolist():
+        before, is_first = (
+            first.get(int(message[each])),
+            rows.number("attempt")[each] in (NONE, 0, 1),
         )
         if before is not None:
-            self.before[row.seq_begin] = (before, first)
-        if message is None or message in self.twice:
-            return NOTHING
-        if message in self.tried or is_further(row):
-            self.unplaced.pop(message, None)
-            self.twice.add(message)
-        elif row.queue_offset is None:
-            self.unplaced[message] = _Unplaced(row, self.highest)
-            self.tried.setdefault(message, (row, self.highest))
-        return NOTHING
+            until[before] = min(until[before], int(rows.begin[each]))
+        elif not is_first or rows.offset[each] == NONE:
+            first[int(message[each])] = each
+            until[each] = NEVER if is_first else NONE
+    return {each: seq for each, seq in until.items() if seq != NONE}
 
-    def ends(self, row: Row) -> Iterable[Finding]:
-        if row.kind is Kind.READ:
-            return self._read(row, row.queue_offset or 0)
-        (earlier, first), highest = self.before.pop(row.seq_begin, (None, None)), self.highest
-        if row.outcome is not Outcome.OK:
-            return NOTHING
-        if row.queue_offset is None:
-            mine = self.unplaced.get(row.message_id or "")
-            if mine is not None:
-                self.watched.append(mine)
-            return NOTHING
-        offset = row.queue_offset
-        for each in self.watched:
-            lowest = each.after
-            is_lower = lowest is None or offset < (lowest.queue_offset or 0)
-            if is_lower and not is_further(row) and ended_before(each.row, row):
-                each.after = row
-        lost = highest is None or self.context.broker_died_since(row.broker, highest)
-        if lost or offset > (highest.queue_offset or 0 if highest is not None else 0):
-            self.highest = row
-        if earlier is None or self.context.broker_died_since(row.broker, earlier):
-            return NOTHING
-        self.opportunities += 1
-        if offset > (earlier.queue_offset or 0):
-            return NOTHING
-        return (Overtook(earlier, row, (), (earlier.queue_offset or 0, offset), first),)
 
-    def _read(self, read: Row, offset: int) -> Iterable[Finding]:
-        mine = self.unplaced.pop(read.message_id or "", None)
-        if mine is None or self.context.broker_died_since(read.broker, mine.row):
-            return NOTHING
-        mine.read = read
-        found: list[Finding] = []
-        certain = not self.context.info.begins_late  # an earlier try may have put it there
-        before, after = mine.before, mine.after
-        if before is not None and not self.context.broker_died_since(read.broker, before):
-            self.opportunities += 1
-            if offset <= (before.queue_offset or 0):
-                places = (before.queue_offset or 0, offset)
-                found.append(Overtook(before, mine.row, (read,), places, certain=certain))
-        if after is not None:
-            self.opportunities += 1
-            if offset >= (after.queue_offset or 0):
-                places = (offset, after.queue_offset or 0)
-                found.append(Overtook(mine.row, after, (read,), places, certain=certain))
-        for other in self.known:
-            first, second = (
-                (other, mine) if other.row.seq_begin < mine.row.seq_begin else (mine, other)
-            )
-            acknowledged = first.row.outcome is Outcome.OK and ended_before(first.row, second.row)
-            if not acknowledged or self.context.broker_died_since(read.broker, first.row):
+class _Queue:
+    """One queue's sends that tell their place, by their ends."""
+
+    def __init__(self, rows: Rows, findings: Findings, placed: Ints) -> None:
+        self.rows, self.findings, self.placed = rows, findings, placed
+        self.begin, self.end = rows.begin[placed], rows.end[placed]
+        self._so_far: Ints | None = None
+
+    def _highest_before(self, send: int, read: int) -> int:
+        """The highest that had ended before the send began; NOWHERE if there is none."""
+        before = int(np.searchsorted(self.end, self.rows.begin[send], side="left"))
+        if not before:
+            return NOWHERE
+        if self._so_far is None:
+            context, broker = self.rows.context_of(read), self.rows.name_of("broker", read)
+            self._so_far = _highest(self.rows, self.placed, broker, context)
+        return int(self.placed[self._so_far[before - 1]])
+
+    def compare(self, silent: list[int], reads: Ints, alone_until: Mapping[int, int]) -> None:
+        """silent: sends, by their begins, each alone until another attempt begins. reads: by their ends."""
+        rows, message = self.rows, self.rows.text("message_id")
+        by_message = {int(message[at]): at for at in silent}
+        reads = reads[np.isin(message[reads], message[silent])]
+        acknowledged = rows.ended_as(Outcome.OK)
+        ends = np.sort(np.asarray([rows.end[at] for at in silent if acknowledged[at]], np.int64))
+        known: list[tuple[int, int]] = []
+        for read in reads.tolist():
+            send = by_message.get(int(message[read]))
+            if send is None or not rows.begin[send] <= rows.end[read] < alone_until[send]:
                 continue
-            if first.read is not None and second.read is not None:
-                self.opportunities += 1
-                places = (first.read.queue_offset or 0, second.read.queue_offset or 0)
-                if places[0] >= places[1]:
-                    reads = (first.read, second.read)
-                    found.append(Overtook(first.row, second.row, reads, places, certain=certain))
-        self.known = [*self.known[1 - WATCHED :], mine]
-        return found
+            del by_message[int(message[read])]
+            if self._died(send, read):
+                continue
+            self._against_placed(send, read, ends, bool(acknowledged[send]))
+            for other, other_read in known:
+                self._against(other, other_read, send, read, acknowledged)
+            known = [*known[1 - WATCHED :], (send, read)]
+
+    def _died(self, since: int, now: int) -> bool:
+        rows = self.rows
+        context = rows.context_of(now)
+        epoch = int(rows.number("broker_epoch")[since])
+        name = rows.name_of("broker", now)
+        return context.broker_died_since(name, int(rows.begin[since]), epoch, int(rows.end[now]))
+
+    def _against_placed(self, send: int, read: int, ends: Ints, acknowledged: bool) -> None:
+        rows = self.rows
+        highest = self._highest_before(send, read)
+        if highest != NOWHERE and not self._died(highest, read):
+            self._judge(highest, send, (highest, read), read)
+        if not acknowledged:
+            return
+        since, now = int(rows.end[send]), int(rows.end[read])
+        start = np.searchsorted(self.end, since, side="right")
+        stop = np.searchsorted(self.end, now, side="left")
+        # As many as are watched: not one that so many others followed before the later send ended.
+        last = int(np.searchsorted(ends, since, side="left")) + WATCHED
+        if last < len(ends):
+            stop = min(stop, np.searchsorted(self.end, ends[last], side="right"))
+        later = self.placed[start:stop][self.begin[start:stop] > since]
+        later = later[rows.number("attempt")[later] <= 1]
+        if len(later):
+            lowest = int(later[int(np.argmin(rows.offset[later]))])
+            self._judge(send, lowest, (read, lowest), read)
+
+    def _against(
+        self, one: int, one_read: int, two: int, two_read: int, acknowledged: Mask
+    ) -> None:
+        rows = self.rows
+        in_turn = rows.begin[one] < rows.begin[two]
+        first, first_read, second, second_read = (
+            (one, one_read, two, two_read) if in_turn else (two, two_read, one, one_read)
+        )
+        if (
+            acknowledged[first]
+            and rows.end[first] < rows.begin[second]
+            and not self._died(first, two_read)
+        ):
+            self._judge(first, second, (first_read, second_read), first_read, second_read)
+
+    def _judge(self, earlier: int, later: int, shown: tuple[int, int], *reads: int) -> None:
+        """shown: the rows that tell the places of the two."""
+        self.findings.at_stake_times(earlier, 1)
+        offsets = int(self.rows.offset[shown[0]]), int(self.rows.offset[shown[1]])
+        if offsets[0] >= offsets[1]:
+            self.findings.shown(
+                Overtook,
+                {"earlier": earlier, "later": later, "reads": reads},
+                {"offsets": offsets},
+                certain=not self.rows.context_of(earlier).info.begins_late,
+            )
 
 
-judge = QueueJudge
+COLUMNS = ("queue_offset", "delay_level", "message_id", "attempt", "detail")
 
 
 def explain(found: Overtook) -> str:

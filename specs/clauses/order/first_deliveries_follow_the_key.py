@@ -14,16 +14,18 @@ cut short or made anew, so that the numbers begin again: then a finding is at mo
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specs.clauses.context import Context
-from specs.clauses.intervals import Intervals
-from specs.clauses.judging import NOTHING, Finding, Judge
+import numpy as np
+
+from specs.clauses.judging import Finding
 from specs.clauses.premises import IN_PLACE, NO_RESET, NOT_REMOVED, NOTHING_TAKEN_BACK, SENT_IN_TURN
 from specs.clauses.words import at, who
+from specs.facts.findings import Findings
+from specs.facts.rows import Rows
+from specs.facts.segments import NEVER, NO_TEXT, NONE, NOWHERE, Segments, dense, first_of_each
 from specs.history.row import Row
-from specs.vocabulary import Key, Kind, Party
+from specs.vocabulary import Key, Kind, Lane, Party
 
 ID = "ORD-12"
 TITLE = "first deliveries follow the key"
@@ -37,6 +39,7 @@ NEEDS = frozenset({Kind.DELIVER})
 EXCUSED_BY = frozenset({Kind.CRASH})
 CONCLUDES_FROM_ABSENCE = True
 LOOKS_BACK = True
+COLUMNS = ("client_id", "incarnation", "queue_offset", "sharding_key", "key_seq")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,55 +48,84 @@ class KeyOvertaken(Finding):
     second: Row
 
 
-class KeyJudge(Judge):
-    """Remembers, for one key and group, the numbers delivered (as ranges) and the highest row of each queue.
+def judge(rows: Rows, findings: Findings) -> None:
+    """First deliveries of each number of a key; then, per queue, each against the highest before it.
 
-    Where a new owner may begin behind what others hold, it is that of each incarnation.
+    Per incarnation, in runs where one may begin behind what others hold.
     """
-
-    __slots__ = ("delivered", "highest", "may_skip")
-
-    def __init__(self, context: Context) -> None:
-        super().__init__(context)
-        self.delivered = Intervals()
-        self.highest: dict[tuple[str | int | None, ...], Row] = {}
-        self.may_skip = self.config.consume_from != "first"
-
-    def begins(self, row: Row) -> Iterable[Finding]:
-        number = row.key_seq
-        if number is None or number in self.delivered:
-            return NOTHING
-        self.delivered.add(number)
-        if self.may_skip and row.incarnation is None:
-            return NOTHING
-        queue = (row.broker, row.queue_id, row.incarnation if self.may_skip else None)
-        highest = self.highest.get(queue)
-        if highest is None:
-            self.highest[queue] = row
-            return NOTHING
-        self.opportunities += 1
-        if number > (highest.key_seq or 0):
-            self.highest[queue] = row
-            return NOTHING
-        if (
-            row.queue_offset is not None
-            and highest.queue_offset is not None
-            and row.queue_offset > highest.queue_offset
-        ):
-            return NOTHING
-        if self.may_skip and self.context.is_of_an_old_life(row.client_id, row.group, highest):
-            return NOTHING
-        if row.queue_offset is not None and self.context.was_removed(
-            row, row.queue_offset, highest
-        ):
-            return NOTHING
-        if row.lane in self.context.resets:
-            return NOTHING
-        certain = not self.context.broker_died_since(row.broker, highest)
-        return (KeyOvertaken(highest, row, certain=certain),)
+    number = rows.number("key_seq")
+    where = np.flatnonzero(rows.are(Kind.DELIVER) & (number != NONE))
+    if not len(where):
+        return
+    key = (rows.run, rows.group, rows.text("topic"), rows.text("sharding_key"))
+    of_key, count = dense(*(column[where] for column in key), number[where])
+    first = np.sort(first_of_each(of_key, count))
+    where = where[first]
+    skips = [
+        code
+        for code, run in enumerate(rows.words("run"))
+        if run in rows.runs and rows.runs[run].info.config.consume_from != "first"
+    ]
+    may_skip = np.isin(rows.run[where], skips)
+    counts = ~may_skip | (rows.text("incarnation")[where] != NO_TEXT)
+    where, may_skip = where[counts], may_skip[counts]
+    queue_of_key, _ = dense(
+        *(column[where] for column in key),
+        rows.text("broker")[where],
+        rows.number("queue_id")[where],
+        np.where(may_skip, rows.incarnation[where], NOWHERE),
+    )
+    highest = Segments(queue_of_key).highest_before(number[where])
+    after = np.flatnonzero(highest != NOWHERE)
+    findings.at_stake(where[after])
+    place, before = where[after], where[highest[after]]
+    overtaken = number[place] <= number[before]
+    offset, other = rows.offset[place], rows.offset[before]
+    stored_so = (offset != NONE) & (other != NONE) & (offset > other)
+    wrong = overtaken & ~stored_so
+    for which in np.flatnonzero(wrong).tolist():
+        late, early = int(place[which]), int(before[which])
+        began_anew = may_skip[after[which]] and is_of_another_life(rows, late, early)
+        wrong[which] = not (began_anew or was_reset(rows, late) or was_removed(rows, late, early))
+    before, place = before[wrong], place[wrong]
+    pairs = zip(before.tolist(), place.tolist(), strict=True)
+    lives = [not has_broker_died(rows, early, late) for early, late in pairs]
+    certain = np.asarray(lives, np.bool_)
+    findings.broken(KeyOvertaken, highest=before, second=place, certain=certain)
 
 
-judge = KeyJudge
+def is_of_another_life(rows: Rows, place: int, before: int) -> bool:
+    """Had the client of both deliveries left the group between them, and begun anew?"""
+    client, group = rows.name_of("client_id", place), rows.name_of("group", place)
+    since, now = int(rows.begin[before]), int(rows.begin[place])
+    return rows.context_of(place).is_of_an_old_life(client, group, since, now)
+
+
+def has_broker_died(rows: Rows, before: int, place: int) -> bool:
+    """Did the broker of both deliveries die between them?"""
+    since, epoch = int(rows.begin[before]), int(rows.number("broker_epoch")[before])
+    now = int(rows.begin[place])
+    name = rows.name_of("broker", place)
+    return rows.context_of(place).broker_died_since(name, since, epoch, now)
+
+
+def was_reset(rows: Rows, place: int) -> bool:
+    """Had somebody moved the offset of the delivery's lane before it began?"""
+    resets = rows.context_of(place).resets
+    if not resets:
+        return False
+    group, topic, broker = (
+        rows.words(name)[int(rows.text(name)[place])] for name in ("group", "topic", "broker")
+    )
+    lane = Lane(group, topic, broker, int(rows.number("queue_id")[place]))
+    return resets.get(lane, NEVER) < int(rows.begin[place])
+
+
+def was_removed(rows: Rows, place: int, before: int) -> bool:
+    """Had the broker removed the message on purpose before the other one was delivered?"""
+    offset = int(rows.offset[place])
+    kept = rows.context_of(place).kept_from(rows.queue_of(place), int(rows.begin[before]))
+    return NONE < offset < kept
 
 
 def explain(found: KeyOvertaken) -> str:

@@ -20,15 +20,28 @@ nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
-from specs.clauses.context import Context
-from specs.clauses.incarnations import Corrections
-from specs.clauses.judging import NOTHING, Finding, Judge
+from specs.clauses.judging import Finding
 from specs.clauses.premises import NO_RESET, ORDERLY
-from specs.clauses.rows import certainly_acknowledges, may_put_back, may_put_back_unseen
 from specs.clauses.words import at, who
+from specs.facts.findings import Findings
+from specs.facts.lanes import (
+    BEGIN,
+    OP_COLUMNS,
+    LaneItems,
+    Machine,
+    Op,
+    Stretch,
+    ends_as,
+    machine_kernel,
+    may_be_manual,
+    may_put_back,
+    may_put_back_unseen,
+)
+from specs.facts.progress import certainly_acknowledges
+from specs.facts.segments import NO_TEXT, NONE
 from specs.history.row import Row
 from specs.plan.traits import Stake, Trait
 from specs.vocabulary import Key, Kind, Outcome, Party
@@ -46,6 +59,7 @@ KINDS = frozenset(
 )
 NEEDS = frozenset({Kind.DELIVER, Kind.DROP, Kind.UNLOCK})
 EXCUSED_BY = frozenset({Kind.CRASH})
+COLUMNS = OP_COLUMNS
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,142 +79,182 @@ class RedeliveredAfterShutdown(RedeliveredMore):
     """The old owner was shutting down when it dropped the lane."""
 
 
-class _Work:
-    """One incarnation. finished: what it has finished and not reported, by offset."""
+class Some(NamedTuple):
+    """The deliveries of a stretch with the offsets low..stop-1."""
 
-    __slots__ = ("add", "delivered", "drop", "finished", "last", "left", "taken", "told", "void")
+    low: int
+    stop: int
+    stretch: Stretch
 
-    def __init__(self, add: Row | None, left: _Left | None) -> None:
+
+def span(each: Op | Some) -> tuple[int, int]:
+    """The offsets low..stop-1 of deliveries."""
+    return (each.low, each.stop) if isinstance(each, Some) else (each.offset, each.offset + 1)
+
+
+class Work:
+    """One incarnation. finished: deliveries that it is done with, taken: those that it has not committed; the latest
+    last. last: the delivery with which its last call began."""
+
+    __slots__ = ("add", "drop", "finished", "frozen", "last", "left", "taken", "told")
+
+    def __init__(self, add: Op | None, left: Left | None) -> None:
         self.add = add
-        self.left = left  # by whom the lane was left before
-        self.delivered = False
-        self.finished: dict[int, Row] = {}
-        self.taken: dict[int, Row] = {}  # ended well, perhaps in manual mode, not committed
-        self.told = -1  # the highest offset reported
-        self.last: Row | None = None  # the first row of its last call
-        self.drop: Row | None = None
-        self.void = False
+        self.left = left
+        self.finished: list[Op | Some] = []
+        self.taken: list[Op | Some] = []
+        self.told = -1  # below it everything is reported
+        self.last: Op | None = None
+        self.drop: Op | None = None
+        self.frozen = False  # what it does from now on comes too late, or says nothing
 
 
-@dataclass(frozen=True, slots=True)
-class _Left:
+class Left(NamedTuple):
     """A lane that was left in good order."""
 
-    work: _Work
-    drop: Row
-    unlock: Row
+    work: Work
+    drop: Op
+    unlock: Op
     leaving: bool
 
 
-class LaneJudge(Judge):
-    """Remembers, for each incarnation, what it has finished and not reported, and who left the lane last."""
+class Lane(Machine):
+    """What each incarnation has finished and not reported, and who left the lane last."""
 
-    __slots__ = ("corrections", "dropped", "left", "works")
+    ENDS = ends_as([Kind.DELIVER])
 
-    def __init__(self, context: Context) -> None:
-        super().__init__(context)
-        self.corrections = Corrections()
-        self.works: dict[str, _Work] = {}
-        self.dropped: dict[str | None, _Work] = {}  # by client: the lease is still to be given back
-        self.left: _Left | None = None
+    def __init__(self, lane: LaneItems, findings: Findings) -> None:
+        super().__init__(lane, findings)
+        self.works: dict[int, Work] = {}
+        self.dropped: dict[int, Work] = {}
+        self.left: Left | None = None
 
-    def begins(self, row: Row) -> Iterable[Finding]:
-        self.corrections.begins(row)
-        match row.kind:
-            case Kind.RESET:
-                self.works.clear()
-                self.dropped.clear()
-                self.left = None
-            case Kind.UNLOCK:
-                self._unlocked(row)
-            case Kind.ADD if row.incarnation is not None:
-                self._begun(row.incarnation, row, row)
-            case Kind.DROP if row.incarnation in self.works:
-                work = self.works[row.incarnation]
-                work.drop = row
-                self.dropped[row.client_id] = work
-            case Kind.COMMIT if row.incarnation in self.works and row.value is not None:
-                self._reported(self.works[row.incarnation], row, row.value)
-            case Kind.DELIVER if row.incarnation is not None and row.queue_offset is not None:
-                work = self.works.get(row.incarnation) or self._begun(row.incarnation, row, None)
-                return self._delivered(work, row, row.queue_offset)
-            case _:
-                pass
-        return NOTHING
+    def takes(self, stretch: Stretch) -> bool:
+        first = stretch.first
+        work = self.works.get(first.incarnation)
+        if work is None or work.left is not None or work.drop is not None or work.frozen:
+            return False
+        if work.last is not None and work.last.op == first.op:
+            return False
+        if may_be_manual(first) and not first.manual:
+            return False
+        until = stretch.finished_to if first.manual else stretch.stop
+        if until > first.offset:
+            if any(
+                low < stretch.stop and first.offset < stop for low, stop in map(span, work.taken)
+            ):
+                return False
+            work.finished += [Some(first.offset, until, stretch), *work.taken]
+            work.taken.clear()
+        if until < stretch.stop:
+            work.taken.append(Some(until, stretch.stop, stretch))
+        work.last = stretch.head
+        return True
 
-    def _begun(self, name: str, row: Row, add: Row | None) -> _Work:
-        work = self.works[name] = _Work(add, self.left)
-        self.dropped.pop(row.client_id, None)  # who takes the lane again hands nothing over
+    def begins(self, op: Op) -> None:
+        work = self.works.get(op.incarnation) if op.incarnation != NO_TEXT else None
+        if op.kind is Kind.RESET:
+            self.works.clear()
+            self.dropped.clear()
+            self.left = None
+        elif op.kind is Kind.UNLOCK:
+            self._unlocked(op)
+        elif op.incarnation == NO_TEXT:
+            return
+        elif op.kind is Kind.ADD:
+            self._begun(op, op)
+        elif op.kind is Kind.DROP and work is not None:
+            work.drop = op
+            self.dropped[op.client] = work
+        elif op.kind is Kind.COMMIT and work is not None and op.value != NONE:
+            self._reported(work, op)
+        elif op.kind is Kind.DELIVER and op.offset != NONE:
+            self._delivered(work or self._begun(op, None), op)
+
+    def _begun(self, first: Op, add: Op | None) -> Work:
+        work = self.works[first.incarnation] = Work(add, self.left)
+        self.dropped.pop(first.client, None)  # a client that goes on hands nothing over
         if self.left is not None:
-            old = self.left.work  # what it does from now on comes too late
-            old.finished = {
-                offset: row for offset, row in old.finished.items() if offset >= old.told
-            }
-            old.void = True
+            self.left.work.frozen = True
         self.left = None
         return work
 
-    def _unlocked(self, row: Row) -> None:
-        work = self.dropped.pop(row.client_id, None)
-        if work is None or work.drop is None or row.outcome not in (Outcome.OK, Outcome.SENT):
+    def _unlocked(self, op: Op) -> None:
+        work = self.dropped.pop(op.client, None)
+        if work is None or work.drop is None or op.outcome not in (Outcome.OK, Outcome.SENT):
             return
-        if self.context.client_died_since(row.client_id, work.drop):
-            return  # it is a later life of the client that gives its own lease back
-        if work.add is not None and not work.void:
-            leaving = self.context.is_leaving(row.client_id, row.group) is not None
-            self.left = _Left(work, work.drop, row, leaving)
+        if self.client_died_since(op.client, work.drop):
+            return
+        if work.add is not None and not work.frozen:
+            self.left = Left(work, work.drop, op, self.leaving(op.client))
 
-    def _reported(self, work: _Work, row: Row, value: int) -> None:
-        if self.corrections.has(row):
-            work.void = True
+    def _reported(self, work: Work, op: Op) -> None:
+        if op.correction:
+            work.frozen = True
             work.finished.clear()
-        elif value > work.told and not work.void:
-            work.told = value
-            if work.finished and min(work.finished) < value:
-                work.finished = {
-                    offset: done for offset, done in work.finished.items() if offset >= value
-                }
+        elif op.value > work.told and not work.frozen:
+            work.told = op.value
+            work.finished = [each for each in work.finished if span(each)[1] > op.value]
 
-    def _delivered(self, work: _Work, row: Row, offset: int) -> Iterable[Finding]:
-        found: Iterable[Finding] = NOTHING
+    def _delivered(self, work: Work, op: Op) -> None:
         left, work.left = work.left, None
         if left is not None:
-            self.opportunities += 1
-            found = self._first_delivery(left, row, offset)
-        if not work.void and (work.last is None or work.last.op_id != row.op_id):
-            work.last = row
-        if may_put_back_unseen(row):
-            work.taken.clear()  # nobody may ever see it end
-        return found
-
-    def _first_delivery(self, left: _Left, row: Row, offset: int) -> Iterable[Finding]:
-        old = left.work
-        done, last, add = old.finished.get(offset), old.last, old.add
-        if done is None or last is None or add is None or offset >= (last.queue_offset or 0):
-            return NOTHING
-        kind = RedeliveredAfterShutdown if left.leaving else RedeliveredMore
-        return (kind(add, done, last, left.drop, left.unlock, row),)
-
-    def ends(self, row: Row) -> Iterable[Finding]:
-        self.corrections.ends(row)
-        offset = row.queue_offset
-        if row.kind is not Kind.DELIVER or row.incarnation not in self.works or offset is None:
-            return NOTHING
-        work = self.works[row.incarnation]
-        if work.drop is not None or work.void:
-            return NOTHING
-        if certainly_acknowledges(row):
-            work.finished[offset] = row
-            work.finished.update(work.taken)
+            self.stakes += 1
+            old = left.work
+            done = self._done_with(old, op.offset)
+            if done is not None and old.last is not None and op.offset < old.last.offset:
+                self.broken(
+                    RedeliveredAfterShutdown if left.leaving else RedeliveredMore,
+                    add=old.add,
+                    done=done,
+                    last=old.last,
+                    drop=left.drop,
+                    unlock=left.unlock,
+                    again=op,
+                )
+        if not work.frozen and (work.last is None or work.last.op != op.op):
+            work.last = op
+        if may_put_back_unseen(op):
             work.taken.clear()
-        elif row.outcome is Outcome.SUCCESS:
-            work.taken[offset] = row
-        elif may_put_back(row):
+
+    def _done_with(self, work: Work, offset: int) -> Op | None:
+        """The latest delivery that finished the offset, unless it was reported."""
+        if offset < work.told:
+            return None
+        for each in reversed(work.finished):
+            low, stop = span(each)
+            if not low <= offset < stop:
+                continue
+            if isinstance(each, Op):
+                return each
+            ops = self.lane.digest.expand(each.stretch)
+            return next(op for _at, phase, op in ops if phase == BEGIN and op.offset == offset)
+        return None
+
+    def ends(self, op: Op) -> None:
+        work = self.works.get(op.incarnation) if op.incarnation != NO_TEXT else None
+        if (
+            op.kind is not Kind.DELIVER
+            or work is None
+            or op.offset == NONE
+            or work.drop is not None
+            or work.frozen
+        ):
+            return
+        if certainly_acknowledges(op):
+            work.finished.append(op)
+            work.finished.extend(work.taken)
             work.taken.clear()
-        return NOTHING
+        elif op.outcome is Outcome.SUCCESS:
+            work.taken.append(op)
+        elif may_put_back(op):
+            work.taken.clear()
 
 
-judge = LaneJudge
+_KINDS = (Kind.DELIVER, Kind.COMMIT, Kind.ADD, Kind.DROP, Kind.UNLOCK, Kind.RESET)
+
+
+judge = machine_kernel(Lane, _KINDS, lease=False)
 
 
 def explain(found: RedeliveredMore) -> str:

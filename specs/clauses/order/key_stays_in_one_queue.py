@@ -13,13 +13,17 @@ what readers show).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
 from dataclasses import dataclass
 
-from specs.clauses.context import Context
-from specs.clauses.judging import NOTHING, Finding, Judge
+import numpy as np
+
+from specs.clauses.judging import Finding
 from specs.clauses.premises import BROKER_LIVES, SAME_QUEUES
 from specs.clauses.words import at, who
+from specs.facts.findings import Findings
+from specs.facts.rows import Rows
+from specs.facts.segments import NEVER, NO_TEXT, NONE, NOWHERE, Timeline, dense, positions
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
 
@@ -35,23 +39,7 @@ PREMISE = (SAME_QUEUES, BROKER_LIVES)
 SOURCES = ("docs/sources.md#selector", "docs/sources.md#send")
 KINDS = frozenset({Kind.SEND})
 NEEDS = frozenset({Kind.SEND})
-
-
-BY_NO_KEY = frozenset({"random", "round-robin"})
-"""Selectors that do not look at the key."""
-
-
-def wants(row: Row) -> bool:
-    """Acknowledged sends that say from which queues they chose, by a selector that looks at the key."""
-    if row.outcome is not Outcome.OK or row.seq_end is None or row.delay_level:
-        return False
-    return chose_by_key(row) and row.queue_id is not None and row.queue_offset is not None
-
-
-def chose_by_key(row: Row) -> bool:
-    """Does the send say from which queues it chose, by a selector that looks at the key?"""
-    selector, *queues = (row.view or "").split() or [""]
-    return bool(queues) and selector not in BY_NO_KEY
+COLUMNS = ("client_id", "sharding_key", "view", "queue_offset", "outcome", "delay_level", "attempt")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,37 +48,44 @@ class Strayed(Finding):
     later: Row
 
 
-class KeyJudge(Judge):
-    """Remembers the last acknowledged send, and for each one under way which that was when it began."""
-
-    __slots__ = ("before", "last")
-
-    def __init__(self, context: Context) -> None:
-        super().__init__(context)
-        self.last: Row | None = None
-        self.before: dict[int, Row] = {}
-
-    def begins(self, row: Row) -> Iterable[Finding]:
-        if self.last is not None:
-            self.before[row.seq_begin] = self.last
-        return NOTHING
-
-    def ends(self, row: Row) -> Iterable[Finding]:
-        earlier, self.last = self.before.pop(row.seq_begin, None), row
-        if earlier is None or earlier.view != row.view:
-            return NOTHING
-        self.opportunities += 1
-        if (earlier.broker, earlier.queue_id) != (row.broker, row.queue_id):
-            return (Strayed(earlier, row),)
-        ascends = (row.queue_offset or 0) > (earlier.queue_offset or 0)
-        if ascends or (row.attempt or 1) > 1:
-            return NOTHING
-        if self.context.broker_died_since(row.broker, earlier):
-            return NOTHING
-        return (Strayed(earlier, row),)
+BY_KEY = re.compile(r"\s*(?!(?:random|round-robin)\s)\S+\s+\S")
+"""A selector that looks at the key, and a queue at least."""
 
 
-judge = KeyJudge
+def judge(rows: Rows, findings: Findings) -> None:
+    view, queue_id, delay = rows.text("view"), rows.number("queue_id"), rows.number("delay_level")
+    sent = rows.are(Kind.SEND) & rows.ended_as(Outcome.OK) & (rows.end < NEVER)
+    by_key = [code for code, words in enumerate(rows.words("view")) if BY_KEY.match(words)]
+    sent &= np.isin(view, by_key)
+    sent &= (queue_id != NONE) & (rows.offset != NONE) & ((delay == NONE) | (delay == 0))
+    where = positions(sent)
+    if not len(where):
+        return
+    columns = (rows.run, rows.client, rows.text("topic"), rows.text("sharding_key"))
+    key, _ = dense(*(column[where] for column in columns))
+    before = Timeline(key, rows.end[where]).last_before(key, rows.begin[where])
+    later = np.flatnonzero(before != NOWHERE)
+    one, two = where[before[later]], where[later]
+    same = view[one] == view[two]
+    one, two = one[same], two[same]
+    findings.at_stake(two)
+    broker = rows.text("broker")
+    strayed = (broker[one] != broker[two]) | (queue_id[one] != queue_id[two])
+    behind = (rows.offset[two] <= rows.offset[one]) & (rows.number("attempt")[two] <= 1)
+    for place in np.flatnonzero(strayed | behind).tolist():
+        first, second = int(one[place]), int(two[place])
+        if strayed[place] or not _died_since(rows, first, second):
+            findings.shown(Strayed, {"earlier": first, "later": second})
+
+
+def _died_since(rows: Rows, first: int, second: int) -> bool:
+    """Did the broker of both die after the first send began and before the second one ended?"""
+    code = int(rows.text("broker")[first])
+    broker = rows.words("broker")[code] if code != NO_TEXT else ""
+    epoch = int(rows.number("broker_epoch")[first])
+    return rows.context_of(first).broker_died_since(
+        broker, int(rows.begin[first]), epoch, int(rows.end[second])
+    )
 
 
 def explain(found: Strayed) -> str:

@@ -21,16 +21,16 @@ its own says it (docs/decisions/0016-redeliveries-come-first.md).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
-from specs.clauses.context import Context
-from specs.clauses.incarnations import goes_ahead
-from specs.clauses.intervals import Intervals
-from specs.clauses.judging import NOTHING, Finding, Judge
+from specs.clauses.judging import Finding
 from specs.clauses.premises import BROKER_LIVES, NO_FILTER, NO_RESET, NOT_REMOVED, ORDERLY
-from specs.clauses.progress import PROGRESS_KINDS, GroupProgress, QueueProgress
 from specs.clauses.words import at, who
+from specs.facts.findings import Findings
+from specs.facts.lanes import OP_COLUMNS, LaneItems, Op, ends_as
+from specs.facts.progress import PROGRESS_KINDS, Choice, Incarnation, Progress, queue_kernel
+from specs.facts.segments import NO_TEXT, NONE
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
 
@@ -49,11 +49,7 @@ NEEDS = frozenset({Kind.DELIVER})
 HEEDED = frozenset({Kind.PULL})
 CONCLUDES_FROM_ABSENCE = True
 LOOKS_BACK = True
-
-
-def wants(row: Row) -> bool:
-    """Of pulls only those that were told to go on further ahead."""
-    return row.kind is not Kind.PULL or goes_ahead(row)
+COLUMNS = (*OP_COLUMNS, "delay_level")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,142 +65,111 @@ class StartedBeyond(Finding):
     offset: int
 
 
-@dataclass(frozen=True, slots=True)
-class Stored:
-    """What shows that an offset is stored. named: the highest commit, where the answer lies beyond every one."""
+class Stored(NamedTuple):
+    """An offset that was stored: the row that shows it, how high it can be at most, and the commit that says so."""
 
-    row: Row
-    named: Row | None = None
-
-    @property
-    def offset(self) -> int:
-        return (self.row if self.named is None else self.named).value or 0
+    op: Op
+    offset: int
+    named: Op | None
 
 
-class QueueJudge(Judge):
-    """Keeps the progress of one queue's groups, and for each group what is known of its stored offset."""
+class Group(Progress):
+    """One group on the queue, and what is known of its stored offset."""
 
-    __slots__ = ("looked", "named", "passed_over", "progress", "stored")
+    ENDS = Progress.ENDS | ends_as([Kind.COMMIT], [Outcome.OK])
 
-    def __init__(self, context: Context) -> None:
-        super().__init__(context)
-        self.progress = QueueProgress(self.context)
-        self.stored: dict[str, Stored] = {}  # group → the highest stored offset known
-        self.looked: dict[
-            tuple[str, str], Stored | None
-        ] = {}  # (group, client) → what was known when it looked
-        self.named: dict[str, Row] = {}  # group → the highest commit, whatever came of it
-        # By group, and incarnation (or client, where a pull names none): what its pulls were told to pass over.
-        self.passed_over: dict[tuple[str | None, ...], Intervals] = {}
+    def __init__(self, lane: LaneItems, findings: Findings) -> None:
+        super().__init__(lane, findings)
+        self.stored: Stored | None = None
+        self.looked: dict[int, Stored | None] = {}  # client → what was known when it looked
+        self.named: Op | None = None  # the highest commit that was not refused
+        self.added: dict[int, int] = {}  # by client: the begin of its last ADD
+        digest = lane.digest
+        told = digest.rows.told_ahead.get(int(digest.rows.lane[lane.place]))
+        self.ahead = [] if told is None else digest.ops(told)
 
     def _better(self, known: Stored | None, other: Stored | None) -> Stored | None:
         """The one with the higher offset; one from before a crash of the broker counts for nothing."""
-        if known is None or self.context.broker_died_since(known.row.broker, known.row):
+        if known is None or self.broker_died_since(known.op):
             return other
-        if other is None or self.context.broker_died_since(other.row.broker, other.row):
+        if other is None or self.broker_died_since(other.op) or other.offset <= known.offset:
             return known
-        return known if other.offset <= known.offset else other
+        return other
 
-    def begins(self, row: Row) -> Iterable[Finding]:
-        kind = row.kind
-        if kind is Kind.COMMIT:
-            highest = self.named.get(row.group or "")
-            value = row.value
-            if value is not None and (highest is None or value > (highest.value or 0)):
-                self.named[row.group or ""] = row
-            return NOTHING
-        found: Iterable[Finding] = NOTHING
-        if kind is Kind.DELIVER:
-            group = self.progress.group(row)
-            if row.incarnation is not None and row.queue_offset is not None:
-                mine = group.incarnation(row.incarnation)
-                if not mine.delivers and not mine.void and not group.was_reset:
-                    stored = self.stored.get(row.group or "") if mine.add is None else mine.proof
-                    found = self._first_delivery(group, stored, row, row.queue_offset)
-        elif kind is Kind.FETCH_OFFSET:
-            self.looked[(row.group or "", row.client_id or "")] = self.stored.get(row.group or "")
-        if kind is Kind.PULL:
-            return NOTHING
-        self.progress.begins(row)
-        if kind is Kind.ADD and row.incarnation is not None:
-            for by in _names_of(row):
-                self.passed_over.pop(by, None)
-            mine = self.progress.group(row).incarnation(row.incarnation)
-            who_looked = (row.group or "", row.client_id or "")
-            if who_looked in self.looked:
-                mine.proof = self.looked.pop(who_looked)
-            else:
-                mine.proof = self.stored.get(row.group or "")
+    def begins(self, op: Op) -> None:
+        if op.kind is Kind.COMMIT:
+            higher = self.named is None or op.value > self.named.value
+            if op.value != NONE and higher:
+                self.named = op
+            return
+        if op.kind is Kind.FETCH_OFFSET:
+            self.looked[op.client] = self.stored
+        super().begins(op)
+        if op.kind is Kind.ADD and op.incarnation != NO_TEXT:
+            self.added[op.client] = op.begin
+            mine = self.incarnation(op.incarnation)
+            mine.proof = self.looked.pop(op.client) if op.client in self.looked else self.stored
+
+    def first_delivery(self, mine: Incarnation, op: Op) -> None:
+        if mine.void or self.was_reset:
+            return
+        stored = self.stored if mine.add is None else mine.proof
+        if stored is None or self.broker_died_since(stored.op):
+            return
+        roles = {"stored": stored.op, "named": stored.named, "first": op}
+        self.stakes += 1
+        choices: list[Choice] = []
+        kept = self.context.kept_from(self.lane.digest.rows.queue_of(self.lane.place), self.now)
+        told = self._passed_over(mine, op)
+        for offset in self.owed(max(stored.offset, kept), op.offset):
+            if any(pull.offset <= offset < pull.value for pull in told):
+                continue
+            rows = self.unfinished.get(offset)
+            if rows:
+                message = {"message": rows[-1], "drop": self.drop_of(rows[-1])}
+                choices.append(Choice({**roles, **message}, offset))
+                break
+            if self.sends.row(self.queue, offset, self.now) is not None:
+                choices.append(Choice({**roles, "drop": None}, offset, by_send=True))
+                if not self.shared:
+                    break
+        self.claim(StartedBeyond, choices)
+
+    def _passed_over(self, mine: Incarnation, op: Op) -> list[Op]:
+        """The pulls of the incarnation, or of its client, that the broker told to go on further ahead."""
+        found = []
+        for pull in self.ahead:
+            named = pull.incarnation != NO_TEXT
+            is_own = pull.incarnation == op.incarnation if named else pull.client == op.client
+            add = NONE if mine.add is None else mine.add.begin
+            since = add if named else self.added.get(op.client, NONE)
+            if is_own and since < pull.end < op.begin:
+                found.append(pull)
         return found
 
-    def _first_delivery(
-        self, group: GroupProgress, known: Stored | None, row: Row, first: int
-    ) -> Iterable[Finding]:
-        if known is None or self.context.broker_died_since(row.broker, known.row):
-            return NOTHING
-        stored, named = known.row, known.named
-        self.opportunities += 1
-        kept = self.context.kept_from.get(row.queue, 0)
-        told = [self.passed_over[by] for by in _names_of(row) if by in self.passed_over]
-        for offset in group.owed(max(known.offset, kept), first):
-            if any(offset in each for each in told):
-                continue
-            rows = group.unfinished.get(offset)
-            if rows:
-                return (
-                    StartedBeyond(stored, named, rows[-1], group.drop_of(rows[-1]), row, offset),
-                )
-            sent = self.progress.send_rows.get(offset)
-            if sent is not None:
-                return (StartedBeyond(stored, named, sent, None, row, offset),)
-        return NOTHING
-
-    def ends(self, row: Row) -> Iterable[Finding]:
-        kind = row.kind
-        if kind is Kind.PULL:
-            by = _names_of(row)[row.incarnation is None]
-            told = self.passed_over.setdefault(by, Intervals())
-            told.add(row.queue_offset or 0, row.value or 0)
-            return NOTHING
-        if kind is Kind.COMMIT:
-            if row.outcome is Outcome.OK and row.value is not None and row.value >= 0:
-                self._is_stored(Stored(row))
-            return NOTHING
-        self.progress.ends(row)
-        if (
-            kind is Kind.FETCH_OFFSET
-            and row.outcome is Outcome.OK
-            and row.value is not None
-            and row.value >= 0
-        ):
-            stored = self._answered(row)
-            self._is_stored(stored)
-            looked = (row.group or "", row.client_id or "")
-            if looked in self.looked:
-                self.looked[looked] = self._better(self.looked[looked], stored)
-            if row.incarnation is not None:
-                mine = self.progress.group(row).incarnation(row.incarnation)
-                mine.proof = self._better(mine.proof, stored)
-        return NOTHING
-
-    def _answered(self, row: Row) -> Stored:
-        """What the answer to a look-up shows."""
-        named = self.named.get(row.group or "") if self.context.info.closed_world else None
-        beyond = named is not None and (named.value or 0) < (row.value or 0)
-        return Stored(row, named if beyond else None)
-
-    def _is_stored(self, stored: Stored) -> None:
-        best = self._better(self.stored.get(stored.row.group or ""), stored)
-        if best is not None:
-            self.stored[stored.row.group or ""] = best
+    def ends(self, op: Op) -> None:
+        if op.kind is Kind.COMMIT:
+            if op.outcome is Outcome.OK and op.value >= 0:
+                self.stored = self._better(self.stored, Stored(op, op.value, None))
+            return
+        super().ends(op)
+        if op.kind is Kind.FETCH_OFFSET and op.outcome is Outcome.OK and op.value >= 0:
+            told = Stored(op, op.value, None)
+            if (
+                self.context.info.closed_world
+                and self.named is not None
+                and self.named.value < op.value
+            ):
+                told = Stored(op, self.named.value, self.named)
+            self.stored = self._better(self.stored, told)
+            if op.client in self.looked:
+                self.looked[op.client] = self._better(self.looked[op.client], told)
+            if op.incarnation != NO_TEXT:
+                mine = self.incarnation(op.incarnation)
+                mine.proof = self._better(mine.proof, told)
 
 
-def _names_of(row: Row) -> tuple[tuple[str | None, ...], tuple[str | None, ...]]:
-    """Under which name a pull of the row's incarnation is found, and one of its client that names none."""
-    return (row.group, row.incarnation), (row.group, row.client_id, "")
-
-
-judge = QueueJudge
+judge = queue_kernel(Group, (*PROGRESS_KINDS, Kind.COMMIT))
 
 
 def explain(found: StartedBeyond) -> str:

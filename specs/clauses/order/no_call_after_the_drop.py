@@ -7,12 +7,13 @@ A call that runs at the drop may go on to its end. A client that works on the la
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specs.clauses.context import Context
-from specs.clauses.judging import NOTHING, Finding, Judge
+from specs.clauses.judging import Finding
 from specs.clauses.words import at, ms, who
+from specs.facts.findings import Findings
+from specs.facts.rows import Rows
+from specs.facts.segments import NO_TEXT, NOWHERE, Timeline, chosen, positions
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Party
 
@@ -25,6 +26,7 @@ PREMISE = ()
 SOURCES = ("docs/sources.md#orderly-loop",)
 KINDS = frozenset({Kind.DELIVER, Kind.ADD, Kind.DROP})
 NEEDS = frozenset({Kind.DELIVER, Kind.DROP})
+COLUMNS = ("client_id", "incarnation")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,30 +35,17 @@ class StartedAfterwards(Finding):
     call: Row
 
 
-class LaneJudge(Judge):
-    """Remembers the drop of each incarnation that is over."""
-
-    __slots__ = ("dropped",)
-
-    def __init__(self, context: Context) -> None:
-        super().__init__(context)
-        self.dropped: dict[str, Row] = {}
-
-    def begins(self, row: Row) -> Iterable[Finding]:
-        name = row.incarnation
-        if name is None:
-            return NOTHING
-        if row.kind is Kind.DROP:
-            self.opportunities += 1
-            self.dropped[name] = row
-        elif row.kind is Kind.ADD:
-            self.dropped.pop(name, None)
-        elif name in self.dropped:
-            return (StartedAfterwards(self.dropped[name], row),)
-        return NOTHING
-
-
-judge = LaneJudge
+def judge(rows: Rows, findings: Findings) -> None:
+    """The calls of an incarnation whose lane was dropped, and not added since."""
+    named = (rows.text("incarnation") != NO_TEXT) & (rows.group != NO_TEXT)
+    dropped = rows.are(Kind.DROP)
+    told = positions(named & (dropped | rows.are(Kind.ADD)))
+    findings.at_stake(told[dropped[told]])
+    calls = positions(named & rows.are(Kind.DELIVER))
+    as_told = Timeline(rows.incarnation[told], rows.begin[told])
+    last = chosen(told, as_told.last_before(rows.incarnation[calls], rows.begin[calls]), NOWHERE)
+    late = (last != NOWHERE) & dropped[last]
+    findings.broken(StartedAfterwards, drop=last[late], call=calls[late])
 
 
 def explain(found: StartedAfterwards) -> str:

@@ -11,13 +11,22 @@ one of them is judged no more, until it is added anew.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specs.clauses.context import Context
-from specs.clauses.judging import NOTHING, Finding, Judge
+from specs.clauses.judging import Finding
 from specs.clauses.premises import NO_RESET
 from specs.clauses.words import at, who
+from specs.facts.findings import Findings
+from specs.facts.lanes import (
+    OP_COLUMNS,
+    LaneItems,
+    Machine,
+    Op,
+    Stretch,
+    ends_as,
+    machine_kernel,
+)
+from specs.facts.segments import NO_TEXT, NONE
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
 
@@ -34,18 +43,7 @@ SOURCES = ("docs/sources.md#start-matrix", "docs/sources.md#offsets")
 KINDS = frozenset({Kind.DELIVER, Kind.ADD, Kind.FETCH_OFFSET, Kind.RESET, Kind.COMMIT, Kind.PULL})
 NEEDS = frozenset({Kind.ADD, Kind.DELIVER})
 LOOKS_BACK = True
-
-
-def wants(row: Row) -> bool:
-    """Of commits only corrections, of pulls only those that were sent elsewhere."""
-    if row.kind is Kind.COMMIT:
-        return row.detail == "corrected"
-    return row.kind is not Kind.PULL or goes_back(row)
-
-
-def goes_back(row: Row) -> bool:
-    """A pull whose answer names a lower offset than was asked for."""
-    return row.value is not None and row.queue_offset is not None and row.value < row.queue_offset
+COLUMNS = OP_COLUMNS
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,73 +52,90 @@ class BelowTheStart(Finding):
     delivered: Row
 
 
-class LaneJudge(Judge):
-    """Remembers, for each incarnation, the row that says where it begins, and whether it has delivered yet."""
+def _goes_back(pull: Op) -> bool:
+    return NONE not in (pull.value, pull.offset) and pull.value < pull.offset
 
-    __slots__ = ("begun", "clients", "start", "void")
 
-    def __init__(self, context: Context) -> None:
-        super().__init__(context)
-        self.start: dict[str, Row] = {}
-        self.begun: set[str] = set()
-        self.clients: dict[
-            str, str | None
-        ] = {}  # whose each incarnation is, as far as its ADD says
-        self.void: set[str] = set()  # they were led elsewhere
+class Lane(Machine):
+    """Where each incarnation begins, which of them have delivered yet, and which were led elsewhere."""
 
-    def begins(self, row: Row) -> Iterable[Finding]:
-        name = row.incarnation
-        if row.kind is Kind.RESET:
+    ENDS = ends_as([Kind.FETCH_OFFSET])
+
+    def __init__(self, lane: LaneItems, findings: Findings) -> None:
+        super().__init__(lane, findings)
+        self.start: dict[int, Op] = {}
+        self.begun: set[int] = set()
+        self.void: set[int] = set()
+        self.clients: dict[int, int] = {}  # of each incarnation
+
+    def takes(self, stretch: Stretch) -> bool:
+        first = stretch.first
+        if any(_goes_back(pull) for pull in self.inside):
+            return False
+        start = self.start.get(first.incarnation)
+        if start is not None:
+            if first.offset < start.value:
+                return False
+            self.stakes += stretch.rows
+        self.begun.add(first.incarnation)
+        self.clients.setdefault(first.incarnation, first.client)
+        return True
+
+    def begins(self, op: Op) -> None:
+        if op.kind is Kind.RESET:
             self.void.update(self.start, self.begun)
             self.start.clear()
-            return NOTHING
-        if row.kind in (Kind.COMMIT, Kind.PULL):  # `wants` lets only corrections through
-            self._corrected(row)
-            return NOTHING
-        if name is None:
-            return NOTHING
-        self.clients.setdefault(name, row.client_id)
-        if row.kind is Kind.ADD:
-            self.clients[name] = row.client_id
-            self.begun.discard(name)
-            self.void.discard(name)
-            self.start.pop(name, None)
-            if row.value is not None:
-                self.start[name] = row
-        elif row.kind is Kind.DELIVER and row.queue_offset is not None:
-            self.begun.add(name)
+        elif op.kind in (Kind.COMMIT, Kind.PULL):
+            if _goes_back(op) if op.kind is Kind.PULL else op.corrected:
+                self._led_elsewhere(op)
+        elif op.incarnation != NO_TEXT:
+            self.clients.setdefault(op.incarnation, op.client)
+            self._of_an_incarnation(op)
+
+    def _led_elsewhere(self, op: Op) -> None:
+        """The incarnation was, or any that the client may have."""
+        led = {op.incarnation}
+        if op.incarnation == NO_TEXT:
+            led = {name for name, each in self.clients.items() if each in (NO_TEXT, op.client)}
+        self.void |= led
+        for name in led & self.start.keys():
+            del self.start[name]
+
+    def _of_an_incarnation(self, op: Op) -> None:
+        if op.kind is Kind.ADD:
+            self.clients[op.incarnation] = op.client
+            self.begun.discard(op.incarnation)
+            self.void.discard(op.incarnation)
+            self.start.pop(op.incarnation, None)
+            if op.value != NONE:
+                self.start[op.incarnation] = op
+        elif op.kind is Kind.DELIVER and op.offset != NONE:
+            self._deliver(op)
+
+    def _deliver(self, op: Op) -> None:
+        self.begun.add(op.incarnation)
+        start = self.start.get(op.incarnation)
+        if start is not None:
+            self.stakes += 1
+            if op.offset < start.value:
+                self.broken(BelowTheStart, start=start, delivered=op)
+
+    def ends(self, op: Op) -> None:
+        name = op.incarnation
+        if op.kind is not Kind.FETCH_OFFSET or name == NO_TEXT or name in self.void:
+            return
+        if op.outcome is Outcome.OK and op.value >= 0:
             start = self.start.get(name)
-            if start is not None and start.value is not None:
-                self.opportunities += 1
-                if row.queue_offset < start.value:
-                    return (BelowTheStart(start, row),)
-        return NOTHING
-
-    def _corrected(self, row: Row) -> None:
-        """A broker's word that the offset is out of range: to the incarnation, or to whichever the client has."""
-        if row.incarnation is not None:
-            led = [row.incarnation]
-        else:
-            whose = (None, row.client_id)
-            led = [name for name, client in self.clients.items() if client in whose]
-        for name in led:
-            self.void.add(name)
+            if name not in self.begun or (start is not None and op.value < start.value):
+                self.start[name] = op
+        elif op.outcome is Outcome.REFUSED and op.value == -1:
             self.start.pop(name, None)
 
-    def ends(self, row: Row) -> Iterable[Finding]:
-        name = row.incarnation
-        if row.kind is not Kind.FETCH_OFFSET or name is None or name in self.void:
-            return NOTHING
-        if row.outcome is Outcome.OK and row.value is not None and row.value >= 0:
-            start = self.start.get(name)
-            if name not in self.begun or (start is not None and row.value < (start.value or 0)):
-                self.start[name] = row
-        elif row.outcome is Outcome.REFUSED and row.value == -1:
-            self.start.pop(name, None)
-        return NOTHING
+
+_KINDS = (Kind.DELIVER, Kind.ADD, Kind.FETCH_OFFSET, Kind.RESET, Kind.COMMIT)
 
 
-judge = LaneJudge
+judge = machine_kernel(Lane, _KINDS, lease=False, asides=(Kind.PULL,))
 
 
 def explain(found: BelowTheStart) -> str:

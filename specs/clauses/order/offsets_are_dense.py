@@ -11,14 +11,16 @@ announced minimum nothing is claimed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import pairwise
 
-from specs.clauses.context import Context
-from specs.clauses.judging import NOTHING, Finding, Judge
+import numpy as np
+
+from specs.clauses.judging import Finding
 from specs.clauses.premises import BROKER_LIVES, DRAINED, Premise
 from specs.clauses.words import at
+from specs.facts.findings import Findings
+from specs.facts.rows import Rows
+from specs.facts.segments import NEVER, NO_TEXT, NONE, Ints, by_time
 from specs.history.row import Row
 from specs.plan.traits import Stake, Trait
 from specs.vocabulary import Key, Kind, Outcome, Party
@@ -43,6 +45,7 @@ STAKES = (Stake(Trait.LIVING_BROKER),)
 KINDS = frozenset({Kind.READ})
 NEEDS = frozenset({Kind.READ})
 LOOKS_BACK = True
+COLUMNS = ("message_id", "queue_offset", "outcome", "value")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,70 +55,65 @@ class Hole(Finding):
     reading: Row
 
 
-class QueueJudge(Judge):
-    """Remembers what the drain under way has found."""
-
-    __slots__ = ("failed", "found", "readings", "reads", "void")
-
-    def __init__(self, context: Context) -> None:
-        super().__init__(context)
-        self.readings: dict[int, Row] = {}  # under way, by their begin
-        self.void: set[int] = set()  # of these: they overlap
-        self.found: dict[int, Row] = {}
-        self.failed: set[int] = set()  # offsets that could not be read
-        self.reads: dict[int, Row] = {}  # under way since the drain began, by their begin
-
-    def begins(self, row: Row) -> Iterable[Finding]:
-        if row.queue_offset is None and row.message_id is None:
-            if self.readings:
-                self.void.update(self.readings)
-                self.void.add(row.seq_begin)
-            else:
-                self.found = {}
-                self.failed = set()
-                self.reads = {}
-            self.readings[row.seq_begin] = row
-        elif self.readings:
-            self.reads[row.seq_begin] = row
-        return NOTHING
-
-    def ends(self, row: Row) -> Iterable[Finding]:
-        self.reads.pop(row.seq_begin, None)
-        if row.queue_offset is not None:
-            if self.readings:
-                if row.outcome is Outcome.OK:
-                    self.found[row.queue_offset] = row
-                else:
-                    self.failed.add(row.queue_offset)
-            return NOTHING
-        if row.message_id is not None:
-            if row.outcome is not Outcome.OK:
-                self.void.update(self.readings)
-            return NOTHING
-        del self.readings[row.seq_begin]
-        if row.seq_begin in self.void or row.outcome is not Outcome.OK or row.value is None:
-            self.void.discard(row.seq_begin)
-            return NOTHING
-        if (row.broker or "") in self.context.broker_died:
-            return NOTHING
-        unread = self.failed.union(read.queue_offset for read in self.reads.values())
-        if None in unread:
-            return NOTHING
-        found = self.found
-        known = [
-            (low, high)
-            for low, high in pairwise(sorted(found))
-            if high == low + 1
-            or not (
-                self.context.was_removed(row, high - 1)
-                or any(low < (offset or 0) < high for offset in unread)
-            )
-        ]
-        self.opportunities += len(known)
-        return [Hole(found[low], found[high], row) for low, high in known if high > low + 1]
+def judge(rows: Rows, findings: Findings) -> None:
+    named = rows.text("message_id") != NO_TEXT
+    read, ok = rows.are(Kind.READ), rows.ended_as(Outcome.OK)
+    has_offset = rows.offset != NONE
+    markers = np.flatnonzero(read & ~has_offset & ~named)
+    found = np.flatnonzero(read & has_offset & ok & (rows.end < NEVER))
+    found = found[by_time(rows.queue[found], rows.end[found])]
+    reads = np.flatnonzero(read & (has_offset | named))
+    queue = rows.queue[found]
+    for each in np.unique(rows.queue[markers]).tolist():
+        mine = markers[rows.queue[markers] == each]
+        low, high = np.searchsorted(queue, [each, each + 1])
+        for marker in mine[
+            ok[mine] & (rows.end[mine] < NEVER) & (rows.value[mine] != NONE)
+        ].tolist():
+            if not _disturbed(rows, marker, mine):
+                unread = _unread(rows, marker, reads[rows.queue[reads] == each])
+                _judge(rows, findings, marker, found[low:high], unread)
 
 
-judge = QueueJudge
+def _disturbed(rows: Rows, marker: int, markers: Ints) -> bool:
+    """Did another drain of the queue overlap with this one, or had the broker crashed before it ended?"""
+    begin, end = rows.begin[marker], rows.end[marker]
+    overlaps = (rows.begin[markers] <= end) & (rows.end[markers] >= begin)
+    broker = rows.text("broker")[marker]
+    died = rows.context_of(marker).deaths_of(rows.words("broker")[broker] if broker >= 0 else "")
+    return int(overlaps.sum()) > 1 or any(seq < end for seq in died)
+
+
+def _unread(rows: Rows, marker: int, reads: Ints) -> Ints:
+    """Of the queue's reads, those of the drain that failed, and those that were under way as it ended."""
+    begin, end = rows.begin[marker], rows.end[marker]
+    late = (rows.begin[reads] > begin) & (rows.begin[reads] < end) & (rows.end[reads] > end)
+    failed = ~rows.ended_as(Outcome.OK)[reads] & (rows.end[reads] > begin) & (rows.end[reads] < end)
+    found: Ints = reads[late | failed]
+    return found
+
+
+def _judge(rows: Rows, findings: Findings, marker: int, reads: Ints, failed: Ints) -> None:
+    """reads: of the queue, by their ends. Of several at one offset the last counts. failed: reads that were not."""
+    if (rows.offset[failed] == NONE).any():
+        return
+    ends = rows.end[reads]
+    low, high = np.searchsorted(ends, [rows.begin[marker], rows.end[marker]])
+    reads = reads[low:high][::-1]
+    offsets, first = np.unique(rows.offset[reads], return_index=True)
+    place = reads[first]
+    steps = np.diff(offsets)
+    unread = np.sort(rows.offset[failed])
+    between = np.searchsorted(unread, offsets[1:], side="left") - np.searchsorted(
+        unread, offsets[:-1], side="right"
+    )
+    kept_from = rows.context_of(marker).kept_from(rows.queue_of(marker), int(rows.end[marker]))
+    gone = offsets[1:] <= kept_from  # whatever lies between was removed on purpose
+    open_ = (steps > 1) & ((between > 0) | gone) if len(steps) else np.zeros(0, np.bool_)
+    findings.at_stake_times(marker, int((~open_).sum()))
+    holes = np.flatnonzero((steps > 1) & ~open_)
+    reading = np.full(len(holes), marker)
+    findings.broken(Hole, below=place[holes], above=place[holes + 1], reading=reading)
 
 
 def explain(found: Hole) -> str:

@@ -18,14 +18,23 @@ recorded. Memory: one call for each key of a running incarnation, and what was d
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specs.clauses.context import Context
-from specs.clauses.judging import NOTHING, Finding, Judge
+from specs.clauses.judging import Finding
 from specs.clauses.premises import KEY_ORDERED, NO_RESET
-from specs.clauses.rows import asks_again, ended_before, may_be_given_up, over_us
-from specs.clauses.words import MS, at, ms, who
+from specs.clauses.rows import over_us
+from specs.clauses.words import at, ms, who
+from specs.facts.findings import Findings
+from specs.facts.lanes import (
+    OP_COLUMNS,
+    LaneItems,
+    Machine,
+    Op,
+    asks_again,
+    ended_before,
+    machine_kernel,
+)
+from specs.facts.segments import MS, NO_TEXT, NONE
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
 
@@ -40,6 +49,7 @@ LOOKS_BACK = True
 KINDS = frozenset({Kind.DELIVER, Kind.DEAD_LETTER, Kind.ADD, Kind.DROP, Kind.RESET})
 SETTINGS = ("max_reconsume_times",)
 NEEDS = frozenset({Kind.DELIVER})
+COLUMNS = (*OP_COLUMNS, "sharding_key")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,158 +70,142 @@ class HeldBack(Finding):
     first: Row
 
 
-class _Call:
-    """The last call of a key. rows: its messages; owed: those of calls before that were put back and did not come
-    again; given_up, failed: offsets whose dead letter was acknowledged since, or was not."""
+class Call:
+    """The last call of a key, what calls before it put back that did not come again, and what its dead letters said."""
 
-    __slots__ = ("failed", "given_up", "op", "owed", "rows")
+    __slots__ = ("failed", "given_up", "owed", "rows")
 
-    def __init__(self, op: int) -> None:
-        self.op = op
-        self.rows: list[Row] = []
-        self.owed: dict[int, Row] = {}
+    def __init__(self, op: Op) -> None:
+        self.rows = [op]
+        self.owed: dict[int, Op] = {}
         self.given_up: set[int] = set()
         self.failed: set[int] = set()
 
-    def has(self, offset: int) -> bool:
-        """Is the message of this call, or owed of calls before?"""
-        return offset in self.owed or any(row.queue_offset == offset for row in self.rows)
+    def ends(self, limit: int) -> None:
+        """Another call of the key begins: what this one put back is owed, as far as it is known not to be given up."""
+        if asks_again(self.rows[-1]):
+            for each in self.rows:
+                told = each.offset in self.failed or limit < 0 or NONE < each.reconsume < limit
+                if told and each.offset not in self.given_up:
+                    self.owed[each.offset] = each
+
+    def letter(self, op: Op, *, arrived: bool) -> None:
+        """A dead letter has ended, of this call or of what calls before it put back, or of neither."""
+        owed = self.owed.get(op.offset)
+        if owed is None and all(each.offset != op.offset for each in self.rows):
+            return
+        if not ended_before(owed or self.rows[-1], op):
+            return
+        if not arrived:
+            self.failed.add(op.offset)
+        elif owed is None:
+            self.given_up.add(op.offset)
+        else:
+            del self.owed[op.offset]
 
 
-class _Incarnation:
-    """add: None where it was not seen. calls: the last one of each key. highest: of the calls that began longer ago
-    than the slack the one with the highest first offset; recent: the others, the last of which has this op."""
+class Work:
+    """One incarnation: its add, the last call of each key, and what it had begun more than the slack ago."""
 
     __slots__ = ("add", "calls", "highest", "op", "recent")
 
-    def __init__(self, add: Row | None) -> None:
+    def __init__(self, add: Op | None) -> None:
         self.add = add
-        self.calls: dict[str, _Call] = {}
-        self.highest: Row | None = None
-        self.op = -1
-        self.recent: deque[Row] = deque()
+        self.calls: dict[int, Call] = {}
+        self.highest: Op | None = None
+        self.op = NONE
+        self.recent: deque[Op] = deque()
+
+    def highest_before(self, until_us: int) -> Op | None:
+        """Of the deliveries that began before, the one with the highest offset."""
+        while self.recent and self.recent[0].started < until_us:
+            op = self.recent.popleft()
+            if self.highest is None or op.offset > self.highest.offset:
+                self.highest = op
+        return self.highest
 
 
-class LaneJudge(Judge):
-    """Remembers, for each incarnation, the last call of each key, and how far the lane was a slack ago."""
+class Lane(Machine):
+    """The incarnations of one lane."""
 
-    __slots__ = ("incarnations",)
+    def __init__(self, lane: LaneItems, findings: Findings) -> None:
+        super().__init__(lane, findings)
+        self.keys = lane.digest.rows.text("sharding_key")
+        self.slack_us = self.config.schedule_slack_ms * MS
+        self.works: dict[int, Work] = {}
 
-    def __init__(self, context: Context) -> None:
-        super().__init__(context)
-        self.incarnations: dict[str, _Incarnation] = {}
+    def begins(self, op: Op) -> None:
+        if op.kind is Kind.RESET:
+            self.works.clear()
+        elif op.incarnation == NO_TEXT:
+            return
+        elif op.kind is Kind.ADD:
+            self.works[op.incarnation] = Work(op)
+        elif op.kind is Kind.DELIVER and op.offset >= 0:
+            work = self.works.get(op.incarnation)
+            if work is None:
+                work = self.works[op.incarnation] = Work(None)
+            later = work.highest_before(op.started - self.slack_us)
+            if self.keys[op.place] != NO_TEXT:
+                self._keyed(work, later, int(self.keys[op.place]), op)
+            if op.op != work.op:
+                work.op = op.op
+                work.recent.append(op)
 
-    def begins(self, row: Row) -> Iterable[Finding]:
-        name = row.incarnation
-        if row.kind is Kind.RESET:
-            self.incarnations.clear()
-        elif name is None:
-            pass
-        elif row.kind is Kind.ADD:
-            self.incarnations[name] = _Incarnation(row)
-        elif row.kind is Kind.DELIVER and row.queue_offset is not None:
-            mine = self.incarnations.get(name)
-            if mine is None:
-                mine = self.incarnations[name] = _Incarnation(None)
-            self._time_passes(mine, row.started_us)
-            found = (
-                NOTHING
-                if row.sharding_key is None
-                else self._keyed(mine, row.sharding_key, row.queue_offset, row)
-            )
-            if row.op_id != mine.op:  # of a batch its first message tells whose turn it was
-                mine.op = row.op_id
-                mine.recent.append(row)
-            return found
-        return NOTHING
+    def _keyed(self, work: Work, later: Op | None, key: int, op: Op) -> None:
+        last = work.calls.get(key)
+        if last is not None and last.rows[0].op == op.op:
+            last.rows.append(op)
+            last.owed.pop(op.offset, None)
+            last.failed.discard(op.offset)
+            return
+        call = work.calls[key] = Call(op)
+        self.stakes += 1
+        if last is None:
+            if work.add is not None and later is not None and later.offset > op.offset:
+                self.broken(HeldBack, add=work.add, later=later, first=op)
+            return
+        first, before = last.rows[0], last.rows[-1]
+        if not ended_before(before, op):
+            self.broken(OutOfTurn, {"running": True}, before=before, new=op)
+        elif op.offset < first.offset:
+            self.broken(OutOfTurn, {"running": False}, before=first, new=op)
+        else:
+            last.ends(self.config.max_reconsume_times)
+            lowest = min(last.owed, default=op.offset)
+            if op.offset > lowest:
+                self.broken(OutOfTurn, {"running": False}, before=last.owed[lowest], new=op)
+            else:
+                call.owed = {
+                    offset: each for offset, each in last.owed.items() if offset != op.offset
+                }
+                call.failed = last.failed
+                call.failed.discard(op.offset)
 
-    def _time_passes(self, mine: _Incarnation, now_us: int) -> None:
-        until_us = now_us - self.config.schedule_slack_ms * MS
-        while mine.recent and mine.recent[0].started_us < until_us:
-            row = mine.recent.popleft()
-            if mine.highest is None or (row.queue_offset or 0) > (mine.highest.queue_offset or 0):
-                mine.highest = row
+    def ends(self, op: Op) -> None:
+        if op.kind is Kind.DROP and op.incarnation != NO_TEXT:
+            self.works.pop(op.incarnation, None)
+        elif op.kind is Kind.DEAD_LETTER and op.offset >= 0:
+            self._dead_letter(op, int(self.keys[op.place]))
 
-    def _keyed(self, mine: _Incarnation, key: str, offset: int, row: Row) -> Iterable[Finding]:
-        last = mine.calls.get(key)
-        if last is not None and last.op == row.op_id:
-            last.rows.append(row)
-            last.owed.pop(offset, None)
-            last.failed.discard(offset)
-            return NOTHING
-        call = mine.calls[key] = _Call(row.op_id)
-        call.rows.append(row)
-        self.opportunities += 1
-        if last is not None:
-            found = self._new_call(last, offset, row)
-            if not found:
-                call.owed = {place: each for place, each in last.owed.items() if place != offset}
-                call.failed = last.failed - {offset}
-            return found
-        later = mine.highest
-        if mine.add is None or later is None or (later.queue_offset or 0) <= offset:
-            return NOTHING
-        return (HeldBack(mine.add, later, row),)
-
-    def _new_call(self, last: _Call, offset: int, row: Row) -> Iterable[Finding]:
-        before = last.rows[-1]
-        if not ended_before(before, row):
-            return (OutOfTurn(before, row, running=True),)
-        if offset < (last.rows[0].queue_offset or 0):
-            return (OutOfTurn(last.rows[0], row, running=False),)
-        if asks_again(before):
-            last.owed.update(
-                (each.queue_offset or 0, each) for each in last.rows if self._is_owed(last, each)
-            )
-        lowest = min(last.owed, default=offset)
-        return NOTHING if offset <= lowest else (OutOfTurn(last.owed[lowest], row, running=False),)
-
-    def _is_owed(self, last: _Call, row: Row) -> bool:
-        offset = row.queue_offset
-        return offset not in last.given_up and (
-            offset in last.failed or not may_be_given_up(row, self.config)
-        )
-
-    def ends(self, row: Row) -> Iterable[Finding]:
-        offset = row.queue_offset
-        if row.kind is Kind.DROP and row.incarnation is not None:
-            self.incarnations.pop(row.incarnation, None)
-        elif row.kind is Kind.DEAD_LETTER and offset is not None:
-            for call in self._about(row, offset):
-                put_back = call.owed.get(offset)
-                if not ended_before(put_back or call.rows[-1], row):
-                    continue
-                if row.outcome is not Outcome.OK:
-                    call.failed.add(offset)
-                    continue
-                if put_back is None:
-                    call.given_up.add(offset)
-                call.owed.pop(offset, None)
-        return NOTHING
-
-    def _about(self, letter: Row, offset: int) -> list[_Call]:
-        """The calls whose message it gives up.
-
-        One that arrived speaks, where it names no incarnation, for its client, and without a key for whichever call
-        had the message.
-        """
-        name, key = letter.incarnation, letter.sharding_key
-        if (name is None or key is None) and letter.outcome is not Outcome.OK:
-            return []
-        works = self.incarnations.values() if name is None else (self.incarnations.get(name),)
-        calls = [
-            call
-            for work in works
-            if work is not None
-            for call in (work.calls.values() if key is None else (work.calls.get(key),))
-            if call is not None and call.has(offset)
-        ]
-        if name is None:
-            return [call for call in calls if call.rows[-1].client_id == letter.client_id]
-        return calls
+    def _dead_letter(self, op: Op, key: int) -> None:
+        """What arrived may name neither the incarnation nor the key; what failed has to."""
+        arrived, named = op.outcome is Outcome.OK, op.incarnation != NO_TEXT
+        if not arrived and (not named or key == NO_TEXT):
+            return
+        works = [self.works.get(op.incarnation)] if named else [*self.works.values()]
+        for work in works:
+            if work is None:
+                continue
+            for call in [work.calls.get(key)] if key != NO_TEXT else [*work.calls.values()]:
+                if call is not None and (named or call.rows[-1].client == op.client):
+                    call.letter(op, arrived=arrived)
 
 
-judge = LaneJudge
+_KINDS = (Kind.DELIVER, Kind.DEAD_LETTER, Kind.ADD, Kind.DROP, Kind.RESET)
+
+
+judge = machine_kernel(Lane, _KINDS, lease=False)
 
 
 def explain(found: OutOfTurn | HeldBack) -> str:

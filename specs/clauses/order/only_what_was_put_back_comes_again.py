@@ -15,15 +15,29 @@ again from further back than that is not judged here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specs.clauses.context import Context
-from specs.clauses.incarnations import OFFSET_MOVED, Corrections, may_go_back
-from specs.clauses.judging import NOTHING, Finding, Judge
+import numpy as np
+
+from specs.clauses.judging import Finding
 from specs.clauses.premises import NO_RESET, ORDERLY
-from specs.clauses.rows import certainly_acknowledges, may_put_back, may_put_back_unseen
 from specs.clauses.words import at, who
+from specs.facts.calls import may_be_by_hand, may_put_back_unseen_of
+from specs.facts.findings import Findings
+from specs.facts.rows import KINDS as CODED
+from specs.facts.rows import OFFSET_MOVED, OUTCOMES, Rows
+from specs.facts.segments import (
+    NEVER,
+    NO_TEXT,
+    NONE,
+    NOWHERE,
+    Ints,
+    Mask,
+    Segments,
+    Timeline,
+    by_time,
+    dense,
+)
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
 
@@ -39,9 +53,16 @@ PREMISE = (ORDERLY, NO_RESET)
 SOURCES = ("docs/sources.md#orderly-loop",)
 KINDS = frozenset({Kind.DELIVER, Kind.ADD, Kind.FETCH_OFFSET, Kind.RESET, Kind.COMMIT, Kind.PULL})
 NEEDS = frozenset({Kind.ADD, Kind.DELIVER})
-
-REMEMBERED = 1000
-"""Offsets. RocketMQ's `pullThresholdForQueue`: how many messages of one lane a client holds."""
+COLUMNS = (
+    "client_id",
+    "incarnation",
+    "queue_offset",
+    "outcome",
+    "commit_mode",
+    "detail",
+    "code",
+    "value",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,120 +72,130 @@ class CameAgain(Finding):
     again: Row
 
 
-class _Work:
-    """One incarnation: the last delivery of each offset that it is done with, lowest offsets forgotten first."""
-
-    __slots__ = ("add", "done", "forgotten", "highest", "last", "taken")
-
-    def __init__(self, add: Row) -> None:
-        self.add = add
-        self.clear()
-
-    def clear(self) -> None:
-        self.last: dict[int, int] = {}  # offset → the seq of its last delivery
-        self.done: dict[
-            int, Row
-        ] = {}  # offset → that delivery, when it does not ask for the message again
-        self.taken: set[int] = set()  # of these: ended well, perhaps in manual mode, not committed
-        self.highest = -1
-        self.forgotten = 0  # below this offset nothing is remembered
-
-    def put_back(self) -> None:
-        """All that was taken may come again."""
-        for each in self.taken:
-            self.done.pop(each, None)
-        self.taken.clear()
-
-    def forget(self) -> None:
-        """Keep at most twice what has to be remembered."""
-        low = self.highest - REMEMBERED
-        if low - self.forgotten > REMEMBERED:
-            self.forgotten = low
-            self.last = {offset: seq for offset, seq in self.last.items() if offset >= low}
-            self.done = {offset: row for offset, row in self.done.items() if offset >= low}
-            self.taken = {offset for offset in self.taken if offset >= low}
+REMEMBERED = 1000
 
 
-class LaneJudge(Judge):
-    """Remembers, for each incarnation, what it is done with."""
-
-    __slots__ = ("corrections", "works")
-
-    def __init__(self, context: Context) -> None:
-        super().__init__(context)
-        self.corrections = Corrections()
-        self.works: dict[str, _Work] = {}
-
-    def begins(self, row: Row) -> Iterable[Finding]:
-        name = row.incarnation
-        self.corrections.begins(row)
-        if row.kind is Kind.RESET:
-            for each in self.works.values():
-                each.clear()
-        elif name is None:
-            return NOTHING
-        elif row.kind is Kind.ADD:
-            self.works[name] = _Work(row)
-        elif row.kind is Kind.COMMIT:
-            if self.corrections.has(row) and name in self.works:
-                self.works[name].clear()
-        elif row.kind is Kind.DELIVER and row.queue_offset is not None and name in self.works:
-            return self._delivered(self.works[name], row, row.queue_offset)
-        return NOTHING
-
-    def _pulled(self, pull: Row) -> None:
-        """A pull may be told to go back. One that names no incarnation speaks for its client."""
-        moved = pull.code == OFFSET_MOVED and (pull.value or 0) < (pull.queue_offset or 0)
-        if not (moved or may_go_back(pull)):
-            return
-        for name, work in self.works.items():
-            if pull.incarnation in (None, name) and (
-                pull.incarnation or work.add.client_id in (None, pull.client_id)
-            ):
-                work.clear()
-
-    def _delivered(self, work: _Work, row: Row, offset: int) -> Iterable[Finding]:
-        found: Iterable[Finding] = NOTHING
-        if offset in work.last and offset >= work.highest - REMEMBERED:
-            self.opportunities += 1
-            if offset in work.done:
-                found = (CameAgain(work.add, work.done[offset], row),)
-        work.last[offset] = row.seq_begin
-        work.done.pop(offset, None)
-        work.taken.discard(offset)
-        if offset > work.highest:
-            work.highest = offset
-            work.forget()
-        if may_put_back_unseen(row):
-            work.put_back()  # nobody may ever see it end
-        return found
-
-    def ends(self, row: Row) -> Iterable[Finding]:
-        name, offset = row.incarnation, row.queue_offset
-        self.corrections.ends(row)
-        if row.kind is Kind.PULL:
-            self._pulled(row)
-        if name is None or name not in self.works:
-            return NOTHING
-        work = self.works[name]
-        if row.kind is Kind.FETCH_OFFSET:
-            work.clear()
-        elif row.kind is Kind.DELIVER and offset is not None:
-            is_last = work.last.get(offset) == row.seq_begin
-            if certainly_acknowledges(row):
-                work.taken.clear()
-                if is_last:
-                    work.done[offset] = row
-            elif row.outcome is Outcome.SUCCESS:
-                if is_last:
-                    work.done[offset] = row
-                    work.taken.add(offset)
-            elif may_put_back(row):
-                work.put_back()
-        return NOTHING
+def judge(rows: Rows, findings: Findings) -> None:
+    """Pairs of deliveries of one offset by one incarnation: the second is judged by how the first ended."""
+    wanted = rows.are(Kind.DELIVER, Kind.ADD, Kind.FETCH_OFFSET, Kind.RESET) | (
+        rows.are(Kind.COMMIT) & rows.correction
+    )
+    wanted |= _sent_back(rows)
+    where = np.flatnonzero(wanted & (rows.group != NO_TEXT))
+    kind = rows.kind[where]
+    named = rows.text("incarnation")[where] != NO_TEXT
+    work, works = dense(rows.incarnation[where])
+    adds = (kind == CODED.index(Kind.ADD)) & named
+    add = Segments(work).last_before(adds)
+    delivered = (kind == CODED.index(Kind.DELIVER)) & named & (rows.offset[where] != NONE)
+    every_call = np.flatnonzero(delivered)
+    calls = np.flatnonzero(delivered & (add != NOWHERE))
+    if not len(calls):
+        return
+    cleared = _cleared(rows, where, work, works)
+    place = where[calls]
+    life = cleared.count_before(
+        work[calls], rows.begin[place]
+    )  # how often its memory had been cleared
+    part, _ = dense(work[calls], life)
+    offset = rows.offset[place]
+    same, _ = dense(part, offset)
+    before = Segments(same).previous()
+    highest = Segments(part).highest_before(offset)
+    again = np.flatnonzero(before != NOWHERE)
+    again = again[offset[again] >= offset[highest[again]] - REMEMBERED]
+    findings.at_stake(place[again])
+    first = before[again]
+    done = _done(rows, place[first]) & (rows.end[place[first]] < rows.begin[place[again]])
+    suspects = np.flatnonzero(done)
+    if not len(suspects):
+        return
+    settled = _Settled(rows, where[every_call], work[every_call])
+    for suspect in suspects.tolist():
+        one, two = int(place[first[suspect]]), int(place[again[suspect]])
+        if not settled.put_back(one, two, int(work[calls[again[suspect]]])):
+            begun = int(where[add[calls[again[suspect]]]])
+            findings.shown(CameAgain, {"add": begun, "done": one, "again": two})
 
 
-judge = LaneJudge
+def _sent_back(rows: Rows) -> Mask:
+    """The pulls that were told to go on at a lower offset."""
+    least = np.maximum(rows.offset, 0)
+    code = rows.number("code")
+    untold = (code == NONE) & (rows.value != NONE) & (rows.offset != NONE)
+    told = (code == OFFSET_MOVED) | untold
+    back: Mask = rows.are(Kind.PULL) & told & (rows.value < least) & (rows.end < NEVER)
+    return back
+
+
+def _cleared(rows: Rows, where: Ints, work: Ints, works: int) -> Timeline:
+    """The moments at which what is known of an incarnation is forgotten."""
+    kind = rows.kind[where]
+    commit, add = kind == CODED.index(Kind.COMMIT), kind == CODED.index(Kind.ADD)
+    fetch = (kind == CODED.index(Kind.FETCH_OFFSET)) & (rows.end[where] < NEVER)
+    pull = kind == CODED.index(Kind.PULL)
+    named = rows.text("incarnation")[where] != NO_TEXT
+    own = np.flatnonzero(add | commit | fetch | (pull & named))
+    wide = np.flatnonzero((kind == CODED.index(Kind.RESET)) | (pull & ~named))
+    moments = np.where(fetch | pull, rows.end[where], rows.begin[where])
+    of_lane: list[Ints] = []
+    at: list[Ints] = []
+    lane = rows.lane[where]
+    client = rows.client[where]
+    of_work, whose = np.zeros(works, np.int64), np.full(works, NO_TEXT, np.int64)
+    of_work[work], whose[work[add]] = lane, client[add]
+    for row in wide.tolist():
+        theirs = (whose == client[row]) | (whose == NO_TEXT)
+        hit = np.flatnonzero((of_work == lane[row]) & (~pull[row] | theirs))
+        of_lane.append(hit)
+        at.append(np.full(len(hit), moments[row]))
+    return Timeline(np.concatenate([work[own], *of_lane]), np.concatenate([moments[own], *at]))
+
+
+def _done(rows: Rows, where: Ints) -> Mask:
+    """Did the call at each position end, and certainly not ask for its messages again?"""
+    manual = may_be_by_hand(rows)[where]
+    ended = rows.end[where] < NEVER
+    well = rows.ended_as(Outcome.SUCCESS, Outcome.COMMIT)[where]
+    done: Mask = ended & (well | (rows.ended_as(Outcome.ROLLBACK)[where] & ~manual))
+    return done
+
+
+class _Settled:
+    """The calls of incarnations by their ends: which of them settle what was taken before.
+
+    Those of which nobody saw the result, by their begins: they may settle it at any time from then on.
+    """
+
+    def __init__(self, rows: Rows, place: Ints, work: Ints) -> None:
+        self.rows = rows
+        self.manual = may_be_by_hand(rows)
+        self.unseen = may_put_back_unseen_of(rows)
+        settles = np.where(self.unseen[place], rows.begin[place], rows.end[place])
+        order = by_time(work, settles)
+        self.place, self.work = place[order], work[order]
+        self.settles = settles[order]
+
+    def put_back(self, one: int, two: int, work: int) -> bool:
+        """Did what may be a manual ROLLBACK put back what the call at `one` may have taken, before the one at `two`
+        began?"""
+        rows = self.rows
+        if not self.manual[one] or OUTCOMES[rows.outcome[one]] is not Outcome.SUCCESS:
+            return False
+        low, high = np.searchsorted(self.work, [work, work + 1])
+        settles = self.settles[low:high]
+        first = low + np.searchsorted(settles, rows.end[one], side="right")
+        stop = low + np.searchsorted(settles, rows.begin[two], side="left")
+        for index in range(first, stop):  # the first or the second tells mostly
+            each = self.place[index]
+            outcome, manual = OUTCOMES[rows.outcome[each]], bool(self.manual[each])
+            if self.unseen[each]:
+                return True
+            if outcome is Outcome.ROLLBACK:
+                return manual
+            if outcome is Outcome.COMMIT or (outcome is Outcome.SUCCESS and not manual):
+                return False
+        return False
 
 
 def explain(found: CameAgain) -> str:

@@ -9,14 +9,17 @@ Java's hash to the ones that matter, among them the smallest, which has no posit
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specs.clauses.context import Context
-from specs.clauses.judging import NOTHING, Finding, Judge
-from specs.clauses.order.key_stays_in_one_queue import chose_by_key
+import numpy as np
+
+from specs.clauses.judging import Finding
+from specs.clauses.order.key_stays_in_one_queue import BY_KEY
 from specs.clauses.premises import SAME_QUEUES
 from specs.clauses.words import at, who
+from specs.facts.findings import Findings
+from specs.facts.rows import Rows
+from specs.facts.segments import NO_TEXT, NONE, dense, first_of_each, positions
 from specs.history.row import Row
 from specs.plan.traits import Stake, Trait
 from specs.vocabulary import Key, Kind, Party
@@ -35,11 +38,7 @@ STAKES = (Stake(Trait.SHARED_KEY),)
 KINDS = frozenset({Kind.SEND})
 NEEDS = frozenset({Kind.SEND})
 VECTORS = "key_to_queue.json"
-
-
-def wants(row: Row) -> bool:
-    """Sends that say from which queues they chose by the key, and which."""
-    return chose_by_key(row) and row.queue_id is not None and row.client_id is not None
+COLUMNS = ("client_id", "sharding_key", "view")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,26 +47,21 @@ class Disagreed(Finding):
     second: Row
 
 
-class KeyJudge(Judge):
-    """Remembers, for each selector and list of queues, who first chose a queue for the key."""
-
-    __slots__ = ("first",)
-
-    def __init__(self, context: Context) -> None:
-        super().__init__(context)
-        self.first: dict[str | None, Row] = {}
-
-    def begins(self, row: Row) -> Iterable[Finding]:
-        first = self.first.setdefault(row.view, row)
-        if first.client_id == row.client_id:
-            return NOTHING
-        self.opportunities += 1
-        if (first.broker, first.queue_id) == (row.broker, row.queue_id):
-            return NOTHING
-        return (Disagreed(first, row),)
-
-
-judge = KeyJudge
+def judge(rows: Rows, findings: Findings) -> None:
+    view, queue_id = rows.text("view"), rows.number("queue_id")
+    by_key = [code for code, words in enumerate(rows.words("view")) if BY_KEY.match(words)]
+    known = np.isin(view, by_key) & (queue_id != NONE) & (rows.client != NO_TEXT)
+    where = positions(rows.are(Kind.SEND) & known)
+    if not len(where):
+        return
+    columns = (rows.run, rows.text("topic"), rows.text("sharding_key"), view)
+    choice, count = dense(*(column[where] for column in columns))
+    first = where[first_of_each(choice, count)][choice]
+    others = rows.client[first] != rows.client[where]
+    findings.at_stake(where[others])
+    broker = rows.text("broker")
+    wrong = others & ((broker[first] != broker[where]) | (queue_id[first] != queue_id[where]))
+    findings.broken(Disagreed, first=first[wrong], second=where[wrong])
 
 
 def explain(found: Disagreed) -> str:

@@ -12,16 +12,19 @@ elsewhere first, are left out.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from specs.clauses.context import Context
-from specs.clauses.judging import NOTHING, Finding, Judge
+import numpy as np
+
+from specs.clauses.judging import Finding
 from specs.clauses.premises import BROKER_LIVES
-from specs.clauses.rows import is_copy_topic
 from specs.clauses.words import at, who
+from specs.facts.findings import Findings
+from specs.facts.rows import Rows
+from specs.facts.segments import NEVER, NO_TEXT, NONE, Ints, by_time, dense, first_of_each
 from specs.history.row import Row
-from specs.vocabulary import Key, Kind, Outcome, Party
+from specs.vocabulary import DLQ_PREFIX, RETRY_PREFIX, Key, Kind, Outcome, Party
 
 ID = "ORD-7"
 TITLE = "readers see the same"
@@ -32,17 +35,7 @@ PREMISE = (BROKER_LIVES,)
 SOURCES = ("docs/sources.md#store",)
 KINDS = frozenset({Kind.SEND, Kind.DELIVER, Kind.READ, Kind.ADD})
 NEEDS = frozenset({Kind.DELIVER})
-
-
-def wants(row: Row) -> bool:
-    """Rows that name an offset and an id, and those that say when an incarnation began."""
-    if row.kind is Kind.ADD:
-        return True
-    if row.queue_offset is None or row.message_id is None:
-        return False
-    if row.kind is Kind.SEND:
-        return row.outcome is Outcome.OK and not row.delay_level and not is_copy_topic(row.topic)
-    return row.kind is Kind.DELIVER or row.outcome is Outcome.OK
+COLUMNS = ("broker_epoch", "incarnation", "message_id", "queue_offset", "outcome", "delay_level")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,52 +44,120 @@ class TwoMessages(Finding):
     second: Row
 
 
-class QueueJudge(Judge):
-    """Remembers who first named each offset, and the ADD of each incarnation."""
+def judge(rows: Rows, findings: Findings) -> None:
+    """Queues of a broker that never crashed at once; the others one row after another.
 
-    __slots__ = ("added", "first")
+    Requests of two epochs may overlap, so that the older one ends last: a row's own epoch counts.
+    """
+    copies = rows.starts_with("topic", RETRY_PREFIX) | rows.starts_with("topic", DLQ_PREFIX)
+    delay, told = rows.number("delay_level"), rows.ended_as(Outcome.OK) & (rows.end < NEVER)
+    sent = rows.are(Kind.SEND) & told & ~copies & ((delay == 0) | (delay == NONE))
+    seen = sent | rows.are(Kind.DELIVER) | (rows.are(Kind.READ) & told)
+    where = np.flatnonzero(seen & (rows.offset != NONE) & (rows.text("message_id") != NO_TEXT))
+    if not len(where):
+        return
+    time = np.where(rows.are(Kind.DELIVER)[where], rows.begin[where], rows.end[where])
+    order = by_time(rows.queue[where], time)
+    where, time = where[order], time[order]
+    crashed = np.zeros(len(where), np.bool_)
+    firsts = np.flatnonzero(np.diff(rows.queue[where], prepend=-1))
+    for begin, end in zip(firsts.tolist(), [*firsts[1:].tolist(), len(where)], strict=True):
+        mine = slice(begin, end)
+        if _may_have_died(rows, where[mine]):
+            crashed[mine] = True
+            _through_crashes(rows, findings, where[mine], time[mine])
+    _at_once(rows, findings, where[~crashed])
 
-    def __init__(self, context: Context) -> None:
-        super().__init__(context)
-        self.first: dict[int, Row] = {}
-        self.added: dict[tuple[str | None, str | None], Row] = {}
 
-    def begins(self, row: Row) -> Iterable[Finding]:
-        if row.kind is Kind.ADD:
-            self.added[row.group, row.incarnation] = row
-        elif row.kind is Kind.DELIVER and self._pulled_in_this_epoch(row):
-            return self._seen(row, row.queue_offset or 0)
-        return NOTHING
+def _at_once(rows: Rows, findings: Findings, where: Ints) -> None:
+    place, count = dense(rows.queue[where], rows.offset[where])
+    before = where[first_of_each(place, count)][place]
+    later = before != where
+    findings.at_stake(where[later])
+    message = rows.text("message_id")
+    wrong = later & (message[before] != message[where])
+    known = _Watched(rows)
+    for one, two in zip(before[wrong].tolist(), where[wrong].tolist(), strict=True):
+        sure = known.at(one, two) and known.at(two, two)
+        findings.shown(TwoMessages, {"first": one, "second": two}, certain=sure)
 
-    def ends(self, row: Row) -> Iterable[Finding]:
-        if row.kind in (Kind.ADD, Kind.DELIVER) or self.context.broker_died_since(row.broker, row):
-            return NOTHING
-        return self._seen(row, row.queue_offset or 0)
 
-    def _pulled_in_this_epoch(self, row: Row) -> bool:
-        death = self.context.broker_died.get(row.broker or "")
-        if death is None:
+def _broker(rows: Rows, place: int) -> str:
+    code = int(rows.text("broker")[place])
+    return rows.words("broker")[code] if code != NO_TEXT else ""
+
+
+def _may_have_died(rows: Rows, places: Ints) -> bool:
+    """places: of one queue."""
+    context, broker = rows.context_of(int(places[0])), _broker(rows, int(places[0]))
+    epochs, named = rows.number("broker_epoch")[places], context.epochs.get(broker, [])
+    is_older = bool(named) and bool(np.any((epochs != NONE) & (epochs < named[-1][1])))
+    return is_older or bool(context.deaths_of(broker))
+
+
+def _through_crashes(rows: Rows, findings: Findings, where: Ints, time: Ints) -> None:
+    """where: of one queue, in the order of their times."""
+    context, broker = rows.context_of(int(where[0])), _broker(rows, int(where[0]))
+    deaths = np.asarray(context.deaths_of(broker))
+    added = _added(rows, int(rows.queue[where[0]]))
+    delivered, message = rows.are(Kind.DELIVER), rows.text("message_id")
+    epoch = rows.number("broker_epoch")
+    known: dict[int, int] = {}
+
+    def died_since(place: int, now: int) -> bool:
+        return context.broker_died_since(broker, int(rows.begin[place]), int(epoch[place]), now)
+
+    known_adds = _Watched(rows)
+    for place, now in zip(where.tolist(), time.tolist(), strict=True):
+        if delivered[place]:
+            crashes = deaths[deaths <= now]
+            mine = added.get((int(rows.group[place]), int(rows.incarnation[place])), ())
+            before = [seq for seq in mine if seq < now]
+            if len(crashes) and not (before and before[-1] > crashes[-1]):
+                continue
+        elif died_since(place, now):
+            continue
+        offset = int(rows.offset[place])
+        first = known.get(offset)
+        if first is None or died_since(first, now):
+            known[offset] = place
+            continue
+        findings.at_stake_times(place, 1)
+        if message[first] != message[place]:
+            sure = known_adds.at(first, place) and known_adds.at(place, place)
+            findings.shown(TwoMessages, {"first": first, "second": place}, certain=sure)
+
+
+class _Watched:
+    """Which incarnations were seen to begin: what others deliver may, in an open world, come from before it begins."""
+
+    def __init__(self, rows: Rows) -> None:
+        self.rows = rows
+        self.added: dict[int, Mapping[tuple[int, int], list[int]]] = {}
+
+    def at(self, place: int, when: int) -> bool:
+        """Is what the row shows known not to have been pulled before the history begins, when the other row comes?
+
+        A delivery comes as it begins, any other row as it ends.
+        """
+        rows = self.rows
+        if rows.context_of(place).info.closed_world or not rows.are(Kind.DELIVER)[place]:
             return True
-        added = self.added.get((row.group, row.incarnation))
-        return added is not None and added.seq_begin > death.seq_begin
-
-    def _seen(self, row: Row, offset: int) -> Iterable[Finding]:
-        first = self.first.get(offset)
-        if first is None or self.context.broker_died_since(row.broker, first):
-            self.first[offset] = row
-            return NOTHING
-        self.opportunities += 1
-        if first.message_id == row.message_id:
-            return NOTHING
-        return (TwoMessages(first, row, certain=self._watched(first) and self._watched(row)),)
-
-    def _watched(self, row: Row) -> bool:
-        """Is it known that what the row shows was not pulled before the history begins?"""
-        whole = self.context.info.closed_world or row.kind is not Kind.DELIVER
-        return whole or (row.group, row.incarnation) in self.added
+        queue = int(rows.queue[place])
+        if queue not in self.added:
+            self.added[queue] = _added(rows, queue)
+        seqs = self.added[queue].get((int(rows.group[place]), int(rows.incarnation[place])), ())
+        until = (rows.begin if rows.are(Kind.DELIVER)[when] else rows.end)[when]
+        return any(seq < until for seq in seqs)
 
 
-judge = QueueJudge
+def _added(rows: Rows, queue: int) -> Mapping[tuple[int, int], list[int]]:
+    """When each incarnation of a queue's lanes was added, by group and incarnation."""
+    found: dict[tuple[int, int], list[int]] = {}
+    for place in np.flatnonzero(rows.are(Kind.ADD) & (rows.queue == queue)).tolist():
+        key = (int(rows.group[place]), int(rows.incarnation[place]))
+        found.setdefault(key, []).append(int(rows.begin[place]))
+    return found
 
 
 def explain(found: TwoMessages) -> str:

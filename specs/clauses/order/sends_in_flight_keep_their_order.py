@@ -17,17 +17,18 @@ Memory: the sends that were under way together, until the end: a reader comes la
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from specs.clauses.context import Context
-from specs.clauses.judging import NOTHING, Finding, Judge
+import numpy as np
+
+from specs.clauses.judging import Finding
 from specs.clauses.premises import ANSWERED, BROKER_LIVES, IN_FLIGHT, NO_FRAME_TWICE
-from specs.clauses.rows import ended_before, is_copy_topic, own_process
-from specs.clauses.stored import is_half
 from specs.clauses.words import at, who
+from specs.facts.findings import Findings
+from specs.facts.rows import Rows
+from specs.facts.segments import NEVER, NO_TEXT, NONE, NOWHERE, Ints, Mask, Segments, dense
 from specs.history.row import Row
-from specs.vocabulary import Key, Kind, Outcome, Party
+from specs.vocabulary import DLQ_PREFIX, RETRY_PREFIX, Key, Kind, Outcome, Party
 
 ID = "ORD-15"
 TITLE = "sends in flight keep their order"
@@ -41,26 +42,6 @@ PREMISE = (IN_FLIGHT, ANSWERED, NO_FRAME_TWICE, BROKER_LIVES)
 SOURCES = ("docs/sources.md#sends-in-flight",)
 KINDS = frozenset({Kind.SEND, Kind.READ})
 NEEDS = frozenset({Kind.SEND})
-WATCHED = 64
-"""So many acknowledged sends of a producer are compared with the next one that is acknowledged."""
-
-
-_Producer = tuple[str, str | None]
-"""A client and its process."""
-
-
-def producer(row: Row) -> _Producer:
-    return row.client_id or "", own_process(row)
-
-
-def wants(row: Row) -> bool:
-    """Acknowledged sends of one message that tell their place, and what was read."""
-    if row.queue_offset is None or row.message_id is None or row.outcome is not Outcome.OK:
-        return False
-    if row.kind is Kind.READ:
-        return True
-    alone = row.value is None and (row.attempt or 1) == 1 and row.client_id is not None
-    return alone and not (row.delay_level or is_half(row) or is_copy_topic(row.topic))
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,90 +54,149 @@ class LiesBehind(Finding):
     offsets: tuple[int, int]
 
 
-class QueueJudge(Judge):
-    """under_way: the sends of each producer that are not answered. answered: those that were, the latest last.
-
-    together: by message, what was under way with another; twice: messages that were sent more than once; at_stake: the
-    begins of those that are not answered. latest: of each producer, of the messages read so far the one that was begun
-    last, and its reading.
-    """
-
-    __slots__ = ("answered", "at_stake", "latest", "read_to", "together", "twice", "under_way")
-
-    def __init__(self, context: Context) -> None:
-        super().__init__(context)
-        self.under_way: dict[_Producer, dict[int, Row]] = {}
-        self.answered: dict[_Producer, deque[Row]] = {}
-        self.together: dict[str, Row] = {}
-        self.twice: set[str] = set()
-        self.at_stake: set[int] = set()
-        self.latest: dict[_Producer, tuple[Row, Row]] = {}
-        self.read_to = -1
-
-    def begins(self, row: Row) -> Iterable[Finding]:
-        if row.kind is Kind.READ:
-            return NOTHING
-        others = self.under_way.setdefault(producer(row), {})
-        if others:
-            for each in (*others.values(), row):
-                self._is_together(each)
-        others[row.seq_begin] = row
-        return NOTHING
-
-    def _is_together(self, row: Row) -> None:
-        message = row.message_id or ""
-        self.at_stake.add(row.seq_begin)
-        if self.together.setdefault(message, row).seq_begin != row.seq_begin:
-            self.twice.add(message)
-
-    def ends(self, row: Row) -> Iterable[Finding]:
-        if row.kind is Kind.READ:
-            return list(self._read(row, row.queue_offset or 0))
-        mine = producer(row)
-        self.under_way.get(mine, {}).pop(row.seq_begin, None)
-        answered = self.answered.setdefault(mine, deque(maxlen=WATCHED))
-        is_together = row.seq_begin in self.at_stake
-        self.at_stake.discard(row.seq_begin)
-        if not self.context.was_sure(row):
-            return NOTHING
-        found = list(self._compared(row, answered))
-        self.opportunities += is_together
-        answered.append(row)
-        return found
-
-    def _compared(self, row: Row, answered: Iterable[Row]) -> Iterator[Finding]:
-        """Against the other answers of sends that were under way with it."""
-        for other in answered:
-            first, second = (other, row) if other.seq_begin < row.seq_begin else (row, other)
-            places = (first.queue_offset or 0, second.queue_offset or 0)
-            met = not ended_before(first, second)
-            if met and places[0] > places[1] and not self._is_excused(first):
-                yield LiesBehind(first, second, (), places)
-
-    def _read(self, read: Row, offset: int) -> Iterator[Finding]:
-        message = read.message_id or ""
-        sent = self.together.get(message)
-        if offset <= self.read_to:
-            return
-        self.read_to = offset
-        if sent is None or message in self.twice or not self.context.was_sure(sent):
-            return
-        latest = self.latest.get(producer(sent))
-        if latest is None or sent.seq_begin > latest[0].seq_begin:
-            self.latest[producer(sent)] = (sent, read)
-            return
-        later, earlier_read = latest
-        told = offset == sent.queue_offset and earlier_read.queue_offset == later.queue_offset
-        if sent.seq_begin < later.seq_begin and not told and not self._is_excused(sent):
-            places = (offset, earlier_read.queue_offset or 0)
-            yield LiesBehind(sent, later, (earlier_read, read), places)
-
-    def _is_excused(self, first: Row) -> bool:
-        context = self.context
-        return context.frames_twice is not None or context.broker_died_since(first.broker, first)
+WATCHED = 64
+"""So many answers of a producer are compared with its next one."""
 
 
-judge = QueueJudge
+def judge(rows: Rows, findings: Findings) -> None:
+    placed = rows.ended_as(Outcome.OK) & (rows.offset != NONE) & (rows.end < NEVER)
+    placed &= rows.text("message_id") != NO_TEXT
+    reads = np.flatnonzero(rows.are(Kind.READ) & placed)
+    sends = np.flatnonzero(_alone(rows) & placed)
+    if not len(sends):
+        return
+    sends = sends[np.argsort(rows.begin[sends], kind="stable")]
+    producer, _ = dense(rows.queue[sends], rows.shared(_producers)[sends])
+    together, sure = _together(rows, sends, producer), _are_sure(rows, sends)
+    sends, together = sends[sure], together[sure]
+    findings.at_stake(sends[together])
+    for queue in np.unique(rows.queue[sends[together]]).tolist():
+        mine, its = sends[rows.queue[sends] == queue], reads[rows.queue[reads] == queue]
+        if _is_out_of_turn(rows, mine, its):
+            flags = together[rows.queue[sends] == queue]
+            _Queue(rows, findings, mine, flags).go_through(its)
+
+
+def _producers(rows: Rows) -> Ints:
+    """Number of each row's client and its process."""
+    return dense(rows.client, rows.own_process)[0]
+
+
+def _alone(rows: Rows) -> Mask:
+    """Sends of one message, at the first try, that lie where they were sent to."""
+    copies = rows.starts_with("topic", RETRY_PREFIX) | rows.starts_with("topic", DLQ_PREFIX)
+    delay, attempt = rows.number("delay_level"), rows.number("attempt")
+    codes, words = rows.text("detail"), rows.words("detail")
+    half = np.asarray([*(word.split(",")[0] == "half" for word in words), False], np.bool_)[codes]
+    usual = ((delay == 0) | (delay == NONE)) & ((attempt == NONE) | (attempt == 0) | (attempt == 1))
+    alone: Mask = (
+        rows.are(Kind.SEND)
+        & usual
+        & ~copies
+        & ~half
+        & (rows.value == NONE)
+        & (rows.client != NO_TEXT)
+    )
+    return alone
+
+
+def _are_sure(rows: Rows, sends: Ints) -> Mask:
+    """Which ended before any send of their producer did of which nobody knows how."""
+    names = rows.words("client_id")
+    kept = [
+        rows.end[place] < rows.context_of(place).unsure.get(names[rows.client[place]], NEVER)
+        for place in sends.tolist()
+    ]
+    return np.asarray(kept, np.bool_)
+
+
+def _together(rows: Rows, sends: Ints, producer: Ints) -> Mask:
+    """Which began before another of the producer's, that began earlier, had ended; or lasted beyond a later begin."""
+    begin, end = rows.begin[sends], rows.end[sends]
+    in_turn = Segments(producer)
+    last = in_turn.highest_before(end)
+    found = (last != NOWHERE) & (end[last] > begin)
+    following = np.full(len(sends), NEVER, np.int64)
+    before = in_turn.previous()
+    known = before != NOWHERE
+    following[before[known]] = begin[known]
+    together: Mask = found | (following < end)
+    return together
+
+
+def _is_out_of_turn(rows: Rows, sends: Ints, reads: Ints) -> bool:
+    """Does any message of the queue lie behind one that was begun later, whoever sent them?"""
+    by_place = np.argsort(rows.offset[sends], kind="stable")
+    if (np.diff(rows.begin[sends][by_place]) < 0).any():
+        return True
+    message = rows.text("message_id")
+    begun = dict(zip(message[sends].tolist(), rows.begin[sends].tolist(), strict=True))
+    read = reads[np.argsort(rows.offset[reads], kind="stable")]
+    turns = np.asarray([begun.get(each, NONE) for each in message[read].tolist()], np.int64)
+    turns = turns[turns != NONE]
+    return bool((np.diff(turns) < 0).any())
+
+
+class _Queue:
+    """One queue's sends by their begin, and which of them were under way together."""
+
+    def __init__(self, rows: Rows, findings: Findings, sends: Ints, together: Mask) -> None:
+        self.rows, self.findings, self.sends = rows, findings, sends.tolist()
+        self.context = rows.context_of(self.sends[0])
+        self.broker = rows.name_of("broker", self.sends[0])
+        self.message, self.producer = rows.text("message_id"), rows.shared(_producers)
+        self.together: dict[int, int] = {}
+        self.twice: set[int] = set()
+        for place, is_together in zip(self.sends, together.tolist(), strict=True):
+            if is_together and self.together.setdefault(int(self.message[place]), place) != place:
+                self.twice.add(int(self.message[place]))
+
+    def go_through(self, reads: Ints) -> None:
+        rows = self.rows
+        answered: dict[int, deque[int]] = {}
+        for place in sorted(self.sends, key=lambda each: int(rows.end[each])):
+            others = answered.setdefault(int(self.producer[place]), deque(maxlen=WATCHED))
+            for other in others:
+                first, second = sorted((other, place), key=lambda each: int(rows.begin[each]))
+                met = rows.begin[second] < rows.end[first]
+                if met and rows.offset[first] > rows.offset[second]:
+                    self._found(first, second, int(rows.end[place]))
+            others.append(place)
+        self._read(reads[np.argsort(rows.end[reads], kind="stable")].tolist())
+
+    def _read(self, reads: list[int]) -> None:
+        rows, read_to = self.rows, -1
+        latest: dict[int, tuple[int, int]] = {}
+        for read in reads:
+            offset, message = int(rows.offset[read]), int(self.message[read])
+            if offset <= read_to:
+                continue
+            read_to = offset
+            sent = self.together.get(message)
+            if sent is None or message in self.twice or rows.begin[sent] > rows.end[read]:
+                continue
+            later = latest.get(int(self.producer[sent]))
+            if later is None or rows.begin[sent] > rows.begin[later[0]]:
+                latest[int(self.producer[sent])] = (sent, read)
+                continue
+            told = offset == rows.offset[sent] and rows.offset[later[1]] == rows.offset[later[0]]
+            if rows.begin[sent] < rows.begin[later[0]] and not told:
+                self._found(sent, later[0], int(rows.end[read]), later[1], read)
+
+    def _found(self, first: int, second: int, now: int, *reads: int) -> None:
+        rows, context = self.rows, self.context
+        epoch = int(rows.number("broker_epoch")[first])
+        died = context.broker_died_since(self.broker, int(rows.begin[first]), epoch, now)
+        if not died and context.frames_twice > now:
+            one, two = reads[::-1] or (first, second)  # that tell the places
+            self.findings.shown(
+                LiesBehind,
+                {"earlier": first, "later": second, "reads": reads},
+                {"offsets": (int(rows.offset[one]), int(rows.offset[two]))},
+            )
+
+
+COLUMNS = ("process", "queue_offset", "delay_level", "message_id", "attempt", "detail", "value")
 
 
 def explain(found: LiesBehind) -> str:

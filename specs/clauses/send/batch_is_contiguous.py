@@ -11,14 +11,26 @@ death of the broker the end of its log may be cut, so batches sent before that a
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specs.clauses.context import Context
-from specs.clauses.judging import NOTHING, Finding, Judge
+import numpy as np
+
+from specs.clauses.judging import Finding
 from specs.clauses.premises import BROKER_LIVES
-from specs.clauses.stored import is_half, is_refused
 from specs.clauses.words import at, who
+from specs.facts.findings import Findings
+from specs.facts.rows import Rows
+from specs.facts.segments import (
+    NEVER,
+    NO_TEXT,
+    NONE,
+    NOWHERE,
+    Ints,
+    Segments,
+    by_time,
+    positions,
+)
+from specs.facts.stored import STORED_COLUMNS, broker_died, halves, refused
 from specs.history.row import Row
 from specs.plan.traits import Stake, Trait
 from specs.vocabulary import Key, Kind, Outcome, Party
@@ -35,11 +47,7 @@ SOURCES = ("docs/sources.md#send",)
 STAKES = (Stake(Trait.BATCH),)
 KINDS = frozenset({Kind.SEND, Kind.READ})
 NEEDS = frozenset({Kind.READ, Kind.SEND})
-
-
-def wants(row: Row) -> bool:
-    """A half message is none of a batch, and lies elsewhere first."""
-    return not (row.kind is Kind.SEND and is_half(row))
+COLUMNS = STORED_COLUMNS
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,51 +58,59 @@ class Interrupted(Finding):
     other: Row
 
 
-class QueueJudge(Judge):
-    """Remembers the messages of batches sent to the queue, and the message read last."""
-
-    __slots__ = ("last", "lone", "parts", "places")
-
-    def __init__(self, context: Context) -> None:
-        super().__init__(context)
-        self.parts: dict[
-            str, list[Row]
-        ] = {}  # by message: its sends within batches that may be stored
-        self.lone: set[str] = set()  # messages of these that may be stored by a send of their own
-        self.places: dict[tuple[int, int], Row] = {}  # by operation and place
-        self.last: Row | None = None
-
-    def begins(self, row: Row) -> Iterable[Finding]:
-        if row.kind is Kind.SEND and row.message_id is not None and not is_refused(row):
-            if row.value is None:
-                self.lone.add(row.message_id)
-            else:
-                self.parts.setdefault(row.message_id, []).append(row)
-                self.places.setdefault((row.op_id, row.value), row)
-        return NOTHING
-
-    def ends(self, row: Row) -> Iterable[Finding]:
-        if row.kind is not Kind.READ or row.queue_offset is None or row.outcome is not Outcome.OK:
-            return NOTHING
-        last, self.last = self.last, row
-        if last is None or last.message_id is None or last.queue_offset != row.queue_offset - 1:
-            return NOTHING
-        parts = self.parts.get(last.message_id, ())
-        if not parts or row.message_id is None or last.message_id in self.lone:
-            return NOTHING
-        if any(self.context.broker_died_since(part.broker, part) for part in parts):
-            return NOTHING
-        behind = [self.places.get((part.op_id, (part.value or 0) + 1)) for part in parts]
-        if behind[0] is None or None in behind:
-            return NOTHING
-        self.opportunities += 1
-        known = {part.message_id for part in behind if part is not None}
-        return (
-            NOTHING if row.message_id in known else (Interrupted(parts[0], behind[0], last, row),)
-        )
+def judge(rows: Rows, findings: Findings) -> None:
+    message = rows.text("message_id")
+    sends = rows.are(Kind.SEND) & (message != NO_TEXT) & ~halves(rows) & ~refused(rows)
+    parts = positions(sends & (rows.value != NONE))
+    if not len(parts):
+        return
+    alone = positions(sends & (rows.value == NONE) & np.isin(message, message[parts]))
+    reads = positions(
+        rows.are(Kind.READ) & rows.ended_as(Outcome.OK) & (rows.offset != NONE) & (rows.end < NEVER)
+    )
+    reads = reads[by_time(rows.queue[reads], rows.end[reads])]
+    before = Segments(rows.queue[reads]).previous()
+    follows = before != NOWHERE
+    here, last = reads[follows], reads[before[follows]]
+    follows = (rows.offset[last] == rows.offset[here] - 1) & np.isin(message[last], message[parts])
+    follows &= message[here] != NO_TEXT
+    _judge(rows, findings, (parts, alone), last[follows], here[follows])
 
 
-judge = QueueJudge
+def _judge(
+    rows: Rows, findings: Findings, sends: tuple[Ints, Ints], last: Ints, here: Ints
+) -> None:
+    """Parts of batches are few, and so are the reads that show one."""
+    message, op, queue = rows.text("message_id"), rows.number("op_id"), rows.queue
+    parts, alone = sends
+    batches: dict[tuple[int, int], list[int]] = {}
+    at: dict[tuple[int, int, int], int] = {}
+    for part in parts.tolist():
+        batches.setdefault((int(queue[part]), int(message[part])), []).append(part)
+        at.setdefault((int(queue[part]), int(op[part]), int(rows.value[part])), part)
+    single: dict[tuple[int, int], int] = {}
+    for place in alone.tolist():
+        single.setdefault((int(queue[place]), int(message[place])), int(rows.begin[place]))
+    stakes: list[int] = []
+    for read, other in zip(last.tolist(), here.tolist(), strict=True):
+        key, now = (int(queue[read]), int(message[read])), int(rows.end[other])
+        known = [part for part in batches.get(key, ()) if rows.begin[part] <= now]
+        if (
+            not known
+            or single.get(key, NEVER) <= now
+            or any(broker_died(rows, part, now) for part in known)
+        ):
+            continue
+        behind = [
+            at.get((key[0], int(op[part]), int(rows.value[part]) + 1), NOWHERE) for part in known
+        ]
+        if any(part == NOWHERE or rows.begin[part] > now for part in behind):
+            continue
+        stakes.append(other)
+        if all(message[other] != message[part] for part in behind):
+            roles = {"part": known[0], "next_part": behind[0], "read": read, "other": other}
+            findings.shown(Interrupted, roles)
+    findings.at_stake(np.asarray(stakes, np.int64))
 
 
 def explain(found: Interrupted) -> str:

@@ -15,16 +15,29 @@ possibly the same message. A delivery is judged when it begins, a read when it e
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specs.clauses.context import Context
-from specs.clauses.judging import NOTHING, Finding, Judge
-from specs.clauses.rows import is_copy_topic
-from specs.clauses.stored import lies_at_once, place
+import numpy as np
+
+from specs.clauses.judging import Finding
 from specs.clauses.words import at, who
+from specs.facts.findings import Findings
+from specs.facts.rows import Rows
+from specs.facts.segments import (
+    NEVER,
+    NO_TEXT,
+    NONE,
+    NOWHERE,
+    Ints,
+    Mask,
+    dense,
+    first_of_each,
+    ints,
+    positions,
+)
+from specs.facts.stored import delayed, halves
 from specs.history.row import Row
-from specs.vocabulary import Key, Kind, Outcome, Party
+from specs.vocabulary import DLQ_PREFIX, RETRY_PREFIX, Key, Kind, Outcome, Party
 
 ID = "SND-10"
 TITLE = "body and properties arrive as sent"
@@ -39,13 +52,6 @@ SOURCES = ("docs/sources.md#store", "docs/sources.md#send", "docs/sources.md#del
 KINDS = frozenset({Kind.SEND, Kind.DELIVER, Kind.READ})
 NEEDS = frozenset({Kind.SEND})
 LOOKS_BACK = True
-HALF = "half"
-"""How the detail of a half message's SEND begins."""
-
-
-def wants(row: Row) -> bool:
-    """Rows that show an original message whole."""
-    return row.body_hash is not None and row.origin_id is None and not is_copy_topic(row.topic)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +63,102 @@ class Changed(Finding):
     level: int | None
 
 
+HALF = "half"
+"""How the detail of a half message's send begins."""
+
+
+def judge(rows: Rows, findings: Findings) -> None:
+    body, tags, key = rows.number("body_hash"), rows.text("tags"), rows.text("sharding_key")
+    level, props = rows.number("delay_level"), rows.number("props_hash")
+    copy = rows.starts_with("topic", RETRY_PREFIX) | rows.starts_with("topic", DLQ_PREFIX)
+    whole = (body != NONE) & (rows.text("origin_id") == NO_TEXT) & ~copy
+    sends = positions(whole & rows.are(Kind.SEND))
+    read = rows.are(Kind.READ) & rows.ended_as(Outcome.OK) & (rows.end < NEVER)
+    where = positions(whole & (rows.are(Kind.DELIVER) | read))
+    if not len(sends) or not len(where):
+        return
+    message, count = dense(rows.run, rows.source, rows.text("topic"))
+    first = np.full(count, NOWHERE, np.int64)
+    first[message[sends[::-1]]] = sends[::-1]
+
+    def differs(place: Ints, other: Ints) -> Mask:
+        different: Mask = (
+            (body[place] != body[other]) | (tags[place] != tags[other]) | (key[place] != key[other])
+        )
+        return different
+
+    def other_properties(place: Ints, other: Ints) -> Mask:
+        different: Mask = (props[place] != NONE) & (props[other] != NONE)
+        different &= props[place] != props[other]
+        return different
+
+    # From the first send with another content on, nothing is said about a message in that topic.
+    until = np.full(count, NEVER, np.int64)
+    originals = first[message[sends]]
+    others = sends[
+        differs(sends, originals)
+        | (level[sends] != level[originals])
+        | other_properties(sends, originals)
+    ]
+    np.minimum.at(until, message[others], rows.begin[others])
+    seen_at = np.where(rows.are(Kind.DELIVER)[where], rows.begin[where], rows.end[where])
+    sent = first[message[where]]
+    judged = (sent != NOWHERE) & (rows.begin[sent] < seen_at) & (seen_at < until[message[where]])
+    where, sent = where[judged], sent[judged]
+    findings.at_stake(where)
+    told = (level[sent] != NONE) & (level[where] != NONE) & ~_half(rows)[sent]
+    changed = differs(where, sent) | other_properties(where, sent)
+    due = np.minimum(level[sent], _last_level(rows)[sent])
+    changed |= told & (due != level[where])
+    if not changed.any():
+        return
+    levels = np.where(told, due, NONE)[changed].tolist()
+    sent, where = sent[changed], where[changed]
+    sure = _is_certain(rows, sent, where).tolist()
+    for one, two, each, certain in zip(sent.tolist(), where.tolist(), levels, sure, strict=True):
+        also = {"level": None if each == NONE else each}
+        findings.shown(Changed, {"sent": one, "seen": two}, also, certain=certain)
+
+
+def _is_certain(rows: Rows, sent: Ints, where: Ints) -> Mask:
+    """Can nobody else have sent what was seen: in a closed world, or because the answer named that place?"""
+    told = (rows.ended_as(Outcome.OK) & (rows.offset != NONE))[sent]
+    told &= ~(delayed(rows) | halves(rows))[sent]
+    there = (rows.queue[sent] == rows.queue[where]) & (rows.offset[sent] == rows.offset[where])
+    closed = np.asarray([rows.context_of(row).info.closed_world for row in sent.tolist()], np.bool_)
+    found: Mask = closed | (told & there)
+    return found
+
+
+def _half(rows: Rows) -> Mask:
+    """Is the row about a half message?"""
+    begins = np.asarray(
+        [*(word.startswith(HALF) for word in rows.words("detail")), False], np.bool_
+    )
+    return begins[rows.text("detail")]
+
+
+def _last_level(rows: Rows) -> Ints:
+    """The highest delay level of each row's run; where there is no table, higher than any."""
+    firsts = first_of_each(rows.run, len(rows.words("run"))).tolist()
+    levels = [len(rows.config_of(place).delay_levels.split()) or NEVER for place in firsts]
+    return ints(levels)[rows.run]
+
+
+COLUMNS = (
+    "message_id",
+    "origin_id",
+    "outcome",
+    "body_hash",
+    "props_hash",
+    "tags",
+    "sharding_key",
+    "delay_level",
+    "detail",
+    "queue_offset",
+)
+
+
 def contents(row: Row) -> tuple[int | None, str | None, str | None]:
     return (row.body_hash, row.tags, row.sharding_key)
 
@@ -64,71 +166,6 @@ def contents(row: Row) -> tuple[int | None, str | None, str | None]:
 def same_properties(row: Row, other: Row) -> bool:
     """Are the hashes of the application's own properties one, as far as both are known?"""
     return None in (row.props_hash, other.props_hash) or row.props_hash == other.props_hash
-
-
-def is_the_same(sent: Row, again: Row) -> bool:
-    """Is it the same message that is sent again, with all that is compared?"""
-    return (
-        contents(sent) == contents(again)
-        and sent.delay_level == again.delay_level
-        and same_properties(sent, again)
-    )
-
-
-def lies_there(sent: Row, seen: Row) -> bool:
-    """Was the message seen at the place that its send's answer names?"""
-    answered = sent.outcome is Outcome.OK and sent.queue_offset is not None
-    return answered and lies_at_once(sent) and place(sent) == place(seen)
-
-
-class MessageJudge(Judge):
-    """Remembers the message as it was sent to each topic, None where it was sent there with different contents.
-
-    last: the highest level of the broker's table, 0 without one.
-    """
-
-    __slots__ = ("last", "sent")
-
-    def __init__(self, context: Context) -> None:
-        super().__init__(context)
-        self.last = len(self.config.delay_levels.split())
-        self.sent: dict[str | None, Row | None] = {}
-
-    def begins(self, row: Row) -> Iterable[Finding]:
-        if row.kind is Kind.DELIVER:
-            return self._seen(row)
-        if row.kind is Kind.SEND:
-            first = self.sent.setdefault(row.topic, row)
-            if first is not None and not is_the_same(first, row):
-                self.sent[row.topic] = None
-        return NOTHING
-
-    def ends(self, row: Row) -> Iterable[Finding]:
-        return self._seen(row) if row.kind is Kind.READ and row.outcome is Outcome.OK else NOTHING
-
-    def _seen(self, row: Row) -> Iterable[Finding]:
-        sent = self.sent.get(row.topic)
-        if sent is None:
-            return NOTHING
-        self.opportunities += 1
-        level = self._level(sent, row)
-        same = contents(sent) == contents(row) and level in (None, row.delay_level)
-        if same and same_properties(sent, row):
-            return NOTHING
-        certain = self.context.info.closed_world or lies_there(sent, row)
-        return (Changed(sent, row, level, certain=certain),)
-
-    def _level(self, sent: Row, seen: Row) -> int | None:
-        if (
-            sent.delay_level is None
-            or seen.delay_level is None
-            or (sent.detail or "").startswith(HALF)
-        ):
-            return None
-        return min(sent.delay_level, self.last) if self.last else sent.delay_level
-
-
-judge = MessageJudge
 
 
 def explain(found: Changed) -> str:

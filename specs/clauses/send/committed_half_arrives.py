@@ -18,16 +18,27 @@ died since is judged. That nobody sees the message before is the business of SND
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specs.clauses.context import FLUSHED_LATER, Context
-from specs.clauses.judging import NOTHING, Finding, Judge
+import numpy as np
+
+from specs.clauses.judging import Finding
 from specs.clauses.premises import BROKER_NOT_PAUSED, CLOSED_WORLD, DRAINED, NOT_REMOVED, Premise
-from specs.clauses.readings import Readings
-from specs.clauses.rows import ended_before, is_copy_topic, over_us
-from specs.clauses.stored import COMMIT, ROLLBACK, STORED_WEAKLY, is_half, is_refused
-from specs.clauses.words import MS, at, who
+from specs.clauses.words import at, who
+from specs.facts.findings import Findings
+from specs.facts.readings import COLUMNS as READING_COLUMNS
+from specs.facts.readings import Queue, queues_with
+from specs.facts.rows import Rows
+from specs.facts.segments import MS, NEVER, NO_TEXT, Ints
+from specs.facts.stored import (
+    COMMIT,
+    ROLLBACK,
+    STORED_COLUMNS,
+    STORED_WEAKLY,
+    copies,
+    halves,
+    refused,
+)
 from specs.history.row import Row
 from specs.plan.traits import Stake, Trait
 from specs.vocabulary import Key, Kind, Outcome, Party
@@ -38,7 +49,6 @@ NOTHING_IN_THE_WAY = Premise(
     "producer did not stand still",
     told_by=frozenset({Kind.FAULT, Kind.CRASH, Kind.LEAVE, Kind.PAUSE}),
 )
-
 ID = "SND-13"
 TITLE = "a committed half arrives"
 STATEMENT = "A half message that its producer committed is in the queue that it was meant for."
@@ -50,11 +60,7 @@ STAKES = (Stake(Trait.HALF),)
 KINDS = frozenset({Kind.SEND, Kind.END_TRANSACTION, Kind.READ})
 SETTINGS = ("transaction_check_interval_ms", "transaction_check_max", "transaction_timeout_ms")
 NEEDS = frozenset({Kind.READ, Kind.SEND, Kind.END_TRANSACTION})
-
-
-def wants(row: Row) -> bool:
-    """Half messages are originals."""
-    return not is_copy_topic(row.topic)
+COLUMNS = tuple(dict.fromkeys(["client_id", "attempt", *STORED_COLUMNS, *READING_COLUMNS]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,110 +70,91 @@ class NotThere(Finding):
     read: Row
 
 
-class QueueJudge(Judge):
-    """Remembers the half messages for the queue, and of each the first commit that it has since its acknowledgement.
+def judge(rows: Rows, findings: Findings) -> None:
+    named = (rows.text("message_id") != NO_TEXT) & ~copies(rows)
+    half = np.flatnonzero(halves(rows) & named & ~refused(rows))
+    if len(half):
+        for queue, _ in queues_with(rows, half, (Kind.SEND, Kind.END_TRANSACTION, Kind.READ)):
+            _Halves(queue, findings, queue.where[named[queue.where]]).judge()
 
-    unclear: those that were sent again, or rolled back, and those that were found missing already.
-    """
 
-    __slots__ = ("commits", "halves", "readings", "unclear")
+class _Halves:
+    """The half messages of one queue."""
 
-    def __init__(self, context: Context) -> None:
-        super().__init__(context)
-        self.halves: dict[str, Row] = {}
-        self.commits: dict[str, Row] = {}
-        self.unclear: set[str] = set()
-        self.readings = Readings(context)
+    def __init__(self, queue: Queue, findings: Findings, where: Ints) -> None:
+        self.queue, self.rows, self.findings = queue, queue.rows, findings
+        rows, message = self.rows, self.rows.text("message_id")
+        weak = np.isin(rows.number("code"), STORED_WEAKLY)
+        good = halves(rows) & rows.ended_as(Outcome.OK) & ~weak & (rows.number("delay_level") <= 0)
+        good &= rows.number("attempt") <= 1
+        told = rows.ended_as(Outcome.OK, Outcome.SENT)
+        self.half: dict[int, int] = {}
+        self.commit: dict[int, int] = {}
+        self.unclear: dict[int, int] = {}  # from which seq on
+        vain, is_send, is_end = refused(rows), rows.are(Kind.SEND), rows.are(Kind.END_TRANSACTION)
+        for row in where.tolist():
+            each, begin = int(message[row]), int(rows.begin[row])
+            if is_send[row] and not vain[row]:
+                if good[row] and each not in self.half:
+                    self.half[each] = row
+                else:
+                    self.unclear.setdefault(each, begin)
+            elif is_end[row] and rows.value[row] == ROLLBACK:
+                self.unclear.setdefault(each, begin)
+            elif is_end[row] and told[row] and rows.value[row] == COMMIT:
+                half = self.half.get(each)
+                if half is not None and rows.end[half] < begin:
+                    self.commit.setdefault(each, row)
 
-    def begins(self, row: Row) -> Iterable[Finding]:
-        self.readings.begins(row)
-        message = row.message_id
-        if message is None or row.kind is Kind.READ:
-            return NOTHING
-        if row.kind is Kind.SEND and not is_refused(row):
-            if message in self.halves or not _is_stored_once(row):
-                self.unclear.add(message)
-            else:
-                self.halves[message] = row
-        elif row.kind is Kind.END_TRANSACTION:
-            if row.value == ROLLBACK:
-                self.unclear.add(message)
-            elif row.value == COMMIT and row.outcome in (Outcome.OK, Outcome.SENT):
-                half = self.halves.get(message)
-                if half is not None and ended_before(half, row):
-                    self.commits.setdefault(message, row)
-        return NOTHING
-
-    def ends(self, row: Row) -> Iterable[Finding]:
-        reading = self.readings.ends(row, self.halves)
-        return NOTHING if reading is None else self._read_to_end(reading)
-
-    def _read_to_end(self, reading: Row) -> Iterable[Finding]:
-        found: list[Finding] = []
-        if self.context.kept_from.get(reading.queue):
-            return NOTHING
-        for message, commit in self.commits.items():
-            half = self.halves[message]
-            if message in self.unclear or not ended_before(commit, reading):
+    def judge(self) -> None:
+        rows = self.rows
+        left = dict(self.commit)
+        for reading in self.queue.readings():
+            marker, now = reading.marker, int(rows.end[reading.marker])
+            if rows.context_of(marker).kept_from(rows.queue_of(marker), now):
                 continue
-            there_us = over_us(commit) + self._bound_us
-            if not self.readings.in_time(half, there_us, reading) or not self._arrived(
-                half, commit, there_us
-            ):
-                continue
-            self.opportunities += 1
-            if message not in self.readings.shown:
-                self.unclear.add(message)
-                found.append(NotThere(half, commit, reading))
-        return found
+            for message, commit in list(left.items()):
+                half = self.half[message]
+                if self.unclear.get(message, NEVER) < now or rows.end[commit] >= rows.begin[marker]:
+                    continue
+                if not self._is_due(half, commit, marker):
+                    continue
+                self.findings.at_stake(np.asarray([marker], np.int64))
+                if not any(rows.begin[half] < end for end in reading.shown.get(message, ())):
+                    del left[message]
+                    roles = {"half": half, "commit": commit, "read": marker}
+                    self.findings.shown(NotThere, roles)
 
-    @property
-    def _bound_us(self) -> int:
-        return self.config.delay_bound_ms * MS + self.context.info.clock_bound_us
-
-    def _arrived(self, half: Row, commit: Row, there_us: int) -> bool:
-        """Was nothing in the way of the commit, until the moment by which it has to be there?"""
-        context, config = self.context, self.config
-        open_ms = (
-            config.transaction_timeout_ms
-            + config.transaction_check_max * config.transaction_check_interval_ms
-        )
-        if there_us - half.started_us > open_ms * MS:
+    def _is_due(self, half: int, commit: int, marker: int) -> bool:
+        """Has the commit arrived for certain, and was there time enough since?"""
+        rows = self.rows
+        context, now = rows.context_of(half), int(rows.end[marker])
+        config = context.info.config
+        handed = rows.started[commit] if rows.ended[commit] >= NEVER else rows.ended[commit]
+        there_us = int(handed) + config.delay_bound_ms * MS + context.info.clock_bound_us
+        sent_us, begin = int(rows.started[half]), int(rows.begin[half])
+        if not self.queue.in_time(half, there_us, marker):
             return False
-        if context.fault_between(half.started_us, there_us, commit.client_id, half.broker):
+        party = (rows.name_of("client_id", commit), rows.name_of("broker", half))
+        if context.fault_between(sent_us, there_us, now, party):
             return False
-        if context.broker_paused_since(half.broker, half.started_us) or context.is_disturbed(
-            commit, there_us
+        if rows.was_disturbed(commit, there_us, now, broker=party[1]):
+            return False
+        asked_ms = config.transaction_check_max * config.transaction_check_interval_ms
+        if there_us - sent_us > (config.transaction_timeout_ms + asked_ms) * MS:
+            return False
+        client, broker = party
+        if context.broker_paused_since(broker, sent_us, now) or context.client_died_between(
+            client, begin, now
         ):
             return False
-        left = context.left.get(commit.client_id or "", ())
-        if any(half.seq_begin < row.seq_begin and row.started_us <= there_us for row in left):
+        for seq, _group, row in context.work.get(client, ()):
+            if row.kind is Kind.LEAVE and begin < seq <= now and row.started_us <= there_us:
+                return False
+        if any(begin < seq <= now for seq in context.epoch_deaths(broker)):
             return False
-        if context.client_died_since(commit.client_id, half):
-            return False
-        broker = half.broker or ""
-        if any(row.seq_begin > half.seq_begin for row in context.epoch_deaths.get(broker, ())):
-            return False
-        crashes = [
-            row for row in context.broker_deaths.get(broker, ()) if row.seq_begin > half.seq_begin
-        ]
-        return not crashes or (
-            config.flush != FLUSHED_LATER and all(row.started_us > there_us for row in crashes)
-        )
-
-
-def _is_stored_once(row: Row) -> bool:
-    """Is this the only send of a half message, was it well stored, and does it wait for nothing but the commit?"""
-    return (
-        is_half(row)
-        and (row.attempt or 1) == 1
-        and (row.delay_level or 0) <= 0
-        and row.outcome is Outcome.OK
-        and row.code not in STORED_WEAKLY
-    )
-
-
-judge = QueueJudge
+        crashes = [us for seq, us in context.broker_deaths.get(broker, ()) if begin < seq <= now]
+        return not crashes or (config.flush != "async" and min(crashes) > there_us)
 
 
 def explain(found: NotThere) -> str:

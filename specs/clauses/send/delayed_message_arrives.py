@@ -25,16 +25,27 @@ claimed. A level beyond the table is the last one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specs.clauses.context import FLUSHED_LATER, Context
-from specs.clauses.judging import NOTHING, Finding, Judge
+import numpy as np
+
+from specs.clauses.judging import Finding
 from specs.clauses.premises import DRAINED, NO_WALL_CLOCK_STEP, NOT_REMOVED
-from specs.clauses.readings import Readings
-from specs.clauses.rows import ended_before, is_copy_topic, over_us
-from specs.clauses.stored import STORED_WEAKLY, is_delayed, is_refused, level_of, wait_us
 from specs.clauses.words import at, ms, who
+from specs.facts.findings import Findings
+from specs.facts.readings import COLUMNS as READING_COLUMNS
+from specs.facts.readings import Queue, queues_with
+from specs.facts.rows import Rows
+from specs.facts.segments import NEVER, NO_TEXT, NONE, Ints
+from specs.facts.stored import (
+    STORED_COLUMNS,
+    STORED_WEAKLY,
+    broker_died,
+    copies,
+    delayed,
+    levels,
+    refused,
+)
 from specs.history.row import Row
 from specs.plan.traits import Stake, Trait
 from specs.vocabulary import SCHEDULE_TOPIC, Key, Kind, Outcome, Party
@@ -54,11 +65,7 @@ KINDS = frozenset({Kind.SEND, Kind.READ})
 SETTINGS = ("delay_levels",)
 NEEDS = frozenset({Kind.READ, Kind.SEND})
 EXCUSED_BY = frozenset({Kind.CRASH, Kind.PAUSE})
-
-
-def wants(row: Row) -> bool:
-    """Copies wait for levels of their own."""
-    return not is_copy_topic(row.topic)
+COLUMNS = tuple(dict.fromkeys([*STORED_COLUMNS, *READING_COLUMNS]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,104 +85,131 @@ class Overtaken(Finding):
     behind: Row
 
 
-class QueueJudge(Judge):
-    """Remembers the delayed messages for the queue, and of each level the one sent last of those that were read."""
+def judge(rows: Rows, findings: Findings) -> None:
+    sends = np.flatnonzero(
+        delayed(rows) & ~refused(rows) & ~copies(rows) & (rows.text("message_id") != NO_TEXT)
+    )
+    if len(sends):
+        level, wait = levels(rows, sends)
+        of_send = {
+            at: (int(which), int(us))
+            for at, which, us in zip(sends.tolist(), level, wait, strict=True)
+        }
+        for queue, mine in queues_with(rows, sends, (Kind.SEND, Kind.READ)):
+            _Delayed(queue, findings, mine, of_send).judge()
 
-    __slots__ = ("acknowledged", "latest", "lost", "lowest", "readings", "sends")
 
-    def __init__(self, context: Context) -> None:
-        super().__init__(context)
-        self.sends: dict[str, list[Row]] = {}  # all that may be stored, by message
-        self.acknowledged: dict[str, Row] = {}
-        self.lost: set[str] = set()
-        self.lowest: dict[str, int] = {}  # where each was read
-        self.latest: dict[int, tuple[Row, Row]] = {}  # by level: its send and its read
-        self.readings = Readings(context)
+class _Delayed:
+    """The delayed messages of one queue."""
 
-    def begins(self, row: Row) -> Iterable[Finding]:
-        self.readings.begins(row)
-        if (
-            row.kind is Kind.SEND
-            and row.message_id is not None
-            and is_delayed(row)
-            and not is_refused(row)
-        ):
-            self.sends.setdefault(row.message_id, []).append(row)
-        return NOTHING
+    def __init__(
+        self, queue: Queue, findings: Findings, sends: Ints, of_send: dict[int, tuple[int, int]]
+    ) -> None:
+        self.queue, self.rows, self.findings, self.of_send = queue, queue.rows, findings, of_send
+        rows = self.rows
+        self.message = rows.text("message_id")
+        self.sends: dict[int, list[int]] = {}
+        for send in sends.tolist():
+            self.sends.setdefault(int(self.message[send]), []).append(send)
+        weak = np.isin(rows.number("code"), STORED_WEAKLY)
+        answered = sends[
+            rows.ended_as(Outcome.OK)[sends] & (rows.end[sends] < NEVER) & ~weak[sends]
+        ]
+        self.acknowledged: dict[int, int] = {}
+        for send in answered[np.argsort(rows.end[answered], kind="stable")].tolist():
+            self.acknowledged.setdefault(int(self.message[send]), send)
+        self.context, self.place = rows.context_of(int(sends[0])), rows.queue_of(int(sends[0]))
+        self.stepped = self.context.clock_stepped
 
-    def ends(self, row: Row) -> Iterable[Finding]:
-        reading = self.readings.ends(row, self.sends)
-        if row.kind is Kind.SEND:
-            acknowledged = row.outcome is Outcome.OK and row.code not in STORED_WEAKLY
-            if acknowledged and is_delayed(row) and row.message_id is not None:
-                self.acknowledged.setdefault(row.message_id, row)
-        elif (
-            row.outcome is Outcome.OK
-            and row.queue_offset is not None
-            and row.message_id in self.sends
-        ):
-            if self._is_trimmed(row):
-                return NOTHING
-            return self._read(row, row.message_id or "", row.queue_offset)
-        return NOTHING if reading is None else self._read_to_end(reading)
+    def judge(self) -> None:
+        self._there()
+        self._order()
 
-    def _read(self, row: Row, message: str, offset: int) -> Iterable[Finding]:
-        lowest = self.lowest.get(message)
-        if lowest is not None and lowest <= offset:
-            return NOTHING
-        self.lowest[message] = offset
-        (first, *more), mine = self.sends[message], self.acknowledged.get(message)
-        if more:
-            return NOTHING
-        level = level_of(first, self.config)
-        latest = self.latest.get(level)
-        if latest is None or first.seq_begin > latest[0].seq_begin:
-            self.latest[level] = (first, row)
-        if latest is None or mine is None or self.context.broker_died_since(mine.broker, mine):
-            return NOTHING
-        later, before = latest
-        if offset < (before.queue_offset or 0):
-            return NOTHING
-        self.opportunities += 1
-        return (Overtaken(mine, later, before, row),) if ended_before(mine, later) else NOTHING
-
-    def _read_to_end(self, reading: Row) -> Iterable[Finding]:
-        if self._is_trimmed(reading):
-            return NOTHING
-        found: list[Finding] = []
-        for message, sent in self.acknowledged.items():
-            waits_us = wait_us(sent, self.config)
-            due_us = over_us(sent) + waits_us
-            if not ended_before(sent, reading) or not self.readings.in_time(sent, due_us, reading):
+    def _there(self) -> None:
+        rows = self.rows
+        left = dict(self.acknowledged)
+        for reading in self.queue.readings():
+            marker = reading.marker
+            now = int(rows.end[marker])
+            if now >= self.stepped or self._is_trimmed(now):
                 continue
-            if message in self.lost or self._may_be_unflushed(sent, waits_us):
-                continue
-            self.opportunities += 1
-            if message not in self.readings.shown:
-                self.lost.add(message)
-                found.append(NotThere(sent, reading, waits_us))
-        return found
+            for message, sent in list(left.items()):
+                due_us = int(rows.ended[sent]) + self.of_send[sent][1]
+                if rows.end[sent] >= rows.begin[marker] or not self.queue.in_time(
+                    sent, due_us, marker
+                ):
+                    continue
+                if self._may_be_unflushed(sent, now):
+                    continue
+                self.findings.at_stake(np.asarray([marker], np.int64))
+                first = int(rows.begin[self.sends[message][0]])
+                if not any(first < end for end in reading.shown.get(message, ())):
+                    del left[message]
+                    also = {"wait_us": self.of_send[sent][1]}
+                    self.findings.shown(NotThere, {"sent": sent, "read": marker}, also)
 
-    def _is_trimmed(self, row: Row) -> bool:
-        """Did the broker remove anything of the row's queue, or of what waited, on purpose?"""
-        context = self.context
-        return bool(context.kept_from.get(row.queue)) or context.removed_of(
-            SCHEDULE_TOPIC, row.broker
-        )
-
-    def _may_be_unflushed(self, sent: Row, waits_us: int) -> bool:
-        """May a crash have taken the message, where it waited or where it had been put when its time was over?"""
-        context = self.context
-        if context.may_be_unflushed(sent):
+    def _may_be_unflushed(self, sent: int, now: int) -> bool:
+        """May a crash have taken it, where it waits or, if its time was over, in its queue?"""
+        rows, context, broker = self.rows, self.context, self.rows.name_of("broker", sent)
+        if context.info.config.flush != "async":
+            return False
+        begin, due_us = rows.begin[sent], int(rows.started[sent]) + self.of_send[sent][1]
+        waiting = context.unflushed.get(broker, ())
+        if any(begin < seq <= now and rows.ended[sent] > safe_us for seq, safe_us in waiting):
             return True
-        due_us = sent.started_us + waits_us - context.info.clock_bound_us
-        return self.config.flush == FLUSHED_LATER and any(
-            crash.seq_begin > sent.seq_begin and crash.started_us >= due_us
-            for crash in context.broker_deaths.get(sent.broker or "", ())
+        crashes = context.broker_deaths.get(broker, ())
+        bound_us = context.info.clock_bound_us
+        return any(begin < seq <= now and at_us + bound_us >= due_us for seq, at_us in crashes)
+
+    def _is_trimmed(self, now: int) -> bool:
+        """Had the broker by then removed anything on purpose, of the queue or of what waits?"""
+        place, context = self.place, self.context
+        return bool(context.kept_from(place, now)) or context.removed_of(
+            SCHEDULE_TOPIC, place.broker, now
         )
 
-
-judge = QueueJudge
+    def _order(self) -> None:
+        """Of each level, every first read of a message against the one sent last of those read before."""
+        rows, queue = self.rows, self.queue
+        reads = queue.where[
+            rows.are(Kind.READ)[queue.where]
+            & queue.ok[queue.where]
+            & (rows.offset[queue.where] != NONE)
+        ]
+        lowest: dict[int, int] = {}
+        latest: dict[int, tuple[int, int]] = {}
+        for read in reads[np.argsort(rows.end[reads], kind="stable")].tolist():
+            now, message, offset = (
+                int(rows.end[read]),
+                int(self.message[read]),
+                int(rows.offset[read]),
+            )
+            sends = [send for send in self.sends.get(message, ()) if rows.begin[send] < now]
+            if now >= self.stepped or not sends or lowest.get(message, NEVER) <= offset:
+                continue
+            if self._is_trimmed(now):
+                break
+            lowest[message] = offset
+            if len(sends) > 1:
+                continue
+            (sent,) = sends
+            level = self.of_send[sent][0]
+            known = latest.get(level)
+            if known is None or rows.begin[sent] > rows.begin[known[0]]:
+                latest[level] = (sent, read)
+            mine = self.acknowledged.get(message)
+            if (
+                known is None
+                or mine is None
+                or rows.end[mine] > now
+                or broker_died(rows, mine, now)
+            ):
+                continue
+            if offset >= rows.offset[known[1]]:
+                self.findings.at_stake(np.asarray([read], np.int64))
+                if rows.end[mine] < rows.begin[known[0]]:
+                    before = {"later": known[0], "before": known[1]}
+                    self.findings.shown(Overtaken, {"earlier": mine, **before, "behind": read})
 
 
 def explain(found: NotThere | Overtaken) -> str:

@@ -12,15 +12,18 @@ message may come is the business of SND-11.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specs.clauses.context import Context
-from specs.clauses.judging import NOTHING, Finding, Judge
+import numpy as np
+
+from specs.clauses.judging import Finding
 from specs.clauses.premises import NO_WALL_CLOCK_STEP
-from specs.clauses.rows import is_copy_topic, over_us
-from specs.clauses.stored import wait_us
-from specs.clauses.words import MS, at, ms, who
+from specs.clauses.words import at, ms, who
+from specs.facts.findings import Findings
+from specs.facts.rows import Rows
+from specs.facts.segments import MS, NEVER, dense
+from specs.facts.stored import copies as copies_of
+from specs.facts.stored import levels
 from specs.history.row import Row
 from specs.plan.traits import Stake, Trait
 from specs.vocabulary import Key, Kind, Outcome, Party
@@ -39,11 +42,7 @@ KINDS = frozenset({Kind.SEND, Kind.DELIVER, Kind.READ})
 SETTINGS = ("delay_levels",)
 NEEDS = frozenset({Kind.SEND})
 LOOKS_BACK = True
-
-
-def wants(row: Row) -> bool:
-    """Copies wait for levels of their own."""
-    return not is_copy_topic(row.topic)
+COLUMNS = ("message_id", "origin_id", "outcome", "delay_level", "detail", "started_us", "ended_us")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,46 +54,54 @@ class SeenTooSoon(Finding):
     wait_us: int
 
 
-class MessageJudge(Judge):
-    """Remembers, for each topic, the send of the message that can be seen first."""
-
-    __slots__ = ("first",)
-
-    def __init__(self, context: Context) -> None:
-        super().__init__(context)
-        self.first: dict[str | None, tuple[Row, int]] = {}
-
-    def begins(self, row: Row) -> Iterable[Finding]:
-        if row.kind is Kind.SEND:
-            waits_us = wait_us(row, self.config)
-            known = self.first.get(row.topic)
-            if known is None or row.started_us + waits_us < known[0].started_us + known[1]:
-                self.first[row.topic] = (row, waits_us)
-        elif row.kind is Kind.DELIVER:
-            return self._seen(row, row.started_us)
-        return NOTHING
-
-    def ends(self, row: Row) -> Iterable[Finding]:
-        if row.kind is not Kind.READ or row.outcome is not Outcome.OK:
-            return NOTHING
-        return self._seen(row, over_us(row))
-
-    def _seen(self, row: Row, seen_us: int) -> Iterable[Finding]:
-        sent, waits_us = self.first.get(row.topic, (None, 0))
-        if sent is None or not waits_us or self.context.clock_stepped is not None:
-            return NOTHING
-        self.opportunities += 1
-        missing_us = sent.started_us + waits_us - MS - seen_us
-        if missing_us < 0:
-            return NOTHING
-        return (SeenTooSoon(sent, row, waits_us, certain=missing_us >= self._unsure_us(sent, row)),)
-
-    def _unsure_us(self, sent: Row, seen: Row) -> int:
-        """How much the clocks of the two may differ."""
-        return 0 if sent.clock == seen.clock else self.context.info.clock_bound_us
-
-
-judge = MessageJudge
+def judge(rows: Rows, findings: Findings) -> None:
+    """Only the messages that were ever delayed are looked at one by one."""
+    copies = copies_of(rows)
+    message, count = dense(rows.run, rows.source, rows.text("topic"))
+    sends = np.flatnonzero(rows.are(Kind.SEND) & ~copies)
+    waits = levels(rows, sends)[1]
+    delayed = np.zeros(count, np.bool_)
+    delayed[message[sends[waits > 0]]] = True
+    of_delayed = delayed[message] & ~copies
+    deliver = rows.are(Kind.DELIVER)
+    read = rows.are(Kind.READ) & rows.ended_as(Outcome.OK) & (rows.end < NEVER)
+    seen = np.flatnonzero((deliver | read) & of_delayed)
+    steps = rows.clock_stepped(seen)
+    is_call = deliver[seen]
+    when = np.where(is_call, rows.begin[seen], rows.end[seen])
+    when_us = np.where(is_call | (rows.ended[seen] >= NEVER), rows.started[seen], rows.ended[seen])
+    mine = of_delayed[sends]
+    by_message: dict[int, list[tuple[int, int]]] = {}
+    for send_at, wait in zip(sends[mine].tolist(), waits[mine].tolist(), strict=True):
+        by_message.setdefault(int(message[send_at]), []).append((send_at, wait))
+    at_stake, found, certain = [], [], []
+    clock = rows.text("clock")
+    for row, seq, time, step in zip(
+        seen.tolist(), when.tolist(), when_us.tolist(), steps.tolist(), strict=True
+    ):
+        known = [
+            (send_at, wait)
+            for send_at, wait in by_message[int(message[row])]
+            if rows.begin[send_at] < seq
+        ]
+        if not known or step < seq:
+            continue
+        send_at, wait = min(
+            known, key=lambda send: (int(rows.started[send[0]]) + send[1], int(rows.begin[send[0]]))
+        )
+        if wait:
+            at_stake.append(row)
+            missing = int(rows.started[send_at]) + wait - MS - time
+            if missing >= 0:
+                unsure = (
+                    rows.context_of(row).info.clock_bound_us if clock[send_at] != clock[row] else 0
+                )
+                found.append((send_at, row, wait))
+                certain.append(missing >= unsure)
+    findings.at_stake(np.asarray(at_stake, np.int64))
+    sent, shown, waited = np.asarray(found, np.int64).reshape(-1, 3).T
+    sure = np.asarray(certain, np.bool_)
+    findings.broken(SeenTooSoon, {"wait_us": waited}, sent=sent, seen=shown, certain=sure)
 
 
 def explain(found: SeenTooSoon) -> str:

@@ -12,18 +12,31 @@ their tags.
 
 from __future__ import annotations
 
-from bisect import bisect_right, insort
-from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specs.clauses.context import Context
-from specs.clauses.judging import NOTHING, Finding, Judge
+import numpy as np
+
+from specs.clauses.judging import Finding
 from specs.clauses.premises import BROKER_LIVES, FILTERED, NO_RESET, NOT_REMOVED
-from specs.clauses.rows import ended_before, is_copy_topic
-from specs.clauses.stored import STORED_WEAKLY, is_half
 from specs.clauses.words import at, who
+from specs.facts.findings import Findings
+from specs.facts.rows import Rows
+from specs.facts.segments import (
+    NEVER,
+    NO_TEXT,
+    NONE,
+    NOWHERE,
+    Ints,
+    Mask,
+    Segments,
+    composite,
+    dense,
+    first_of_each,
+    positions,
+)
+from specs.facts.stored import STORED_WEAKLY, broker_died, halves
 from specs.history.row import Row
-from specs.vocabulary import Key, Kind, Outcome, Party
+from specs.vocabulary import DLQ_PREFIX, RETRY_PREFIX, Key, Kind, Outcome, Party
 
 ID = "SND-8"
 TITLE = "a filter delivers what it says"
@@ -37,11 +50,17 @@ SOURCES = ("docs/sources.md#filters",)
 KINDS = frozenset({Kind.SEND, Kind.DELIVER, Kind.ADD, Kind.RESET})
 SETTINGS = ("message_model", "mode")
 NEEDS = frozenset({Kind.DELIVER})
-
-
-def wants(row: Row) -> bool:
-    """Original messages: of the retries every one is wanted."""
-    return not is_copy_topic(row.topic)
+COLUMNS = (
+    "client_id",
+    "incarnation",
+    "queue_offset",
+    "outcome",
+    "code",
+    "delay_level",
+    "detail",
+    "body_hash",
+    "tags",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,87 +75,107 @@ class PassedOver(Finding):
     behind: Row
 
 
-class QueueJudge(Judge):
-    """Remembers the acknowledged sends with a wanted tag, and of each incarnation the highest message delivered."""
-
-    __slots__ = ("ascends", "highest", "offsets", "sent", "wanted")
-
-    def __init__(self, context: Context) -> None:
-        super().__init__(context)
-        self.wanted = tags_of(self.config.subscription)
-        self.ascends = self.config.mode == "orderly" and self.config.message_model == "clustering"
-        self.sent: dict[int, Row] = {}
-        self.offsets: list[int] = []  # of `sent`, ascending
-        self.highest: dict[tuple[str | None, str], Row] = {}  # by group and incarnation
-
-    def begins(self, row: Row) -> Iterable[Finding]:
-        match row.kind:
-            case Kind.ADD if row.incarnation is not None:
-                self.highest.pop((row.group, row.incarnation), None)
-            case Kind.RESET:
-                for place in [place for place in self.highest if place[0] == row.group]:
-                    del self.highest[place]
-            case Kind.DELIVER:
-                return self._given(row)
-            case _:
-                pass
-        return NOTHING
-
-    def ends(self, row: Row) -> Iterable[Finding]:
-        offset = row.queue_offset
-        if (
-            row.kind is Kind.SEND
-            and row.outcome is Outcome.OK
-            and offset is not None
-            and offset not in self.sent
-            and row.body_hash is not None
-            and row.tags in self.wanted
-            and row.code not in STORED_WEAKLY
-            and not row.delay_level
-            and not is_half(row)
-        ):
-            self.sent[offset] = row
-            insort(self.offsets, offset)
-        return NOTHING
-
-    def _given(self, row: Row) -> Iterable[Finding]:
-        found: list[Finding] = []
-        if row.body_hash is not None:
-            self.opportunities += 1
-            if row.tags not in self.wanted:
-                found.append(Unwanted(row))
-        if row.incarnation is None or row.queue_offset is None or not self.ascends:
-            return found
-        place = (row.group, row.incarnation)
-        before = self.highest.get(place)
-        if before is None or (before.queue_offset or 0) < row.queue_offset:
-            self.highest[place] = row
-            if before is not None:
-                found.extend(self._passed_over(before, row))
-        return found
-
-    def _passed_over(self, before: Row, behind: Row) -> Iterable[Finding]:
-        """The first message between the two that was wanted."""
-        for offset in self.offsets[bisect_right(self.offsets, before.queue_offset or 0) :]:
-            if offset >= (behind.queue_offset or 0):
-                return
-            sent = self.sent[offset]
-            if not ended_before(sent, behind) or self.context.broker_died_since(
-                behind.broker, sent
-            ):
-                continue
-            if not self.context.was_removed(behind, offset):
-                self.opportunities += 1
-                yield PassedOver(before, sent, behind)
-                return
+def judge(rows: Rows, findings: Findings) -> None:
+    original = ~(rows.starts_with("topic", RETRY_PREFIX) | rows.starts_with("topic", DLQ_PREFIX))
+    wanted = _wanted(rows)
+    whole = original & (rows.number("body_hash") != NONE)
+    given = positions(whole & rows.are(Kind.DELIVER))
+    findings.at_stake(given)
+    findings.broken(Unwanted, given=given[~wanted[given]])
+    usual = (
+        ~halves(rows)
+        & ~np.isin(rows.number("code"), STORED_WEAKLY)
+        & np.isin(rows.number("delay_level"), (0, NONE))
+    )
+    stored = (
+        rows.are(Kind.SEND) & rows.ended_as(Outcome.OK) & (rows.end < NEVER) & (rows.offset != NONE)
+    )
+    _holes(rows, findings, original, positions(whole & wanted & usual & stored))
 
 
-def tags_of(subscription: str) -> frozenset[str]:
-    """The tags that a subscription names."""
-    return frozenset(tag.strip() for tag in subscription.split("||") if tag.strip())
+def _wanted(rows: Rows) -> Mask:
+    """Does the group's subscription name the row's tag?"""
+    words = rows.words("tags")
+    found = np.zeros(rows.size, np.bool_)
+    for run, _name in enumerate(rows.words("run")):
+        here = positions(rows.run == run)
+        if not len(here):
+            continue
+        tags = {
+            tag.strip()
+            for tag in rows.config_of(int(here[0])).subscription.split("||")
+            if tag.strip()
+        }
+        named = np.asarray(
+            [*(word in tags for word in words), False], np.bool_
+        )  # no tag takes the last
+        found[here] = named[rows.text("tags")[here]]
+    return found
 
 
-judge = QueueJudge
+def _holes(rows: Rows, findings: Findings, original: Mask, sends: Ints) -> None:
+    """Deliveries above all earlier ones of their incarnation, since it was added and since the last reset."""
+    configs = [rows.config_of(int(place)) for place in _one_of_each_run(rows)]
+    orderly = np.asarray(
+        [each.mode == "orderly" and each.message_model == "clustering" for each in configs],
+        np.bool_,
+    )
+    named = rows.text("incarnation") != NO_TEXT
+    calls = original & named & rows.are(Kind.DELIVER) & (rows.offset != NONE) & orderly[rows.run]
+    where = positions(
+        calls | (original & named & rows.are(Kind.ADD)) | (original & rows.are(Kind.RESET))
+    )
+    if not len(sends) or not len(where):
+        return
+    # What an incarnation remembers begins anew with its ADD and with a reset of its lane.
+    resets = Segments(rows.lane[where]).count_before(rows.are(Kind.RESET)[where])
+    work = dense(rows.incarnation[where], resets)[0]
+    adds = Segments(work).count_before(rows.are(Kind.ADD)[where])
+    life = dense(work, adds)[0]
+    mine = calls[where]
+    where, life = where[mine], life[mine]
+    offset = rows.offset[where]
+    highest = Segments(life).highest_before(offset)
+    raised = (highest != NOWHERE) & (offset > offset[np.maximum(highest, 0)])
+    behind, before = where[raised], where[highest[raised]]
+    if not len(behind):
+        return
+    # The first acknowledged send of each place, by place.
+    ended = sends[np.argsort(rows.end[sends], kind="stable")]
+    place, count = dense(rows.queue[ended], rows.offset[ended])
+    sends = ended[first_of_each(place, count)]
+    both = np.concatenate([rows.queue[sends], rows.queue[before]])
+    keys = composite(dense(both)[0], np.concatenate([rows.offset[sends], rows.offset[before]]))
+    ours, asked = keys[: len(sends)], keys[len(sends) :]
+    order = np.argsort(ours, kind="stable")
+    ours, sends = ours[order], sends[order]
+    at = np.searchsorted(ours, asked, side="right")
+    there = at < len(sends)
+    next_sent = sends[np.minimum(at, len(sends) - 1)]
+    there &= (rows.queue[next_sent] == rows.queue[behind]) & (
+        rows.offset[next_sent] < rows.offset[behind]
+    )
+    for each in positions(there).tolist():
+        _judge(rows, findings, int(before[each]), sends[at[each] :], int(behind[each]))
+
+
+def _judge(rows: Rows, findings: Findings, before: int, sends: Ints, behind: int) -> None:
+    """The first of these sends, by place, that was there and is kept when the delivery behind it began."""
+    name = rows.name_of("broker", behind)
+    for sent in sends.tolist():
+        if rows.queue[sent] != rows.queue[behind] or rows.offset[sent] >= rows.offset[behind]:
+            return
+        now = int(rows.begin[behind])
+        if rows.end[sent] >= now or broker_died(rows, sent, now, name):
+            continue
+        if rows.offset[sent] >= rows.context_of(behind).kept_from(rows.queue_of(behind), now):
+            findings.at_stake(np.asarray([behind], np.int64))
+            findings.shown(PassedOver, {"before": before, "sent": sent, "behind": behind})
+            return
+
+
+def _one_of_each_run(rows: Rows) -> Ints:
+    return first_of_each(rows.run, len(rows.words("run")))
 
 
 def explain(found: Unwanted | PassedOver) -> str:

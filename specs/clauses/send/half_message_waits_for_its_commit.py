@@ -12,15 +12,18 @@ business of SND-13.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from specs.clauses.context import Context
-from specs.clauses.judging import NOTHING, Finding, Judge
+import numpy as np
+
+from specs.clauses.judging import Finding
 from specs.clauses.premises import CLOSED_WORLD, NOTHING_TAKEN_BACK
-from specs.clauses.rows import is_copy_topic, over_us
-from specs.clauses.stored import COMMIT, is_half, is_refused
 from specs.clauses.words import at, who
+from specs.facts.findings import Findings
+from specs.facts.rows import Rows
+from specs.facts.segments import NEVER, NONE, NOWHERE, Ints, dense
+from specs.facts.stored import COMMIT, halves, refused
+from specs.facts.stored import copies as copies_of
 from specs.history.row import Row
 from specs.plan.traits import Stake, Trait
 from specs.vocabulary import Key, Kind, Outcome, Party
@@ -39,11 +42,7 @@ STAKES = (Stake(Trait.HALF),)
 KINDS = frozenset({Kind.SEND, Kind.END_TRANSACTION, Kind.CHECK, Kind.DELIVER, Kind.READ})
 SETTINGS = ("transaction_check_max",)
 NEEDS = frozenset({Kind.SEND})
-
-
-def wants(row: Row) -> bool:
-    """Copies are made of messages that were seen."""
-    return not is_copy_topic(row.topic)
+COLUMNS = ("message_id", "origin_id", "outcome", "code", "detail", "value", "attempt")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,79 +57,60 @@ class AskedTooOften(Finding):
     most: int
 
 
-def frees(row: Row) -> bool:
-    """May its message be seen from now on: was it committed, or sent in the ordinary way, and not surely in vain?"""
-    if row.kind is Kind.END_TRANSACTION:
-        return row.value == COMMIT and row.outcome is not Outcome.REFUSED
-    return row.kind is Kind.SEND and not is_half(row) and not is_refused(row)
+def judge(rows: Rows, findings: Findings) -> None:
+    """Per message and topic: the first half send, and the first moment from which it may be seen."""
+    copies = copies_of(rows)
+    message, count = dense(rows.run, rows.source, rows.text("topic"))
+    sends = rows.are(Kind.SEND) & ~copies
+    half = sends & halves(rows)
+    commit = (
+        rows.are(Kind.END_TRANSACTION)
+        & (rows.value == COMMIT)
+        & ~rows.ended_as(Outcome.REFUSED)
+        & ~copies
+    )
+    first_half = np.full(count, NOWHERE, np.int64)
+    begun = np.full(count, NEVER, np.int64)
+    for one in np.flatnonzero(half).tolist():  # few messages are half ones
+        if rows.begin[one] < begun[message[one]]:
+            begun[message[one]], first_half[message[one]] = rows.begin[one], one
+    free = np.full(count, NEVER, np.int64)
+    frees = np.flatnonzero((sends & ~half & ~refused(rows)) | commit)
+    np.minimum.at(free, message[frees], rows.begin[frees])
+
+    deliver = rows.are(Kind.DELIVER)
+    read = rows.are(Kind.READ) & rows.ended_as(Outcome.OK) & (rows.end < NEVER)
+    seen = np.flatnonzero((deliver | read) & ~copies)
+    when = np.where(deliver[seen], rows.begin[seen], rows.end[seen])
+    mine = begun[message[seen]] < when
+    seen, when = seen[mine], when[mine]
+    findings.at_stake(seen)
+    too_soon = free[message[seen]] >= when
+    early = seen[too_soon]
+    certain = np.asarray(
+        [
+            not _may_be_free_before(rows, one, frees[message[frees] == message[one]])
+            for one in early
+        ],
+        np.bool_,
+    )
+    half = first_half[message[early]]
+    findings.broken(SeenUncommitted, half=half, seen=early, certain=certain)
+
+    asked = np.flatnonzero(rows.are(Kind.CHECK) & ~copies)
+    findings.at_stake(asked)
+    attempt = rows.number("attempt")[asked]
+    most = rows.config("transaction_check_max", asked)
+    too_often = (attempt != NONE) & (attempt > most)
+    findings.broken(AskedTooOften, {"most": most[too_often]}, asked=asked[too_often])
 
 
-class MessageJudge(Judge):
-    """Remembers, for each topic, the first half send and whether the message may be seen."""
-
-    __slots__ = ("bound_us", "early", "free", "half")
-
-    def __init__(self, context: Context) -> None:
-        super().__init__(context)
-        self.bound_us = context.info.clock_bound_us
-        self.half: dict[str | None, Row] = {}
-        self.free: set[str | None] = set()
-        self.early: list[
-            tuple[SeenUncommitted, int]
-        ] = []  # with several clocks: what was seen too soon, and when
-
-    def begins(self, row: Row) -> Iterable[Finding]:
-        if row.kind is Kind.CHECK:
-            return self._asked(row)
-        if row.kind is Kind.DELIVER:
-            return self._seen(row, row.started_us)
-        if frees(row):
-            self.free.add(row.topic)
-            self.early = [(self._doubted(found, us, row), us) for found, us in self.early]
-        elif row.kind is Kind.SEND and is_half(row):
-            self.half.setdefault(row.topic, row)
-        return NOTHING
-
-    def ends(self, row: Row) -> Iterable[Finding]:
-        if row.kind is not Kind.READ or row.outcome is not Outcome.OK:
-            return NOTHING
-        return self._seen(row, over_us(row))
-
-    def finish(self) -> Iterable[Finding]:
-        return [found for found, _us in self.early]
-
-    def _doubted(self, found: SeenUncommitted, seen_us: int, row: Row) -> SeenUncommitted:
-        """It, no longer certain if what frees the message may have come first."""
-        other = found.seen.clock != row.clock and found.seen.topic == row.topic
-        return (
-            replace(found, certain=False)
-            if other and row.started_us <= seen_us + self.bound_us
-            else found
-        )
-
-    def _asked(self, row: Row) -> Iterable[Finding]:
-        self.opportunities += 1
-        most = self.config.transaction_check_max
-        return (
-            (AskedTooOften(row, most),)
-            if row.attempt is not None and row.attempt > most
-            else NOTHING
-        )
-
-    def _seen(self, row: Row, seen_us: int) -> Iterable[Finding]:
-        half = self.half.get(row.topic)
-        if half is None:
-            return NOTHING
-        self.opportunities += 1
-        if row.topic in self.free:
-            return NOTHING
-        if not self.bound_us:
-            return (SeenUncommitted(half, row),)
-        self.early.append((SeenUncommitted(half, row), seen_us))
-        return NOTHING
-
-
-judge = MessageJudge
+def _may_be_free_before(rows: Rows, seen: int, frees: Ints) -> bool:
+    """Did another clock time what frees the message so soon after that it may have come first?"""
+    bound_us = rows.context_of(seen).info.clock_bound_us
+    when = int(rows.started[seen] if rows.are(Kind.DELIVER)[seen] else rows.ended[seen])
+    others = frees[rows.text("clock")[frees] != rows.text("clock")[seen]]
+    return bool(bound_us) and bool(np.any(rows.started[others] <= when + bound_us))
 
 
 def explain(found: SeenUncommitted | AskedTooOften) -> str:

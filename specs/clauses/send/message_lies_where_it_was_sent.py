@@ -12,14 +12,16 @@ begins late: there, and in an open world, it is possible at most.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from specs.clauses.context import Context
-from specs.clauses.judging import NOTHING, Finding, Judge
-from specs.clauses.rows import is_copy_topic
-from specs.clauses.stored import is_refused
+import numpy as np
+
+from specs.clauses.judging import Finding
 from specs.clauses.words import at, who
+from specs.facts.findings import Findings
+from specs.facts.rows import Rows
+from specs.facts.segments import NEVER, NO_TEXT, NONE, Ints, dense, first_of_each
+from specs.facts.stored import copies, refused
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
 
@@ -36,13 +38,7 @@ KINDS = frozenset({Kind.SEND, Kind.DELIVER, Kind.READ})
 NEEDS = frozenset({Kind.SEND})
 CONCLUDES_FROM_ABSENCE = True
 LOOKS_BACK = True
-
-EVIDENCE_MAX = 9
-
-
-def wants(row: Row) -> bool:
-    """Original messages, in a queue."""
-    return row.origin_id is None and row.message_id is not None and not is_copy_topic(row.topic)
+COLUMNS = ("message_id", "origin_id", "queue_offset", "outcome", "code", "attempt")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,65 +47,67 @@ class Elsewhere(Finding):
     seen: Row
 
 
-@dataclass(slots=True)
-class _Topic:
-    sends: list[Row] = field(default_factory=list)
-    seen: dict[tuple[str | None, int], Row] = field(
-        default_factory=dict
-    )  # the first time in each queue
+EVIDENCE_MAX = 9
 
 
-class MessageJudge(Judge):
-    """Remembers the tries, and the queues in which the message was seen, as many as a witness can show."""
-
-    __slots__ = ("topics",)
-
-    def __init__(self, context: Context) -> None:
-        super().__init__(context)
-        self.topics: dict[str | None, _Topic] = {}
-
-    def begins(self, row: Row) -> Iterable[Finding]:
-        if row.kind is Kind.SEND:
-            sends = self.topics.setdefault(row.topic, _Topic()).sends
-            if len(sends) < EVIDENCE_MAX:
-                sends.append(row)
-        elif row.kind is Kind.DELIVER:
-            self._seen(row)
-        return NOTHING
-
-    def ends(self, row: Row) -> Iterable[Finding]:
-        if row.kind is Kind.READ and row.outcome is Outcome.OK:
-            self._seen(row)
-        return NOTHING
-
-    def _seen(self, row: Row) -> None:
-        if row.queue_id is not None and row.queue_offset is not None:
-            seen = self.topics.setdefault(row.topic, _Topic()).seen
-            if len(seen) < EVIDENCE_MAX:
-                seen.setdefault((row.broker, row.queue_id), row)
-
-    def finish(self) -> Iterable[Finding]:
-        found: list[Finding] = []
-        for each in self.topics.values():
-            attempts = [row.attempt or 0 for row in each.sends]
-            told = all(attempts) and max(attempts, default=0) <= len(each.sends) < EVIDENCE_MAX
-            queues = {(row.broker, row.queue_id) for row in each.sends}
-            named = all(
-                broker is not None and queue_id is not None and queue_id >= 0
-                for broker, queue_id in queues
-            )
-            if not told or not named or all(is_refused(row) for row in each.sends):
-                continue
-            self.opportunities += len(each.seen)
-            found.extend(
-                Elsewhere(tuple(each.sends), row)
-                for queue, row in each.seen.items()
-                if queue not in queues
-            )
-        return found
+def judge(rows: Rows, findings: Findings) -> None:
+    original = (
+        (rows.text("origin_id") == NO_TEXT) & (rows.text("message_id") != NO_TEXT) & ~copies(rows)
+    )
+    sends = np.flatnonzero(original & rows.are(Kind.SEND))
+    if not len(sends):
+        return
+    message, count = dense(rows.run, rows.source, rows.text("topic"))
+    judged = _can_be_judged(rows, sends, message, count)
+    deliver = rows.are(Kind.DELIVER)
+    read = rows.are(Kind.READ) & rows.ended_as(Outcome.OK) & (rows.end < NEVER)
+    placed = (rows.offset != NONE) & (rows.number("queue_id") != NONE)
+    seen = np.flatnonzero(original & placed & (deliver | read) & judged[message])
+    seen = seen[
+        np.argsort(np.where(deliver[seen], rows.begin[seen], rows.end[seen]), kind="stable")
+    ]
+    pair, pairs = dense(message[seen], rows.queue[seen])
+    first = seen[first_of_each(pair, pairs)]  # in each queue, the first time
+    mine = sends[judged[message[sends]]]
+    named, _ = dense(
+        np.concatenate([message[first], message[mine]]),
+        np.concatenate([rows.queue[first], rows.queue[mine]]),
+    )
+    elsewhere = ~np.isin(named[: len(first)], named[len(first) :])
+    many = np.bincount(message[first], minlength=count) > EVIDENCE_MAX
+    _few(rows, findings, first, (message, elsewhere, many, sends))
 
 
-judge = MessageJudge
+def _can_be_judged(rows: Rows, sends: Ints, message: Ints, count: int) -> np.ndarray:
+    """Messages of which every try is known and names its queue, and not all were refused."""
+    attempt = rows.number("attempt")[sends]
+    total = np.bincount(message[sends], minlength=count)
+    highest = np.zeros(count, np.int64)
+    np.maximum.at(highest, message[sends], attempt)
+    untold = np.bincount(message[sends], weights=attempt < 1, minlength=count)
+    vague = (rows.number("queue_id")[sends] < 0) | (rows.text("broker")[sends] == NO_TEXT)
+    unnamed = np.bincount(message[sends], weights=vague, minlength=count)
+    stored = np.bincount(message[sends], weights=~refused(rows)[sends], minlength=count)
+    found: np.ndarray = (
+        (total < EVIDENCE_MAX) & (highest <= total) & (untold == 0) & (unnamed == 0) & (stored > 0)
+    )
+    return found
+
+
+def _few(
+    rows: Rows, findings: Findings, first: Ints, known: tuple[Ints, np.ndarray, np.ndarray, Ints]
+) -> None:
+    """Counted are the first queues in which a message was seen, as many as a witness can show."""
+    message, elsewhere, many, sends = known
+    kept = np.ones(len(first), np.bool_)
+    when = np.where(rows.are(Kind.DELIVER), rows.begin, rows.end)
+    for each in np.flatnonzero(many).tolist():
+        its = np.flatnonzero(message[first] == each)
+        kept[its[np.argsort(when[first[its]], kind="stable")][EVIDENCE_MAX:]] = False
+    findings.at_stake(first[kept])
+    for place in first[kept & elsewhere].tolist():
+        its = sends[message[sends] == message[place]].tolist()
+        findings.shown(Elsewhere, {"sends": its, "seen": place})
 
 
 def explain(found: Elsewhere) -> str:

@@ -19,15 +19,18 @@ log that begins in the middle is of an open one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from specs.clauses.context import FLUSHED_LATER, Context
-from specs.clauses.judging import NOTHING, Finding, Judge
+import numpy as np
+
+from specs.clauses.context import FLUSHED_LATER
+from specs.clauses.judging import Finding
 from specs.clauses.premises import CLOSED_WORLD, NO_FRAME_TWICE
-from specs.clauses.rows import is_copy_topic, over_us
-from specs.clauses.stored import is_delayed, is_half, is_refused, lies_at_once
 from specs.clauses.words import at, who
+from specs.facts.findings import Findings
+from specs.facts.rows import Rows
+from specs.facts.segments import NEVER, NO_TEXT, NONE, Ints, Mask, dense
+from specs.facts.stored import broker_died, copies, delayed, halves, refused
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
 
@@ -45,9 +48,6 @@ KINDS = frozenset({Kind.SEND, Kind.DELIVER, Kind.READ})
 NEEDS = frozenset({Kind.SEND})
 EXCUSED_IF = {Kind.CRASH: lambda config: config.flush == FLUSHED_LATER}
 CONCLUDES_FROM_ABSENCE = True
-
-EVIDENCE_MAX = 9
-"""Of a message with more sends and places nothing is said: a witness is short."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,111 +71,170 @@ class StoredAgainAfterCrash(Finding):
     seen: tuple[Row, ...]
 
 
-Place = tuple[str | None, int | None, int | None]
+EVIDENCE_MAX = 9
+COLUMNS = (
+    "message_id",
+    "origin_id",
+    "outcome",
+    "queue_offset",
+    "code",
+    "delay_level",
+    "detail",
+    "attempt",
+)
 
 
-@dataclass(slots=True)
-class Places:
-    """Of one message in one topic. named: by answers; shown: by reads and deliveries, each place's first one."""
-
-    sends: list[Row] = field(default_factory=list)
-    named: set[Place] = field(default_factory=set)
-    shown: dict[Place, Row] = field(default_factory=dict)
-
-    @property
-    def is_too_many(self) -> bool:
-        tries = sum(not is_refused(row) for row in self.sends)
-        attempts = [row.attempt or 0 for row in self.sends]
-        told = all(attempts) and max(attempts, default=0) <= len(set(attempts))
-        few = len(self.sends) + len(self.shown) <= EVIDENCE_MAX
-        places = len(self.named.union(self.shown))
-        return told and few and bool(tries) and places > max(tries, 1)
+def seen(rows: Rows) -> Ints:
+    """Positions of the deliveries and finished reads of runs that hold every producer."""
+    read = rows.are(Kind.READ) & rows.ended_as(Outcome.OK) & (rows.end < NEVER)
+    where = np.flatnonzero(rows.are(Kind.DELIVER) | read)
+    found: Ints = where[rows.closed_world(where)]
+    return found
 
 
-class MessageJudge(Judge):
-    """Remembers that a message was sent, and the places that it lies in, as many as a witness can show."""
+def seen_at(rows: Rows, where: Ints) -> Ints:
+    """When each is judged: a delivery at its begin, a read at its end."""
+    return np.where(rows.are(Kind.DELIVER)[where], rows.begin[where], rows.end[where])
 
-    __slots__ = ("bound_us", "early", "sent", "topics")
 
-    def __init__(self, context: Context) -> None:
-        super().__init__(context)
-        self.bound_us = context.info.clock_bound_us
-        self.sent = False
-        self.early: list[
-            tuple[Row, int, bool]
-        ] = []  # with several clocks: seen before any send; when; is it certain
-        self.topics: dict[str | None, Places] = {}
+def named(rows: Rows) -> Mask:
+    """Sends of which the answer names a place."""
+    answered = rows.are(Kind.SEND) & rows.ended_as(Outcome.OK) & (rows.offset != NONE)
+    found: Mask = answered & ~delayed(rows) & ~halves(rows)
+    return found
 
-    def begins(self, row: Row) -> Iterable[Finding]:
-        if row.kind is Kind.SEND:
-            self._sent(row)
-        elif row.kind is Kind.DELIVER:
-            return self._seen(row, row.started_us)
-        return NOTHING
 
-    def ends(self, row: Row) -> Iterable[Finding]:
-        if row.kind is not Kind.READ or row.outcome is not Outcome.OK:
-            return NOTHING
-        return self._seen(row, over_us(row))
+def judge(rows: Rows, findings: Findings) -> None:
+    """A message that was sent late, or never, was invented."""
+    message, count = dense(rows.run, rows.source)
+    first_send = np.full(count, NEVER, np.int64)
+    sends = rows.of(Kind.SEND)
+    np.minimum.at(first_send, message[sends], rows.begin[sends])
+    where = seen(rows)
+    early = first_send[message[where]] >= seen_at(rows, where)
+    told = early & ~_of_any(rows, where)
+    findings.at_stake(where[told | ~early])
+    invented = where[told]
+    certain = ~_may_be_sent_before(rows, invented, message)
+    findings.broken(Invented, seen=invented, certain=certain)
+    _places(rows, findings, where)
 
-    def _sent(self, row: Row) -> None:
-        self.sent = True
-        self.early = [
-            (seen, us, certain and (seen.clock == row.clock or row.started_us > us + self.bound_us))
-            for seen, us, certain in self.early
-        ]
-        places = self.topics.setdefault(row.topic, Places())
-        if len(places.sends) <= EVIDENCE_MAX:
-            places.sends.append(row)
-        if row.outcome is Outcome.OK and row.queue_offset is not None and lies_at_once(row):
-            place = (row.broker, row.queue_id, row.queue_offset)
-            places.named.add(place)
-            places.shown.pop(place, None)
 
-    def _seen(self, row: Row, seen_us: int) -> Iterable[Finding]:
-        if not self.sent and not row.origin_id and is_copy_topic(row.topic):
+def _of_any(rows: Rows, where: Ints) -> Mask:
+    """Is this a copy that does not name the message of which it is one?"""
+    origin = rows.text("origin_id")[where]
+    nameless = (origin == NO_TEXT) | (origin == rows.code("origin_id", ""))
+    found: Mask = nameless & copies(rows)[where]
+    return found
+
+
+def _may_be_sent_before(rows: Rows, invented: Ints, message: Ints) -> Mask:
+    """Did another clock time a send so soon after that it may have come first? Messages that nobody sent are few."""
+    found = np.zeros(len(invented), np.bool_)
+    clock, when = rows.text("clock"), np.where(rows.are(Kind.DELIVER), rows.started, rows.ended)
+    for index, place in enumerate(invented.tolist()):
+        bound_us = rows.context_of(place).info.clock_bound_us
+        if bound_us:
+            others = rows.are(Kind.SEND) & (message == message[place]) & (clock != clock[place])
+            found[index] = bool(np.any(rows.started[others] <= when[place] + bound_us))
+    return found
+
+
+def _places(rows: Rows, findings: Findings, where: Ints) -> None:
+    """Only messages are looked at closely that were seen at a place that no answer named, and have another place."""
+    original = (
+        (rows.offset[where] != NONE)
+        & (rows.text("origin_id")[where] == NO_TEXT)
+        & ~copies(rows)[where]
+    )
+    where = where[original & (rows.source[where] != NO_TEXT)]
+    answers = np.flatnonzero(named(rows))
+    shows = np.concatenate([where, answers])
+    if not len(where):
+        return
+    message, count = dense(rows.run, rows.source, rows.text("topic"))
+    one = np.zeros(count, np.int64)
+    one[message[shows]] = shows
+    other = one[message[shows]]
+    moved = (rows.queue[shows] != rows.queue[other]) | (rows.offset[shows] != rows.offset[other])
+    many = np.zeros(count, np.bool_)
+    many[message[shows[moved]]] = True
+    sends = rows.of(Kind.SEND)
+    chosen, tried = where[many[message[where]]], sends[many[message[sends]]]
+    by_message: dict[int, tuple[list[int], list[int]]] = {}
+    for place in tried.tolist():
+        by_message.setdefault(int(message[place]), ([], []))[0].append(place)
+    for place in chosen[np.argsort(seen_at(rows, chosen), kind="stable")].tolist():
+        by_message.setdefault(int(message[place]), ([], []))[1].append(place)
+    vain, answered = refused(rows), named(rows)
+    for its_sends, its_shows in by_message.values():
+        if its_sends and its_shows:
+            _Message(rows, findings, its_sends, (vain, answered)).count(its_shows)
+
+
+class _Message:
+    """One message of one topic, of which there are several places."""
+
+    def __init__(
+        self, rows: Rows, findings: Findings, sends: list[int], masks: tuple[Mask, Mask]
+    ) -> None:
+        self.rows, self.findings, self.sends = rows, findings, sends
+        self.vain, self.answered = masks
+        self.moving = delayed(rows) | halves(rows)
+
+    def _place(self, row: int) -> tuple[int, int]:
+        return int(self.rows.queue[row]), int(self.rows.offset[row])
+
+    def count(self, shows: list[int]) -> None:
+        """At each place that no answer has named so far; with several clocks once, of all."""
+        bound_us = self.rows.context_of(shows[0]).info.clock_bound_us
+        whens = seen_at(self.rows, np.asarray(shows, np.int64)).tolist()
+        shown: dict[tuple[int, int], int] = {}
+        for row, when in zip(shows, whens, strict=True):
+            sends = [send for send in self.sends if self.rows.begin[send] < when]
+            told = {self._place(send) for send in sends if self.answered[send]}
+            shown = {place: first for place, first in shown.items() if place not in told}
+            place = self._place(row)
+            if place in told or place in shown or len(shown) > EVIDENCE_MAX:
+                continue
+            shown[place] = row
+            if not bound_us:
+                self._judge(sends, told, shown, when)
+        if bound_us:
+            told = {self._place(send) for send in self.sends if self.answered[send]}
+            self._judge(
+                self.sends, told, {at: row for at, row in shown.items() if at not in told}, NEVER
+            )
+
+    def _judge(
+        self,
+        sends: list[int],
+        told: set[tuple[int, int]],
+        shown: dict[tuple[int, int], int],
+        now: int,
+    ) -> None:
+        rows = self.rows
+        attempts = [int(rows.number("attempt")[send]) for send in sends]
+        tries = sum(not self.vain[send] for send in sends)
+        if (
+            not tries
+            or len(sends) + len(shown) > EVIDENCE_MAX
+            or min(attempts) < 1
+            or max(attempts) > len(set(attempts))
+        ):
             return
-        self.opportunities += 1
-        if not self.sent and not self.bound_us:
-            yield Invented(row)
-        elif not self.sent:
-            self.early.append((row, seen_us, True))
-        is_place = (
-            row.queue_offset is not None and row.origin_id is None and not is_copy_topic(row.topic)
-        )
-        places = self.topics.setdefault(row.topic, Places()) if is_place else None
-        if places is None or len(places.shown) > EVIDENCE_MAX:
+        context = rows.context_of(sends[0])
+        if len(told) + len(shown) <= tries or (
+            context.frames_twice < NEVER and context.frames_twice <= now
+        ):
             return
-        place = (row.broker, row.queue_id, row.queue_offset)
-        if place in places.named or place in places.shown:
-            return
-        places.shown[place] = row
-        if not self.bound_us:
-            yield from self._counted(places)
-
-    def _counted(self, places: Places) -> Iterable[Finding]:
-        if not places.is_too_many or self.context.frames_twice is not None:
-            return NOTHING
-        sends, seen = tuple(places.sends), tuple(places.shown.values())
-        moves = any(is_delayed(row) or is_half(row) for row in sends)
-        if not moves or not any(self.context.broker_died_since(row.broker, row) for row in sends):
-            return (StoredTwice(sends, seen),)
-        return (
-            NOTHING if self.config.flush == FLUSHED_LATER else (StoredAgainAfterCrash(sends, seen),)
-        )
-
-    def finish(self) -> Iterable[Finding]:
-        """With several clocks a later send may have come first, so the count waits for all of them."""
-        found: list[Finding] = [
-            Invented(seen, certain=certain) for seen, _us, certain in self.early
-        ]
-        if self.bound_us:
-            for places in self.topics.values():
-                found.extend(self._counted(places))
-        return found
-
-
-judge = MessageJudge
+        moves = any(self.moving[send] for send in sends)
+        died = moves and any(broker_died(rows, send, now) for send in sends)
+        roles = {"sends": sends, "seen": list(shown.values())}
+        if not died:
+            self.findings.shown(StoredTwice, roles)
+        elif context.info.config.flush != "async":
+            self.findings.shown(StoredAgainAfterCrash, roles)
 
 
 def explain(found: Invented | StoredTwice | StoredAgainAfterCrash) -> str:

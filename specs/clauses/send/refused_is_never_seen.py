@@ -11,14 +11,17 @@ refusal: its queue was read to the end, or a listener was called for the topic.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specs.clauses.context import Context
-from specs.clauses.judging import NOTHING, Finding, Judge
+import numpy as np
+
+from specs.clauses.judging import Finding
 from specs.clauses.premises import NO_FRAME_TWICE
-from specs.clauses.stored import is_refused
 from specs.clauses.words import at, who
+from specs.facts.findings import Findings
+from specs.facts.rows import Rows
+from specs.facts.segments import NONE, dense, positions
+from specs.facts.stored import refused as certainly_refused
 from specs.history.row import Row
 from specs.plan.traits import Stake, Trait
 from specs.vocabulary import Key, Kind, Outcome, Party
@@ -35,9 +38,7 @@ SOURCES = ("docs/sources.md#send",)
 STAKES = (Stake(Trait.FULL_DISK),)
 KINDS = frozenset({Kind.SEND, Kind.DELIVER, Kind.READ})
 NEEDS = frozenset({Kind.SEND})
-
-ATTEMPTS_MAX = 9
-"""Of a message with more attempts nothing is said: a witness is short."""
+COLUMNS = ("message_id", "origin_id", "outcome", "code", "attempt")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,50 +47,44 @@ class SeenThoughRefused(Finding):
     seen: Row
 
 
-class MessageJudge(Judge):
-    """Remembers the refusals of one message, and the first time that it was seen."""
-
-    __slots__ = ("attempts", "may_be_stored", "refused", "seen")
-
-    def __init__(self, context: Context) -> None:
-        super().__init__(context)
-        self.refused: list[Row] = []
-        self.attempts = 0  # the highest number of an attempt
-        self.may_be_stored = False
-        self.seen: Row | None = None
-
-    def begins(self, row: Row) -> Iterable[Finding]:
-        if row.kind is not Kind.SEND:
-            if self.seen is None and (row.kind is Kind.DELIVER or row.outcome is Outcome.OK):
-                self.seen = row
-        elif is_refused(row) and not self.may_be_stored and len(self.refused) < ATTEMPTS_MAX:
-            self.refused.append(row)
-            self.attempts = max(self.attempts, row.attempt or 1)
-        else:
-            self.may_be_stored = True
-            self.refused.clear()
-        return NOTHING
-
-    def finish(self) -> Iterable[Finding]:
-        if self.may_be_stored or not self.refused or self.attempts > len(self.refused):
-            return NOTHING
-        if self.context.frames_twice is not None:
-            return NOTHING
-        self.opportunities += self.seen is not None or any(
-            self._looked_for(row) for row in self.refused
-        )
-        return (
-            NOTHING if self.seen is None else (SeenThoughRefused(tuple(self.refused), self.seen),)
-        )
-
-    def _looked_for(self, refused: Row) -> bool:
-        """Did anybody look, after the refusal, where the message would lie?"""
-        drained = self.context.drained.get((refused.run, refused.queue), 0)
-        delivered = self.context.delivered.get((refused.run, refused.topic), 0)
-        return max(drained, delivered) > (refused.seq_end or 0)
+ATTEMPTS_MAX = 9
 
 
-judge = MessageJudge
+def judge(rows: Rows, findings: Findings) -> None:
+    """Messages of which every send was refused for certain; those that somebody saw all the same."""
+    message, count = dense(rows.run, rows.source)
+    attempt = rows.number("attempt")
+    sent = rows.are(Kind.SEND)
+    refused = certainly_refused(rows)
+    refused[refused] &= ~rows.frames_twice(positions(refused))
+    sends = np.bincount(message[sent], minlength=count)
+    refusals = np.bincount(message[refused], minlength=count)
+    tries = np.zeros(count, np.int64)
+    np.maximum.at(tries, message[sent], np.where(attempt == NONE, 1, attempt)[sent])
+    for_good = (
+        (refusals > 0) & (refusals == sends) & (tries <= refusals) & (refusals <= ATTEMPTS_MAX)
+    )
+    seen = rows.are(Kind.DELIVER) | (rows.are(Kind.READ) & rows.ended_as(Outcome.OK))
+    seen &= for_good[message]
+    where = positions(refused & for_good[message])
+    shown = positions(seen)
+    looked = where[np.asarray([_looked_for(rows, place) for place in where.tolist()], np.bool_)]
+    at_stake = np.union1d(message[looked], message[shown])
+    messages, first = np.unique(message[where], return_index=True)
+    findings.at_stake(where[first[np.isin(messages, at_stake)]])
+    messages, first = np.unique(message[shown], return_index=True)
+    for each, place in zip(messages.tolist(), shown[first].tolist(), strict=True):
+        refusals_of = where[message[where] == each].tolist()
+        findings.shown(SeenThoughRefused, {"refused": refusals_of, "seen": place})
+
+
+def _looked_for(rows: Rows, place: int) -> bool:
+    """Did anybody read its queue, or was a listener called for its topic, after the refusal?"""
+    topic, broker = rows.name_of("topic", place) or None, rows.name_of("broker", place) or None
+    queue_id = int(rows.number("queue_id")[place])
+    looks = rows.context_of(place).looks
+    queue = (topic, broker, None if queue_id == NONE else queue_id)
+    return max(looks.get((topic,), 0), looks.get(queue, 0)) > int(rows.end[place])
 
 
 def explain(found: SeenThoughRefused) -> str:

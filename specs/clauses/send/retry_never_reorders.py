@@ -13,18 +13,21 @@ messages are allowed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specs.clauses.context import Context
-from specs.clauses.judging import NOTHING, Finding, Judge
+import numpy as np
+
+from specs.clauses.judging import Finding
 from specs.clauses.premises import BROKER_LIVES, NO_FRAME_TWICE, SENT_IN_TURN
-from specs.clauses.rows import ended_before, is_copy_topic
-from specs.clauses.stored import is_half, is_refused
 from specs.clauses.words import at, who
+from specs.facts.findings import Findings
+from specs.facts.rows import Rows
+from specs.facts.segments import NEVER, NO_TEXT, NONE, Ints, Mask, by_time, dense, positions
+from specs.facts.stored import broker_died, halves
+from specs.facts.stored import refused as certainly_refused
 from specs.history.row import Row
 from specs.plan.traits import Stake, Trait
-from specs.vocabulary import Key, Kind, Outcome, Party
+from specs.vocabulary import DLQ_PREFIX, RETRY_PREFIX, Key, Kind, Outcome, Party
 
 ID = "SND-9"
 TITLE = "a retry never reorders"
@@ -37,15 +40,18 @@ REFINES = ("SND-4",)
 STAKES = (Stake(Trait.FULL_DISK),)
 KINDS = frozenset({Kind.SEND})
 NEEDS = frozenset({Kind.SEND})
-
-TRIES_MAX = 8
-"""Of a message with more refusals nothing is said: a witness is short."""
-
-
-def wants(row: Row) -> bool:
-    """Numbered messages that lie where they are sent to."""
-    named = row.key_seq is not None and row.message_id is not None
-    return named and not row.delay_level and not is_half(row) and not is_copy_topic(row.topic)
+COLUMNS = (
+    "client_id",
+    "message_id",
+    "sharding_key",
+    "key_seq",
+    "queue_offset",
+    "attempt",
+    "outcome",
+    "code",
+    "delay_level",
+    "detail",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,76 +61,144 @@ class StoredBehind(Finding):
     stored: Row
 
 
-def is_in_turn(tries: list[Row], later: Row) -> bool:
-    """When the later message began, had the first of these tries ended, and was none of them under way?"""
-    apart = (ended_before(each, later) or later.seq_begin < each.seq_begin for each in tries)
-    return ended_before(tries[0], later) and all(apart)
+TRIES_MAX = 8
 
 
-class KeyJudge(Judge):
-    """Remembers, for one key, the refusals of messages that are not stored, and the highest number in each queue."""
-
-    __slots__ = ("highest", "refused", "unclear")
-
-    def __init__(self, context: Context) -> None:
-        super().__init__(context)
-        self.refused: dict[str, list[Row]] = {}
-        self.unclear: set[str] = set()  # messages that may be stored
-        self.highest: dict[tuple[str | None, int | None], Row] = {}
-
-    def begins(self, row: Row) -> Iterable[Finding]:
-        if row.seq_end is None:
-            self._may_be_stored(row)
-        return NOTHING
-
-    def ends(self, row: Row) -> Iterable[Finding]:
-        message = row.message_id or ""
-        if is_refused(row):
-            if message not in self.unclear:
-                self.refused.setdefault(message, []).append(row)
-            return NOTHING
-        is_placed = row.outcome is Outcome.OK and row.queue_offset is not None
-        found = self._stored(row) if is_placed and not self._is_gone(row) else NOTHING
-        self._may_be_stored(row)
-        return found
-
-    def _may_be_stored(self, row: Row) -> None:
-        message = row.message_id or ""
-        self.unclear.add(message)
-        self.refused.pop(message, None)
-
-    def _stored(self, row: Row) -> Iterable[Finding]:
-        number, place = row.key_seq or 0, (row.broker, row.queue_id)
-        mine = self.refused.get(row.message_id or "", [])
-        if any(
-            (rows[0].key_seq or 0) < number and is_in_turn(rows, row) and not self._is_gone(rows[0])
-            for rows in self.refused.values()
-        ):
-            self.opportunities += 1
-        later = self.highest.get(place)
-        if later is None or number > (later.key_seq or 0) or self._is_gone(later):
-            self.highest[place] = row
-            return NOTHING
-        first_copy = mine and len(mine) == (row.attempt or 1) - 1 and len(mine) <= TRIES_MAX
-        behind = (row.queue_offset or 0) > (later.queue_offset or 0) and number < (
-            later.key_seq or 0
-        )
-        silent = self.context.frames_twice is not None or self.context.broker_died_since(
-            row.broker, later
-        )
-        if not first_copy or not behind or silent or self._is_gone(mine[0]):
-            return NOTHING
-        if not is_in_turn([*mine, row], later):
-            return NOTHING
-        self.opportunities += 1
-        return (StoredBehind(tuple(mine), later, row),)
-
-    def _is_gone(self, sent: Row) -> bool:
-        """Did its producer die, or leave and come again, since?"""
-        return self.context.is_of_an_old_life(sent.client_id, sent.group, sent)
+def judge(rows: Rows, findings: Findings) -> None:
+    copy = rows.starts_with("topic", RETRY_PREFIX) | rows.starts_with("topic", DLQ_PREFIX)
+    number = rows.number("key_seq")
+    at_once = np.isin(rows.number("delay_level"), (0, NONE))
+    named = (rows.text("message_id") != NO_TEXT) & (rows.text("sharding_key") != NO_TEXT)
+    sends = rows.are(Kind.SEND) & ~halves(rows) & (number != NONE) & named & at_once & ~copy
+    ended = rows.end < NEVER
+    refused = sends & certainly_refused(rows)
+    where = positions(sends)
+    if not refused.any():
+        return
+    key, count = dense(
+        rows.run[where],
+        rows.client[where],
+        rows.text("topic")[where],
+        rows.text("sharding_key")[where],
+    )
+    touched = np.zeros(count, np.bool_)
+    touched[key[refused[where]]] = True
+    where, key = where[touched[key]], key[touched[key]]
+    # An open send counts from its begin, every other one from its end.
+    time = np.where(ended[where], rows.end[where], rows.begin[where])
+    order = by_time(key, time)
+    where, key = where[order], key[order]
+    stored = rows.ended_as(Outcome.OK) & (rows.offset != NONE) & ended
+    for part in np.split(where, positions(np.diff(key) != 0) + 1):
+        _one_key(rows, findings, part, refused, stored)
 
 
-judge = KeyJudge
+def _one_key(rows: Rows, findings: Findings, sends: Ints, refused: Mask, stored: Mask) -> None:
+    first = int(sends[0])
+    client, context = rows.name_of("client_id", first), rows.context_of(first)
+    if client in context.ended:
+        stakes = _one_by_one(rows, findings, sends, refused, stored)
+    else:
+        stakes = _of_one_process(rows, findings, sends, refused[sends], stored[sends])
+    if stakes:
+        findings.at_stake_times(first, stakes)
+
+
+def _of_one_process(
+    rows: Rows, findings: Findings, sends: Ints, refused: Mask, stored: Mask
+) -> int:
+    """The opportunities of a key: each message that waits for a further try is compared with all that follows."""
+    message, number = rows.text("message_id")[sends], rows.number("key_seq")[sends]
+    begin, end, queue = rows.begin[sends], rows.end[sends], rows.queue[sends]
+    at_stake, found = np.zeros(len(sends), np.bool_), 0
+    for code in np.unique(message[refused]):
+        mine = positions(message == code)
+        tries = mine[np.logical_and.accumulate(refused[mine])]
+        if not len(tries):
+            continue  # nobody knows that it was not there already
+        first, last = int(tries[0]), len(sends)
+        if len(tries) < len(mine):
+            last = int(mine[len(tries)])
+            earlier = positions(stored[:last] & (queue[:last] == queue[last]))
+            if stored[last] and len(earlier):
+                later = sends[earlier[np.argmax(number[earlier])]]
+                before = sends[tries].tolist()
+                found += _is_found(rows, findings, before, int(later), int(sends[last]))
+        after = slice(first + 1, last + 1)
+        beside = end[first] >= begin[after]
+        for each in tries.tolist():
+            known = np.arange(first + 1, first + 1 + len(beside)) > each
+            beside |= known & (begin[each] <= begin[after]) & (begin[after] <= end[each])
+        at_stake[after] |= stored[after] & (number[first] < number[after]) & ~beside
+    return int(at_stake.sum()) + found
+
+
+def _is_found(rows: Rows, findings: Findings, before: list[int], later: int, place: int) -> bool:
+    """Was the message, of which these tries were refused, stored behind the later one in its first copy?"""
+    number, attempt = rows.number("key_seq"), int(rows.number("attempt")[place])
+    tries = 1 if attempt == NONE else attempt
+    now = int(rows.end[place])
+    if (
+        len(before) == tries - 1
+        and len(before) <= TRIES_MAX
+        and number[place] < number[later]
+        and rows.offset[place] > rows.offset[later]
+        and not broker_died(rows, later, now, rows.name_of("broker", place))
+        and rows.context_of(place).frames_twice > now
+        and not _is_beside(rows, [*before, place], later)
+    ):
+        findings.shown(StoredBehind, {"refused": before, "later": later, "stored": place})
+        return True
+    return False
+
+
+def _is_beside(rows: Rows, tries: list[int], later: int) -> bool:
+    """Does the history show that the later message was not sent in turn: beside one of these tries, or before all?"""
+    begin, end = rows.begin, rows.end
+    at = begin[later]
+    return bool(end[tries[0]] >= at) or any(begin[each] <= at <= end[each] for each in tries)
+
+
+def _one_by_one(rows: Rows, findings: Findings, sends: Ints, refused: Mask, stored: Mask) -> int:
+    """Likewise of a client of which a process ended: any of the messages may be of that one."""
+    message = rows.text("message_id")
+    number, begin, end = rows.number("key_seq"), rows.begin, rows.end
+    waiting: dict[int, list[int]] = {}
+    unclear: set[int] = set()
+    highest: dict[int, int] = {}
+    context = rows.context_of(int(sends[0]))
+    client = rows.name_of("client_id", int(sends[0]))
+
+    def gone(place: int, now: int) -> bool:
+        """Was it another process of that name that sent this?"""
+        group = rows.name_of("group", place)
+        return context.is_of_an_old_life(client, group, int(begin[place]), now)
+
+    stakes = 0
+    columns = (rows.queue[sends], message[sends], refused[sends], stored[sends])
+    for place, queue, mine, is_refused, is_stored in zip(
+        sends.tolist(), *(column.tolist() for column in columns), strict=True
+    ):
+        if is_refused:
+            if mine not in unclear:
+                waiting.setdefault(mine, []).append(place)
+            continue
+        now = int(end[place])
+        if is_stored and not gone(place, now):
+            stakes += any(
+                number[others[0]] < number[place]
+                and not _is_beside(rows, others, place)
+                and not gone(others[0], now)
+                for others in waiting.values()
+            )
+            later, before = highest.get(queue), waiting.get(mine)
+            if later is None or number[place] > number[later] or gone(later, now):
+                highest[queue] = place
+            elif before and not gone(before[0], now):
+                stakes += _is_found(rows, findings, before, later, place)
+        unclear.add(mine)
+        waiting.pop(mine, None)
+    return stakes
 
 
 def explain(found: StoredBehind) -> str:

@@ -8,12 +8,15 @@ a new message of it, and keeping order is then its own affair.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specs.clauses.context import Context
-from specs.clauses.judging import NOTHING, Finding, Judge
+import numpy as np
+
+from specs.clauses.judging import Finding
 from specs.clauses.words import at, who
+from specs.facts.findings import Findings
+from specs.facts.rows import Rows
+from specs.facts.segments import NEVER, NO_TEXT, NONE, dense, first_of_each, positions
 from specs.history.row import Row
 from specs.plan.traits import Stake, Trait
 from specs.vocabulary import Key, Kind, Outcome, Party
@@ -28,11 +31,7 @@ SOURCES = ("docs/sources.md#send",)
 STAKES = (Stake(Trait.FAILED_SEND),)
 KINDS = frozenset({Kind.SEND})
 NEEDS = frozenset({Kind.SEND})
-
-
-def wants(row: Row) -> bool:
-    """Sends without a key may be tried again."""
-    return row.sharding_key is not None
+COLUMNS = ("message_id", "origin_id", "client_id", "sharding_key", "attempt", "outcome")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,31 +40,20 @@ class TriedAgain(Finding):
     again: Row
 
 
-class MessageJudge(Judge):
-    """Remembers the first try."""
-
-    __slots__ = ("first",)
-
-    def __init__(self, context: Context) -> None:
-        super().__init__(context)
-        self.first: Row | None = None
-
-    def begins(self, row: Row) -> Iterable[Finding]:
-        first = self.first
-        if first is None:
-            self.first = row
-        elif first.client_id == row.client_id and (row.attempt or 1) > (first.attempt or 1):
-            self.opportunities += 1
-            return (TriedAgain(first, row),)
-        return NOTHING
-
-    def ends(self, row: Row) -> Iterable[Finding]:
-        if row is self.first and row.outcome is not Outcome.OK:
-            self.opportunities += 1
-        return NOTHING
-
-
-judge = MessageJudge
+def judge(rows: Rows, findings: Findings) -> None:
+    where = positions(rows.are(Kind.SEND) & (rows.text("sharding_key") != NO_TEXT))
+    if not len(where):
+        return
+    message, count = dense(rows.run[where], rows.source[where])
+    first = where[first_of_each(message, count)]
+    failed = ~rows.ended_as(Outcome.OK) & (rows.end < NEVER)
+    findings.at_stake(first[failed[first]])
+    attempt = rows.number("attempt")
+    attempt = np.where(attempt == NONE, 1, attempt)
+    before = first[message]
+    again = (attempt[where] > attempt[before]) & (rows.client[where] == rows.client[before])
+    findings.at_stake(where[again])
+    findings.broken(TriedAgain, first=before[again], again=where[again])
 
 
 def explain(found: TriedAgain) -> str:
