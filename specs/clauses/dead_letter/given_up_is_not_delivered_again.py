@@ -13,13 +13,13 @@ and does not count when it ends.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specs.clauses.dead_letter.batches import BATCH_KINDS, BatchesJudge
-from specs.clauses.judging import NOTHING, Finding
+from specs.clauses.judging import Finding
 from specs.clauses.premises import AUTO_MODE, IN_PLACE, NO_RESET
 from specs.clauses.words import at, who
+from specs.facts.batches import BATCH_KINDS, BatchLane, Work
+from specs.facts.lanes import OP_COLUMNS, Op, machine_kernel
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Party
 
@@ -36,6 +36,7 @@ SOURCES = ("docs/sources.md#dead-letters",)
 KINDS = BATCH_KINDS
 SETTINGS = ("batch",)
 NEEDS = frozenset({Kind.DEAD_LETTER, Kind.DELIVER})
+COLUMNS = OP_COLUMNS
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,34 +48,31 @@ class CameBack(Finding):
     batch: tuple[Row, ...] = ()
 
 
-class LaneJudge(BatchesJudge):
-    """Compares each delivery with what its incarnation gave up."""
+class Lane(BatchLane):
+    """What was given up comes again with others that have to, or not at all; manual mode is left alone.
 
-    __slots__ = ()
+    A stretch that holds nothing that was given up is passed over.
+    """
 
-    def begins(self, row: Row) -> Iterable[Finding]:
-        work = self.work_of(row)
-        if work is None or row.kind is not Kind.DELIVER or row.queue_offset is None:
-            return NOTHING
-        offset, found = row.queue_offset, False
-        before = work.letters.get(offset)
-        if before is not None and not work.manual:
-            others_come = work.others_come(offset, row.op_id)
-            found = others_come is False or (others_come is None and self.config.batch == 1)
-        told = work.again.get(offset) is False
-        batch = work.batch_of(offset) if self.config.batch > 1 else ()
-        work.delivered(row, offset)
-        if not found or before is None:
-            return NOTHING
-        work.again[offset] = False
-        return NOTHING if told else (CameBack(before, row, batch),)
-
-    def ends(self, row: Row) -> Iterable[Finding]:
-        self.opportunities += self.ended(row)
-        return NOTHING
+    def delivered(self, work: Work, op: Op) -> None:
+        letter = work.letters.get(op.offset)
+        if letter is None:
+            work.deliver(op)
+            return
+        told = work.back.get(op.offset) is False
+        rightly = work.rightly(op.offset, op.op)
+        wrong = rightly is False or (rightly is None and self.config.batch == 1)
+        held = work.calls.get(work.latest.get(op.offset, -1), {}) if self.config.batch > 1 else {}
+        batch = [*held.values(), *(work.letters[each] for each in held if each in work.letters)]
+        wrong = wrong and not work.manual
+        work.deliver(op)
+        if wrong:
+            work.back[op.offset] = False
+            if not told:
+                self.broken(CameBack, given_up=letter, again=op, batch=batch)
 
 
-judge = LaneJudge
+judge = machine_kernel(Lane, KINDS, lease=False)
 
 
 def explain(found: CameBack) -> str:
