@@ -14,15 +14,14 @@ is delivered once more with the rest of its batch.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from specs.clauses.context import FLUSHED_LATER
-from specs.clauses.dead_letter.batches import BATCH_KINDS, BatchesJudge, is_acknowledged
-from specs.clauses.judging import NOTHING, Finding
+from specs.clauses.judging import Finding
 from specs.clauses.premises import AUTO_MODE, IN_PLACE, NO_RESET
-from specs.clauses.rows import is_manual
 from specs.clauses.words import at, who
+from specs.facts.batches import BATCH_KINDS, BatchLane, Work, is_safe
+from specs.facts.lanes import OP_COLUMNS, Op, machine_kernel
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Party
 
@@ -40,6 +39,7 @@ KINDS = BATCH_KINDS
 SETTINGS = ("batch",)
 NEEDS = frozenset({Kind.DEAD_LETTER})
 EXCUSED_BY = frozenset({Kind.CRASH})
+COLUMNS = OP_COLUMNS
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,36 +59,25 @@ class GivenUpTwice(Finding):
     second: Row
 
 
-class LaneJudge(BatchesJudge):
-    """Compares each dead letter with those that its incarnation sent before."""
+class Lane(BatchLane):
+    """Each dead letter beside the first acknowledged one of its message; whoever was in manual mode is left alone."""
 
-    __slots__ = ()
-
-    def begins(self, row: Row) -> Iterable[Finding]:
-        work = self.work_of(row)
-        if work is None or row.queue_offset is None:
-            return NOTHING
-        offset = row.queue_offset
-        if row.kind is Kind.DELIVER:
-            work.delivered(row, offset)
-            return NOTHING
-        first = work.letters.get(offset)
-        if first is None or work.manual or is_manual(row):
-            return NOTHING
-        if self.config.flush == FLUSHED_LATER and self.context.broker_died_since(row.broker, first):
-            return NOTHING
-        self.opportunities += not is_acknowledged(row)
-        batch = work.last.get(offset)
-        if self.config.batch > 1 and (batch is None or work.again.get(offset)):
-            return (GivenUpAgain(first, row),)
-        return (GivenUpTwice(None if batch is None else batch.rows[offset], first, row),)
-
-    def ends(self, row: Row) -> Iterable[Finding]:
-        self.opportunities += self.ended(row)
-        return NOTHING
+    def given_up(self, work: Work, op: Op) -> None:
+        letter = work.letters.get(op.offset)
+        if letter is None or work.manual or op.manual:
+            return
+        if self.config.flush == FLUSHED_LATER and self.broker_died_since(letter):
+            return
+        self.stakes += not is_safe(op)
+        call = work.latest.get(op.offset)
+        if self.config.batch > 1 and (call is None or work.back.get(op.offset)):
+            self.broken(GivenUpAgain, first=letter, second=op)
+        else:
+            last = None if call is None else work.calls[call][op.offset]
+            self.broken(GivenUpTwice, delivered=last, first=letter, second=op)
 
 
-judge = LaneJudge
+judge = machine_kernel(Lane, KINDS, lease=False)
 
 
 def explain(found: GivenUpAgain | GivenUpTwice) -> str:
