@@ -8,14 +8,23 @@ consumers, 16, is kept by the broker, which counts for them: it is no matter of 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specs.clauses.context import Context
-from specs.clauses.judging import NOTHING, Finding, Judge
+from specs.clauses.judging import Finding
 from specs.clauses.premises import ORDERLY, Premise
-from specs.clauses.rows import acknowledges, asks_again, is_manual
 from specs.clauses.words import at, who
+from specs.facts.findings import Findings
+from specs.facts.lanes import (
+    OP_COLUMNS,
+    LaneItems,
+    Machine,
+    Op,
+    Stretch,
+    asks_again,
+    ends_as,
+    machine_kernel,
+)
+from specs.facts.segments import NEVER, NO_TEXT
 from specs.history.row import Row
 from specs.history.runinfo import RunInfo
 from specs.vocabulary import LISTENER_SUSPENDS, Key, Kind, Outcome, Party
@@ -45,6 +54,7 @@ SOURCES = ("docs/sources.md#orderly-loop",)
 KINDS = frozenset({Kind.DELIVER, Kind.DEAD_LETTER, Kind.ADD})
 SETTINGS = ("batch",)
 NEEDS = frozenset({Kind.DELIVER})
+COLUMNS = OP_COLUMNS
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,65 +65,70 @@ class GivenUp(Finding):
     dead_letter: Row
 
 
-class LaneJudge(Judge):
-    """Remembers, of each incarnation, the messages of its last call and those that are not finished."""
+class Lane(Machine):
+    """Of each incarnation the messages of its last call, and those that are not finished."""
 
-    __slots__ = ("last", "op")
+    ENDS = ends_as([Kind.DELIVER], LISTENER_SUSPENDS)
 
-    def __init__(self, context: Context) -> None:
-        super().__init__(context)
-        self.last: dict[str, dict[int, Row]] = {}
-        self.op: dict[str, int] = {}
+    def __init__(self, lane: LaneItems, findings: Findings) -> None:
+        super().__init__(lane, findings)
+        self.known: dict[int, dict[int, Op]] = {}
+        self.call: dict[int, int] = {}
+        # What is given up may be any message of a stretch; where nothing is, nobody asks what was delivered.
+        self.no_letters = Kind.DEAD_LETTER not in lane.kinds
 
-    def begins(self, row: Row) -> Iterable[Finding]:
-        name, offset = row.incarnation, row.queue_offset
-        if name is None:
-            return NOTHING
-        if row.kind is Kind.ADD:
-            self.last.pop(name, None)
-        elif offset is None:
-            return NOTHING
-        elif row.kind is Kind.DELIVER:
-            known = self.last.setdefault(name, {})
-            if self.op.get(name) != row.op_id:
-                self.op[name] = row.op_id
-                known = self.last[name] = _unfinished(known)
-            known[offset] = row
+    def takes(self, stretch: Stretch) -> bool:
+        return self.no_letters
+
+    def _deliver(self, op: Op) -> None:
+        known = self.known.setdefault(op.incarnation, {})
+        if self.call.get(op.incarnation) != op.op:
+            self.call[op.incarnation] = op.op
+            ended = any(_finishes(before) for before in known.values())
+            known = self.known[op.incarnation] = {
+                offset: before
+                for offset, before in known.items()
+                if asks_again(before) or (_is_taken(before) and not ended)
+            }
+        known[op.offset] = op
+
+    def begins(self, op: Op) -> None:
+        if op.incarnation == NO_TEXT:
+            return
+        if op.kind is Kind.ADD:
+            self.known.pop(op.incarnation, None)
+        elif op.offset < 0:
+            return
+        elif op.kind is Kind.DELIVER:
+            self._deliver(op)
         else:
-            last = self.last.get(name, {}).get(offset)
+            last = self.known.get(op.incarnation, {}).get(op.offset)
             if last is not None:
-                counted = last.outcome in LISTENER_SUSPENDS and last.seq_end is not None
-                self.opportunities += not counted  # others are at their end
-                return (GivenUp(last, row),)
-        return NOTHING
+                # One that asked to come again is counted at its end.
+                self.stakes += last.outcome not in LISTENER_SUSPENDS or last.end >= NEVER
+                self.broken(GivenUp, last=last, dead_letter=op)
 
-    def ends(self, row: Row) -> Iterable[Finding]:
+    def ends(self, op: Op) -> None:
         if (
-            row.kind is Kind.DELIVER
-            and row.incarnation is not None
-            and row.outcome in LISTENER_SUSPENDS
+            op.kind is Kind.DELIVER
+            and op.incarnation != NO_TEXT
+            and op.outcome in LISTENER_SUSPENDS
         ):
-            self.opportunities += 1
-        return NOTHING
+            self.stakes += 1
 
 
-def _unfinished(known: dict[int, Row]) -> dict[int, Row]:
-    """Of the last call and what was not finished before it: what is not finished after it."""
-    # What a call has finished is forgotten with the next one: whatever acknowledges here is of the last call.
-    committed = any(acknowledges(row) for row in known.values())
-    return {
-        offset: row
-        for offset, row in known.items()
-        if asks_again(row) or (_is_taken(row) and not committed)
-    }
+def _finishes(op: Op) -> bool:
+    """Does the call finish its message, and with it whatever was taken before?"""
+    by_itself = op.outcome in (Outcome.SUCCESS, Outcome.ROLLBACK) and not op.manual
+    return op.outcome is Outcome.COMMIT or by_itself
 
 
-def _is_taken(row: Row) -> bool:
+def _is_taken(op: Op) -> bool:
     """Did the call end well in manual mode, without a COMMIT?"""
-    return is_manual(row) and row.outcome is Outcome.SUCCESS
+    return op.manual and op.outcome is Outcome.SUCCESS
 
 
-judge = LaneJudge
+judge = machine_kernel(Lane, KINDS, lease=False)
 
 
 def explain(found: GivenUp) -> str:
