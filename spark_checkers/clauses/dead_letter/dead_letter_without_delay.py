@@ -9,41 +9,11 @@ import numpy as np
 from spark_checkers import planting
 from spark_checkers.planting import Changes, Mutant, Trace
 from spark_checkers.twin import Twin
+from specs.facts.dead_letters import dead_reads, group_of
 from specs.facts.findings import Findings
 from specs.facts.rows import Rows
-from specs.facts.segments import MS, NEVER, NO_TEXT, NONE, NOWHERE, Ints, Timeline, dense
-from specs.vocabulary import DLQ_PREFIX, Kind, Outcome
-
-
-def group_of(rows: Rows, where: Ints) -> Ints:
-    """Of which group a row is, as a number: a dead letter says it, the topic of a read names it."""
-    words: dict[str, int] = {}
-    topics = [
-        word.removeprefix(DLQ_PREFIX) if word.startswith(DLQ_PREFIX) else ""
-        for word in rows.words("topic")
-    ]
-    by_topic = np.asarray(
-        [*(words.setdefault(word, len(words)) for word in topics), NO_TEXT], np.int64
-    )
-    by_group = np.asarray(
-        [
-            *(words.setdefault(word, len(words)) for word in rows.words("group")),
-            words.setdefault("", len(words)),
-        ],
-        np.int64,
-    )
-    return np.where(
-        rows.are(Kind.READ)[where], by_topic[rows.text("topic")[where]], by_group[rows.group[where]]
-    )
-
-
-ONLY_DEAD_READS = {Kind.READ: ("topic", DLQ_PREFIX)}
-"""Which reads a clause about dead letters needs."""
-
-
-def dead_reads(rows: Rows) -> np.ndarray:
-    """Is this a read of a dead letter?"""
-    return rows.are(Kind.READ) & rows.starts_with("topic", DLQ_PREFIX)
+from specs.facts.segments import MS, NEVER, NONE, NOWHERE, Timeline, dense
+from specs.vocabulary import Kind, Outcome
 
 
 def kernel(rows: Rows, findings: Findings) -> None:

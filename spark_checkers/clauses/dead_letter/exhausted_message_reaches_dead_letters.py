@@ -7,9 +7,9 @@ from functools import partial
 import numpy as np
 
 from spark_checkers import planting
-from spark_checkers.clauses.dead_letter.dead_letter_without_delay import ONLY_DEAD_READS, dead_reads
 from spark_checkers.planting import Changes, Mutant, Trace
 from spark_checkers.twin import Twin
+from specs.facts.dead_letters import ONLY_DEAD_READS, dead_reads
 from specs.facts.findings import Findings
 from specs.facts.lanes import (
     OP_COLUMNS,
