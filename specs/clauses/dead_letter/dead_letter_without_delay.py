@@ -10,14 +10,17 @@ RocketMQ promises this from 5.0 on: before, the delay level that the client sets
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specs.clauses.context import Context
-from specs.clauses.judging import NOTHING, Finding, Judge
+import numpy as np
+
+from specs.clauses.judging import Finding
 from specs.clauses.premises import DEAD_LETTER_SENT, NO_FRAME_TWICE, STAMPS_COMPARE
 from specs.clauses.words import MS, at, ms, who
+from specs.facts.dead_letters import dead_reads, group_of
+from specs.facts.findings import Findings
+from specs.facts.rows import Rows
+from specs.facts.segments import NEVER, NONE, NOWHERE, Timeline, dense
 from specs.history.row import Row
 from specs.vocabulary import DLQ_PREFIX, Key, Kind, Outcome, Party
 
@@ -31,6 +34,7 @@ SOURCES = ("docs/sources.md#dead-letters",)
 KINDS = frozenset({Kind.DEAD_LETTER, Kind.READ})
 NEEDS = frozenset({Kind.DEAD_LETTER, Kind.READ})
 CONCLUDES_FROM_ABSENCE = True
+COLUMNS = ("attempt", "ended_us", "message_id", "origin_id", "outcome", "started_us", "wall_us")
 
 
 def wants(row: Row) -> bool:
@@ -44,48 +48,44 @@ class StoredLate(Finding):
     stored: Row
 
 
-class MessageJudge(Judge):
-    """Remembers, for each group, the last acknowledged dead letter of a message, or that one was not.
-
-    under_way: how many have begun and are not answered yet.
-    """
-
-    __slots__ = ("failed", "sent", "under_way")
-
-    def __init__(self, context: Context) -> None:
-        super().__init__(context)
-        self.sent: dict[str, Row] = {}
-        self.failed: set[str] = set()
-        self.under_way: Counter[str] = Counter()
-
-    def begins(self, row: Row) -> Iterable[Finding]:
-        if row.kind is Kind.DEAD_LETTER:
-            self.under_way[row.group or ""] += 1
-            if row.outcome is not Outcome.OK or row.attempt not in (None, 1):
-                self.failed.add(row.group or "")
-        return NOTHING
-
-    def ends(self, row: Row) -> Iterable[Finding]:
-        if row.outcome is not Outcome.OK:
-            return NOTHING
-        if row.kind is Kind.DEAD_LETTER:
-            self.sent[row.group or ""] = row
-            self.under_way[row.group or ""] -= 1
-            return NOTHING
-        name = (row.topic or "")[len(DLQ_PREFIX) :]
-        sent = self.sent.get(name)
-        if sent is None or name in self.failed or row.wall_us is None or sent.ended_wall_us is None:
-            return NOTHING
-        if self.under_way[name] or self.context.frames_twice is not None:
-            return NOTHING
-        self.opportunities += 1
-        bound_us = self.config.dead_letter_bound_ms * MS + self.context.info.clock_bound_us
-        if row.wall_us <= sent.ended_wall_us + bound_us:
-            return NOTHING
-        return (StoredLate(sent, row),)
-
-
-judge = MessageJudge
+def judge(rows: Rows, findings: Findings) -> None:
+    """Each read of a dead letter beside the last acknowledged one of its message and group before."""
+    ok = rows.ended_as(Outcome.OK)
+    letter = rows.are(Kind.DEAD_LETTER)
+    where = np.flatnonzero(letter | dead_reads(rows))
+    stepped = rows.clock_stepped(where)
+    message, _ = dense(rows.run[where], rows.source[where], group_of(rows, where))
+    of = np.full(rows.size, NOWHERE, np.int64)
+    of[where] = message
+    limit = np.full(rows.size, NEVER, np.int64)
+    limit[where] = stepped
+    sent = where[(letter & ok)[where] & (rows.end[where] < limit[where])]
+    retried = ~np.isin(rows.number("attempt"), (NONE, 1))
+    failed = where[(letter & (~ok | retried))[where] & (rows.begin[where] < limit[where])]
+    reads = where[(~letter & ok)[where] & (rows.end[where] < limit[where])]
+    last = Timeline(of[sent], rows.end[sent]).last_before(of[reads], rows.end[reads])
+    spoiled = Timeline(of[failed], rows.begin[failed]).count_before(of[reads], rows.end[reads]) > 0
+    acknowledged = where[(letter & ok)[where]]
+    begun = Timeline(of[acknowledged], rows.begin[acknowledged])
+    over = Timeline(of[acknowledged], rows.end[acknowledged])
+    alone = begun.count_before(of[reads], rows.end[reads]) == over.count_before(
+        of[reads], rows.end[reads]
+    )
+    known = (last != NOWHERE) & ~spoiled & alone & (rows.number("wall_us")[reads] != NONE)
+    reads, sent = reads[known], sent[last[known]] if len(sent) else sent
+    told = rows.number("wall_us")[sent] + rows.ended[sent] - rows.started[sent]
+    twice = np.asarray([rows.context_of(row).frames_twice for row in reads.tolist()], np.int64)
+    judged = (rows.number("wall_us")[sent] != NONE) & (twice > rows.end[reads])
+    reads, sent, told = reads[judged], sent[judged], told[judged]
+    findings.at_stake(reads)
+    clocks = np.asarray(
+        [rows.context_of(row).info.clock_bound_us for row in reads.tolist()], np.int64
+    )
+    late = (
+        rows.number("wall_us")[reads]
+        > told + rows.config("dead_letter_bound_ms", reads) * MS + clocks
+    )
+    findings.broken(StoredLate, given_up=sent[late], stored=reads[late])
 
 
 def explain(found: StoredLate) -> str:
