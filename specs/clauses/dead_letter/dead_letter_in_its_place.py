@@ -9,14 +9,18 @@ is found at all is DLQ-1's matter.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from specs.clauses.context import Context
-from specs.clauses.judging import NOTHING, Finding, Judge
+import numpy as np
+
+from specs.clauses.judging import Finding
 from specs.clauses.premises import CLOSED_WORLD, ORDERLY
 from specs.clauses.rows import is_copy_topic
 from specs.clauses.words import at, who
+from specs.facts.findings import Findings
+from specs.facts.rows import Rows
+from specs.facts.segments import NEVER, NO_TEXT, NONE, dense, positions
 from specs.history.row import Row
 from specs.vocabulary import DLQ_PREFIX, RETRY_PREFIX, Key, Kind, Outcome, Party, dead_letter_topic
 
@@ -30,6 +34,7 @@ SOURCES = ("docs/sources.md#dead-letters",)
 KINDS = frozenset({Kind.DEAD_LETTER, Kind.SEND_BACK, Kind.READ})
 SETTINGS = ("max_reconsume_times",)
 NEEDS = frozenset({Kind.DEAD_LETTER, Kind.READ})
+COLUMNS = ("message_id", "origin_id", "outcome", "queue_offset", "reconsume_times")
 
 
 def wants(row: Row) -> bool:
@@ -43,52 +48,84 @@ class Misplaced(Finding):
     read: Row
 
 
-class MessageJudge(Judge):
-    """Remembers who gave a message up, or sent it back."""
+GIVES, SENT, READ = 0, 1, 2
+"""What happens to a message: a group gives it up or sends it back, its dead letter is acknowledged, a copy is read."""
+
+
+class _Message:
+    """What is known of one message so far. known: groups that may have it among their copies. came_back: in their retry
+    topic. sent: of each group the position of its first acknowledged dead letter."""
 
     __slots__ = ("came_back", "known", "sent")
 
-    def __init__(self, context: Context) -> None:
-        super().__init__(context)
-        self.known: set[str] = set()  # groups that may have it among their copies
-        self.came_back: set[str] = set()  # groups that may have it in their retry topic
-        self.sent: dict[str, Row] = {}  # group → its first acknowledged dead letter
-
-    def begins(self, row: Row) -> Iterable[Finding]:
-        if row.kind is not Kind.READ:
-            group, limit = row.group or "", self.config.max_reconsume_times
-            self.known.add(group)
-            exhausted = row.reconsume_times is not None and 0 <= limit <= row.reconsume_times
-            if row.kind is Kind.SEND_BACK or not exhausted:
-                self.came_back.add(group)
-        return NOTHING
-
-    def ends(self, row: Row) -> Iterable[Finding]:
-        if row.outcome is not Outcome.OK or row.kind is Kind.SEND_BACK:
-            return NOTHING
-        if row.kind is Kind.DEAD_LETTER:
-            self.sent.setdefault(row.group or "", row)
-            return NOTHING
-        if not self.sent or row.queue_offset is None:
-            return NOTHING
-        self.opportunities += 1
-        topic = row.topic or ""
-        first = min(self.sent.values(), key=lambda each: each.seq_begin)
-        if topic.startswith(DLQ_PREFIX):
-            return NOTHING if topic[len(DLQ_PREFIX) :] in self.known else (Misplaced(first, row),)
-        if topic.startswith(RETRY_PREFIX):
-            group = topic[len(RETRY_PREFIX) :]
-            if group in self.known:
-                mine = self.sent.get(group)
-                return (
-                    NOTHING if mine is None or group in self.came_back else (Misplaced(mine, row),)
-                )
-            return (Misplaced(first, row),)
-        back = next((each for each in self.sent.values() if each.topic == topic), None)
-        return NOTHING if back is None else (Misplaced(back, row),)
+    def __init__(self) -> None:
+        self.known: set[str] = set()
+        self.came_back: set[str] = set()
+        self.sent: dict[str, int] = {}
 
 
-judge = MessageJudge
+def judge(rows: Rows, findings: Findings) -> None:
+    """Each copy that is read beside those who had given its message up by then, or sent it back."""
+    messages: dict[int, _Message] = {}
+    letter = rows.are(Kind.DEAD_LETTER)
+    for _when, what, row, message in sorted(_events(rows)):
+        mine = messages.setdefault(message, _Message())
+        if what == READ:
+            _read(rows, findings, mine, row)
+            continue
+        group = rows.name_of("group", row)
+        if what == SENT:
+            mine.sent.setdefault(group, row)
+            continue
+        mine.known.add(group)
+        limit, times = rows.config_of(row).max_reconsume_times, rows.number("reconsume_times")[row]
+        if not letter[row] or not 0 <= limit <= times:
+            mine.came_back.add(group)
+
+
+def _events(rows: Rows) -> Iterator[tuple[int, int, int, int]]:
+    """(when, what, position of the row, number of the message), of messages with an acknowledged dead letter."""
+    letter, ok = rows.are(Kind.DEAD_LETTER), rows.ended_as(Outcome.OK)
+    copy = rows.starts_with("topic", DLQ_PREFIX) | rows.starts_with("topic", RETRY_PREFIX)
+    copy |= rows.text("origin_id") != NO_TEXT
+    read = rows.are(Kind.READ) & ok & copy & (rows.offset != NONE) & (rows.end < NEVER)
+    gives = letter | rows.are(Kind.SEND_BACK)
+    sent = letter & ok & (rows.end < NEVER)
+    message, count = dense(rows.run, rows.source)
+    given_up = np.zeros(count, np.bool_)
+    given_up[message[letter & ok]] = True
+    for what, rows_of_it, moment in (
+        (GIVES, gives, rows.begin),
+        (SENT, sent, rows.end),
+        (READ, read, rows.end),
+    ):
+        where = positions(rows_of_it & given_up[message])
+        for row, when, number in zip(
+            where.tolist(), moment[where].tolist(), message[where].tolist(), strict=True
+        ):
+            yield when, what, row, number
+
+
+def _read(rows: Rows, findings: Findings, message: _Message, row: int) -> None:
+    """A copy is read. May it lie there?"""
+    sent = message.sent
+    if not sent:
+        return
+    findings.at_stake_times(row, 1)
+    topic = rows.name_of("topic", row)
+    first: int | None = min(sent.values(), key=lambda each: int(rows.begin[each]))
+    if topic.startswith(DLQ_PREFIX):
+        wrong = None if topic.removeprefix(DLQ_PREFIX) in message.known else first
+    elif topic.startswith(RETRY_PREFIX):
+        group = topic.removeprefix(RETRY_PREFIX)
+        wrong = first
+        if group in message.known:
+            wrong = None if group in message.came_back else sent.get(group)
+    else:
+        of_its_topic = (each for each in sent.values() if rows.name_of("topic", each) == topic)
+        wrong = next(of_its_topic, None)
+    if wrong is not None:
+        findings.shown(Misplaced, {"given_up": wrong, "read": row})
 
 
 def explain(found: Misplaced) -> str:
