@@ -8,14 +8,27 @@ it. Decided when the history is over."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specs.clauses.context import Context
-from specs.clauses.judging import NOTHING, Finding, Judge
+import numpy as np
+
+from specs.clauses.judging import Finding
 from specs.clauses.premises import ORDERLY, Premise
-from specs.clauses.rows import ended_before
 from specs.clauses.words import at, who
+from specs.facts.dead_letters import ONLY_DEAD_READS, dead_reads
+from specs.facts.findings import Findings
+from specs.facts.rows import Rows
+from specs.facts.segments import (
+    NEVER,
+    NO_TEXT,
+    NONE,
+    NOWHERE,
+    Ints,
+    dense,
+    highest_so_far,
+    is_first,
+    positions,
+)
 from specs.history.row import Row
 from specs.vocabulary import DLQ_PREFIX, Key, Kind, Outcome, Party
 
@@ -36,7 +49,9 @@ PREMISE = (
 SOURCES = ("docs/sources.md#dead-letters",)
 KINDS = frozenset({Kind.DEAD_LETTER, Kind.READ})
 NEEDS = frozenset({Kind.DEAD_LETTER, Kind.READ})
+ONLY = ONLY_DEAD_READS
 CONCLUDES_FROM_ABSENCE = True
+COLUMNS = ("attempt", "message_id", "origin_id", "outcome", "queue_offset")
 
 
 def wants(row: Row) -> bool:
@@ -54,72 +69,55 @@ class OutOfOrder(Finding):
     first_read: Row
 
 
-Place = tuple[str | None, int | None, int | None]
+def judge(rows: Rows, findings: Findings) -> None:
+    """Each dead letter beside the one that was given up last of those of its lane that lie before it."""
+    letters, reads = _placed(rows)
+    if len(letters) < 2:
+        return
+    queue, _ = dense(rows.lane[letters], rows.text("broker")[reads], rows.number("queue_id")[reads])
+    order = np.lexsort((rows.begin[letters], rows.offset[reads], queue))
+    letters, reads, queue = letters[order], reads[order], queue[order]
+    latest = highest_so_far(queue, rows.begin[letters])
+    behind = positions(~is_first(queue))
+    before = latest[behind - 1]
+    findings.at_stake(letters[behind])
+    wrong = rows.end[letters[behind]] < rows.begin[letters[before]]
+    first, second = behind[wrong], before[wrong]
+    findings.broken(
+        OutOfOrder,
+        first=letters[first],
+        second=letters[second],
+        second_read=reads[second],
+        first_read=reads[first],
+    )
 
 
-class GroupJudge(Judge):
-    """Remembers the dead letters of a group, and where each was read."""
-
-    __slots__ = ("read", "sent")
-
-    def __init__(self, context: Context) -> None:
-        super().__init__(context)
-        self.sent: dict[str, list[Row]] = {}  # by message, at most two
-        self.read: dict[
-            str, dict[Place, Row]
-        ] = {}  # by message, the first read of each place, at most two places
-
-    def begins(self, row: Row) -> Iterable[Finding]:
-        source = row.source_id
-        if row.kind is Kind.DEAD_LETTER and source is not None:
-            sent = self.sent.setdefault(source, [])
-            if len(sent) < 2:
-                sent.append(row)
-        return NOTHING
-
-    def ends(self, row: Row) -> Iterable[Finding]:
-        source = row.source_id
-        if (
-            row.kind is Kind.READ
-            and row.outcome is Outcome.OK
-            and source is not None
-            and row.queue_offset is not None
-        ):
-            places = self.read.setdefault(source, {})
-            if len(places) < 2:
-                places.setdefault((row.broker, row.queue_id, row.queue_offset), row)
-        return NOTHING
-
-    def finish(self) -> Iterable[Finding]:
-        queues: dict[tuple[object, ...], list[tuple[Row, Row]]] = {}
-        for source, sent in self.sent.items():
-            places = self.read.get(source, {})
-            if len(sent) != 1 or sent[0].attempt not in (None, 1):
-                continue
-            if len(places) == 1 and sent[0].outcome is Outcome.OK:
-                (read,) = places.values()
-                queues.setdefault((sent[0].lane, read.broker, read.queue_id), []).append(
-                    (sent[0], read)
-                )
-        found: list[Finding] = []
-        for pairs in queues.values():
-            pairs.sort(key=lambda pair: (pair[1].queue_offset or 0, pair[0].seq_begin))
-            latest: tuple[Row, Row] | None = (
-                None  # of those that lie before, the one that was given up last
-            )
-            for letter, read in pairs:
-                if latest is None:
-                    latest = (letter, read)
-                    continue
-                self.opportunities += 1
-                if ended_before(letter, latest[0]):
-                    found.append(OutOfOrder(letter, latest[0], latest[1], read))
-                if letter.seq_begin > latest[0].seq_begin:
-                    latest = (letter, read)
-        return found
+def _placed(rows: Rows) -> tuple[Ints, Ints]:
+    """(dead letter, read) of messages that have one dead letter in the group, acknowledged, and one place."""
+    named = (rows.source != NO_TEXT) & (rows.group != NO_TEXT)
+    ok = rows.ended_as(Outcome.OK)
+    message, count = dense(rows.run, rows.group, rows.source)
+    letters = _only_ones(positions(rows.are(Kind.DEAD_LETTER) & named), message)
+    letters = letters[(ok & np.isin(rows.number("attempt"), (NONE, 1)))[letters]]
+    reads = positions(dead_reads(rows) & named & ok & (rows.offset != NONE) & (rows.end < NEVER))
+    reads = reads[np.argsort(rows.end[reads], kind="stable")]
+    place, _ = dense(
+        message[reads],
+        rows.text("broker")[reads],
+        rows.number("queue_id")[reads],
+        rows.offset[reads],
+    )
+    reads = _only_ones(reads[np.unique(place, return_index=True)[1]], message)
+    where = np.full(count, NOWHERE, np.int64)
+    where[message[reads]] = reads
+    found = where[message[letters]]
+    return letters[found != NOWHERE], found[found != NOWHERE]
 
 
-judge = GroupJudge
+def _only_ones(where: Ints, message: Ints) -> Ints:
+    """Those of these rows whose message has no other one among them."""
+    found: Ints = where[np.bincount(message[where])[message[where]] == 1]
+    return found
 
 
 def explain(found: OutOfOrder) -> str:
