@@ -12,15 +12,19 @@ In an open world a log may lack the one and have the other: that it names none i
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specs.clauses.context import Context
-from specs.clauses.judging import NOTHING, Finding, Judge
+import numpy as np
+
+from specs.clauses.judging import Finding
 from specs.clauses.rows import is_copy_topic
 from specs.clauses.words import at, who
+from specs.facts.dead_letters import dead_reads, group_of
+from specs.facts.findings import Findings
+from specs.facts.rows import Rows
+from specs.facts.segments import NEVER, NO_TEXT, NONE, NOWHERE, Ints, Mask, dense, positions
 from specs.history.row import Row
-from specs.vocabulary import DLQ_PREFIX, Key, Kind, Outcome, Party
+from specs.vocabulary import DLQ_PREFIX, RETRY_PREFIX, Key, Kind, Outcome, Party
 
 ID = "DLQ-5"
 TITLE = "a dead letter keeps its content"
@@ -33,6 +37,7 @@ KINDS = frozenset({Kind.SEND, Kind.DELIVER, Kind.DEAD_LETTER, Kind.READ})
 SETTINGS = ("dialect",)
 NEEDS = frozenset({Kind.READ})
 LOOKS_BACK = True
+COLUMNS = ("body_hash", "message_id", "origin_id", "outcome", "sharding_key", "tags", "view")
 
 WITHOUT_ORIGIN_ID = "4.9"
 """The dialect whose clients need not name the origin's id."""
@@ -66,73 +71,100 @@ class Changed(Finding):
         return tuple(row for row in self.rows if row is not self.named)
 
 
-def contents(row: Row) -> tuple[int | None, str | None, str | None]:
-    return (row.body_hash, row.tags, row.sharding_key)
+def judge(rows: Rows, findings: Findings) -> None:
+    """Each dead letter that was read whole beside its message as it was first shown, then beside its send."""
+    body = rows.number("body_hash")
+    reads = positions(
+        (body != NONE) & dead_reads(rows) & rows.ended_as(Outcome.OK) & (rows.end < NEVER)
+    )
+    if not len(reads):
+        return
+    message, count = dense(rows.run, rows.source)
+    original = _originals(rows, message, count, rows.end[reads], message[reads])
+    known = original != NOWHERE
+    findings.at_stake(reads[known])
+    other = known.copy()
+    other[known] = _differs(rows, original[known], reads[known]) | _elsewhere(
+        rows, original[known], reads[known]
+    )
+    findings.broken(Changed, original=original[other], read=reads[other])
+    _nameless(rows, findings, reads[~other], message, known[~other])
 
 
-class MessageJudge(Judge):
-    """Remembers the message as it was first seen, and the first acknowledged dead letter of each group.
-
-    unnamed: dead letters that name no origin, until it is known whether anybody looked; each with its dead letter's
-    send, and whether its content was known.
-    """
-
-    __slots__ = ("is_one", "original", "reads_are_declared", "sent", "unnamed")
-
-    def __init__(self, context: Context) -> None:
-        super().__init__(context)
-        self.original: Row | None = None
-        self.is_one = True
-        self.sent: dict[str, Row] = {}
-        self.unnamed: list[tuple[Row, Row, bool]] = []
-        declared = context.info.records or {}
-        self.reads_are_declared = any(Kind.READ in kinds for kinds in declared.values())
-
-    def begins(self, row: Row) -> Iterable[Finding]:
-        if row.kind in (Kind.SEND, Kind.DELIVER):
-            if self.original is None:
-                self.original = row
-            elif contents(self.original) != contents(row):
-                self.is_one = False
-        return NOTHING
-
-    def ends(self, row: Row) -> Iterable[Finding]:
-        if row.outcome is not Outcome.OK:
-            return NOTHING
-        if row.kind is Kind.DEAD_LETTER:
-            self.sent.setdefault(row.group or "", row)
-        elif row.kind is Kind.READ:
-            return self._read(row)
-        return NOTHING
-
-    def _read(self, row: Row) -> Iterable[Finding]:
-        original = self.original if self.is_one else None
-        if original is not None:
-            self.opportunities += 1
-            if contents(original) != contents(row) or row.view not in (None, original.topic):
-                return (Changed(original, row),)
-        sent = self.sent.get((row.topic or "")[len(DLQ_PREFIX) :])
-        if sent is None or self.config.dialect == WITHOUT_ORIGIN_ID:
-            return NOTHING
-        if row.origin_id is None:
-            if self.reads_are_declared or row.view is not None:
-                self.unnamed.append((sent, row, original is not None))
-            return NOTHING
-        self.opportunities += original is None
-        return NOTHING
-
-    def finish(self) -> Iterable[Finding]:
-        """Only now it is known whether any dead letter was read with the id of its origin."""
-        certain, found = self.context.info.closed_world, list[Finding]()
-        for sent, read, is_known in self.unnamed:
-            named = None if self.reads_are_declared else self.context.named_origin.get(read.run)
-            if named is not None or self.reads_are_declared:
-                self.opportunities += not is_known
-                found.append(Changed(sent, read, named, certain=certain))
-        return found
+def _originals(rows: Rows, message: Ints, count: int, until: Ints, wanted: Ints) -> Ints:
+    """Of each of these messages the first row that shows it whole; NOWHERE if not before `until`, or later another."""
+    copy = rows.starts_with("topic", RETRY_PREFIX) | rows.starts_with("topic", DLQ_PREFIX)
+    whole = (rows.number("body_hash") != NONE) & (rows.text("origin_id") == NO_TEXT) & ~copy
+    shown = positions(whole & rows.are(Kind.SEND, Kind.DELIVER))
+    shown = shown[np.argsort(rows.begin[shown], kind="stable")]
+    first = np.full(count, NOWHERE, np.int64)
+    first[message[shown[::-1]]] = shown[::-1]
+    another = np.full(count, NEVER, np.int64)
+    others = shown[_differs(rows, shown, first[message[shown]])] if len(shown) else shown
+    np.minimum.at(another, message[others], rows.begin[others])
+    found = first[wanted]
+    fine = (found != NOWHERE) & (rows.begin[found] < until) & (another[wanted] > until)
+    return np.where(fine, found, NOWHERE)
 
 
-judge = MessageJudge
+def _differs(rows: Rows, place: Ints, other: Ints) -> Mask:
+    different = np.zeros(len(place), np.bool_)
+    for column in (rows.number("body_hash"), rows.text("tags"), rows.text("sharding_key")):
+        different |= column[place] != column[other]
+    return different
+
+
+def _elsewhere(rows: Rows, original: Ints, read: Ints) -> Mask:
+    """Does the dead letter name another topic than its message's?"""
+    topics, views = rows.words("topic"), rows.words("view")
+    named = np.asarray(
+        [*(topics.index(view) if view in topics else NEVER for view in views), NO_TEXT], np.int64
+    )
+    view = rows.text("view")[read]
+    different: Mask = (view != NO_TEXT) & (named[view] != rows.text("topic")[original])
+    return different
+
+
+def _nameless(rows: Rows, findings: Findings, reads: Ints, message: Ints, known: Mask) -> None:
+    """Dead letters that a recorded client sent, and that name no origin. known: those that were at stake already."""
+    nameless = rows.text("origin_id") == NO_TEXT
+    promised = np.asarray(
+        [rows.config_of(row).dialect != WITHOUT_ORIGIN_ID for row in reads.tolist()], np.bool_
+    )
+    declared = np.asarray([_reads_are_declared(rows, row) for row in reads.tolist()], np.bool_)
+    others = np.asarray([rows.context_of(row).named_origin for row in reads.tolist()], np.int64)
+    topic_told = rows.text("view")[reads] != NO_TEXT
+    looked = declared | ~nameless[reads] | (topic_told & (others < NEVER))
+    promised &= looked & (nameless[reads] | ~known)
+    reads, known = reads[promised], known[promised]
+    if not len(reads):
+        return
+    letters = positions(rows.are(Kind.DEAD_LETTER) & rows.ended_as(Outcome.OK) & (rows.end < NEVER))
+    letters = letters[np.argsort(rows.end[letters], kind="stable")]
+    first: dict[tuple[int, int], int] = {}
+    for letter, group in zip(letters.tolist(), group_of(rows, letters).tolist(), strict=True):
+        first.setdefault((int(message[letter]), group), letter)
+    for read, group, is_known in zip(
+        reads.tolist(), group_of(rows, reads).tolist(), known.tolist(), strict=True
+    ):
+        sent = first.get((int(message[read]), group))
+        if sent is None or rows.end[sent] > rows.end[read]:
+            continue
+        findings.at_stake_times(read, int(not is_known))
+        if nameless[read]:
+            context, told = rows.context_of(read), _reads_are_declared(rows, read)
+            findings.shown(
+                Changed,
+                {"original": sent, "read": read},
+                certain=context.info.closed_world,
+                of_context={} if told else {"named": context.named_origin},
+            )
+
+
+def _reads_are_declared(rows: Rows, row: int) -> bool:
+    """Does the run of the row say that reads are among what it records?"""
+    records = rows.context_of(row).info.records
+    return records is not None and any(Kind.READ in kinds for kinds in records.values())
 
 
 def explain(found: Changed) -> str:
