@@ -12,15 +12,20 @@ history is over."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specs.clauses.context import Context
-from specs.clauses.dead_letter.batches import is_acknowledged
-from specs.clauses.judging import NOTHING, Finding, Judge
+import numpy as np
+
+from specs.clauses.judging import Finding
 from specs.clauses.premises import AUTO_MODE, DEAD_LETTER_SENT, IN_PLACE, NO_FRAME_TWICE, Premise
-from specs.clauses.rows import is_manual, may_be_manual
+from specs.clauses.rows import may_be_manual
 from specs.clauses.words import at, who
+from specs.facts.calls import may_be_by_hand
+from specs.facts.dead_letters import dead_reads, group_of
+from specs.facts.findings import Findings
+from specs.facts.rows import Rows
+from specs.facts.segments import NEVER, NONE, Ints, dense, positions
+from specs.facts.stored import STORED_WEAKLY
 from specs.history.row import Row
 from specs.vocabulary import DLQ_PREFIX, Key, Kind, Outcome, Party
 
@@ -45,6 +50,18 @@ KINDS = frozenset({Kind.DEAD_LETTER, Kind.READ, Kind.DELIVER})
 SETTINGS = ("batch",)
 NEEDS = frozenset({Kind.DEAD_LETTER})
 CONCLUDES_FROM_ABSENCE = True
+COLUMNS = (
+    "attempt",
+    "client_id",
+    "code",
+    "commit_mode",
+    "incarnation",
+    "message_id",
+    "origin_id",
+    "outcome",
+    "process",
+    "queue_offset",
+)
 
 
 def wants(row: Row) -> bool:
@@ -54,93 +71,101 @@ def wants(row: Row) -> bool:
     return row.kind is not Kind.DELIVER or may_be_manual(row)
 
 
-def origin_of(row: Row) -> tuple[str | int | None, ...]:
-    """Who gave the message up, and where it lies."""
-    return (
-        row.client_id,
-        row.process,
-        row.incarnation,
-        row.topic,
-        row.broker,
-        row.queue_id,
-        row.queue_offset,
-    )
-
-
 @dataclass(frozen=True, slots=True)
 class TwiceDead(Finding):
-    """rows: two dead letters, or the only one and two places where it was read."""
+    """evidence: two dead letters, or the only one and two places where it was read."""
 
     evidence: tuple[Row, ...]
 
 
-class _Group:
-    """What one group did with the message."""
+class _Message:
+    """One message of a group: its dead letters and the places where it was read, two of each at most.
 
-    __slots__ = ("reads", "rows", "spoiled")
+    letters, reads: positions of rows. origin: who gave it up, and where it lies. spoiled: nothing is claimed of it.
+    """
+
+    __slots__ = ("letters", "origin", "places", "reads", "spoiled")
 
     def __init__(self) -> None:
-        self.rows: list[Row] = []  # its dead letters, at most two
-        self.reads: list[Row] = []  # one row for each place, at most two
+        self.letters: list[int] = []
+        self.origin: tuple[int, ...] = ()
+        self.reads: list[int] = []
+        self.places: set[tuple[int, ...]] = set()
         self.spoiled = False
 
-
-class MessageJudge(Judge):
-    """Remembers two dead letters of a message, and two places where it was read, for each group."""
-
-    __slots__ = ("groups",)
-
-    def __init__(self, context: Context) -> None:
-        super().__init__(context)
-        self.groups: dict[str, _Group] = {}
-
-    def _group(self, name: str) -> _Group:
-        found = self.groups.get(name)
-        if found is None:
-            found = self.groups[name] = _Group()
-        return found
-
-    def begins(self, row: Row) -> Iterable[Finding]:
-        if row.kind is Kind.READ:
-            return NOTHING
-        group = self._group(row.group or "")
-        is_by_hand = row.kind is Kind.DELIVER or is_manual(row)
-        as_promised = not is_by_hand and is_acknowledged(row) and row.attempt in (None, 1)
-        if not as_promised or (group.rows and not self._are_of_one(group.rows[0], row)):
-            group.spoiled = True
-        elif len(group.rows) < 2:
-            group.rows.append(row)
-        return NOTHING
-
-    def _are_of_one(self, first: Row, row: Row) -> bool:
-        """Did one incarnation send both? The next process of its client may number its incarnations anew."""
-        anew = self.context.is_of_an_old_life(row.client_id, row.group, first)
-        return origin_of(first) == origin_of(row) and not anew
-
-    def ends(self, row: Row) -> Iterable[Finding]:
-        if row.kind is Kind.READ and row.outcome is Outcome.OK:
-            reads = self._group((row.topic or "")[len(DLQ_PREFIX) :]).reads
-            places = {(each.broker, each.queue_id, each.queue_offset) for each in reads}
-            if len(reads) < 2 and (row.broker, row.queue_id, row.queue_offset) not in places:
-                reads.append(row)
-        return NOTHING
-
-    def finish(self) -> Iterable[Finding]:
-        found: list[Finding] = []
-        for group in self.groups.values():
-            if group.spoiled or not group.rows or not (group.reads or len(group.rows) > 1):
-                continue
-            if len(group.rows) > 1 and self.config.batch > 1:
-                continue
-            self.opportunities += 1
-            if len(group.rows) > 1:
-                found.append(TwiceDead(tuple(group.rows)))
-            elif len(group.reads) > 1 and self.context.frames_twice is None:
-                found.append(TwiceDead((*group.rows, *group.reads)))
-        return found
+    def read(self, row: int, place: tuple[int, ...]) -> None:
+        if len(self.reads) < 2 and place not in self.places:
+            self.places.add(place)
+            self.reads.append(row)
 
 
-judge = MessageJudge
+def judge(rows: Rows, findings: Findings) -> None:
+    """Each message that was given up, in each group: how often that was, and where it was read."""
+    where = _of_what_was_given_up(rows)
+    if not len(where):
+        return
+    of_group, _ = dense(rows.run[where], rows.source[where], group_of(rows, where))
+    # Dead letters count when they begin and reads when they end.
+    read = rows.are(Kind.READ)
+    order = np.argsort(np.where(read, rows.end, rows.begin)[where], kind="stable")
+    place = (rows.text("broker"), rows.number("queue_id"), rows.offset)
+    origin = (
+        rows.client,
+        rows.text("process"),
+        rows.incarnation,
+        rows.text("topic"),
+        *place,
+    )
+    arrived, manual = rows.ended_as(Outcome.OK), may_be_by_hand(rows)
+    as_promised = arrived & ~manual & np.isin(rows.number("attempt"), (NONE, 1))
+    as_promised &= ~np.isin(rows.number("code"), STORED_WEAKLY)
+    messages: dict[int, _Message] = {}
+    for row, number in zip(where[order].tolist(), of_group[order].tolist(), strict=True):
+        message = messages.setdefault(number, _Message())
+        if read[row]:
+            if arrived[row] and rows.end[row] < NEVER:
+                message.read(row, tuple(int(column[row]) for column in place))
+            continue
+        mine = tuple(int(column[row]) for column in origin)
+        if not as_promised[row] or (message.letters and not _is_of_one(rows, message, row, mine)):
+            message.spoiled = True
+        elif len(message.letters) < 2:
+            message.letters.append(row)
+            message.origin = mine
+    for message in messages.values():
+        _conclude(message, rows, findings)
+
+
+def _of_what_was_given_up(rows: Rows) -> Ints:
+    """Dead letters, reads of dead letters, and deliveries of what was given up that may be manual ones."""
+    letter, read = rows.are(Kind.DEAD_LETTER), dead_reads(rows)
+    manual = rows.are(Kind.DELIVER) & may_be_by_hand(rows)
+    message, count = dense(rows.run, rows.source)
+    given_up = np.zeros(count, np.bool_)
+    given_up[message[letter]] = True
+    return positions((letter | read | manual) & given_up[message])
+
+
+def _is_of_one(rows: Rows, message: _Message, row: int, origin: tuple[int, ...]) -> bool:
+    """Did the incarnation send this that gave the message up first? The next process of its client may number its
+    incarnations anew."""
+    client, group = rows.name_of("client_id", row), rows.name_of("group", row)
+    first, now = int(rows.begin[message.letters[0]]), int(rows.begin[row])
+    anew = rows.context_of(row).is_of_an_old_life(client, group, first, now)
+    return origin == message.origin and not anew
+
+
+def _conclude(message: _Message, rows: Rows, findings: Findings) -> None:
+    letters, reads = message.letters, message.reads
+    if message.spoiled or not letters or not (reads or len(letters) > 1):
+        return
+    if len(letters) > 1 and rows.config_of(letters[0]).batch > 1:
+        return
+    findings.at_stake_times(letters[0], 1)
+    if len(letters) > 1:
+        findings.shown(TwiceDead, {"evidence": letters})
+    elif len(reads) > 1 and rows.context_of(letters[0]).frames_twice == NEVER:
+        findings.shown(TwiceDead, {"evidence": [*letters, *reads]})
 
 
 def explain(found: TwiceDead) -> str:
