@@ -11,17 +11,27 @@ ROLLBACK's had ended. Nothing is remembered across an ADD or a reset.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specs.clauses.context import Context
-from specs.clauses.judging import NOTHING, Finding, Judge
+from specs.clauses.judging import Finding
 from specs.clauses.premises import NO_RESET, ORDERLY
-from specs.clauses.rows import acknowledges, ended_before, is_manual, may_be_given_up, over_us
+from specs.clauses.rows import over_us
 from specs.clauses.words import at, who
+from specs.facts.findings import Findings
+from specs.facts.lanes import (
+    END,
+    OP_COLUMNS,
+    LaneItems,
+    Machine,
+    Op,
+    Stretch,
+    ended_before,
+    machine_kernel,
+)
+from specs.facts.segments import NO_TEXT, NONE
 from specs.history.row import Row
 from specs.plan.traits import Stake, Trait
-from specs.vocabulary import LISTENER_RESULTS, LISTENER_SUSPENDS, Key, Kind, Outcome, Party
+from specs.vocabulary import LISTENER_RESULTS, Key, Kind, Outcome, Party
 
 ID = "RTY-9"
 TITLE = "a manual ROLLBACK replays all that was taken"
@@ -36,6 +46,7 @@ STAKES = (Stake(Trait.ROLLBACK),)
 KINDS = frozenset({Kind.DELIVER, Kind.DEAD_LETTER, Kind.ADD, Kind.RESET})
 SETTINGS = ("max_reconsume_times",)
 NEEDS = frozenset({Kind.DELIVER})
+COLUMNS = OP_COLUMNS
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,116 +59,123 @@ class NotReplayed(Finding):
     counted: bool
 
 
-class _Incarnation:
-    """taken: delivered, ended well or rolled back, not committed. replay: what a ROLLBACK put back, still to come.
+_AUTO_FINISHES = (Outcome.SUCCESS, Outcome.COMMIT, Outcome.ROLLBACK)
 
-    exhausted: the highest offset of a suspended message whose retries were used up; once something beyond is
-    delivered, it may have been given up.
+
+class Work:
+    """One incarnation: what it took and did not commit, and what a ROLLBACK put back that has not come again.
+
+    taken: calls, and stretches of which what lies after the last commit counts; the latest last. spent: the highest
+    offset that it may have given up unseen, should it go on beyond.
     """
 
-    __slots__ = ("exhausted", "op", "replay", "rollback", "taken")
+    __slots__ = ("call", "replay", "rollback", "spent", "taken")
 
     def __init__(self) -> None:
-        self.op = -1
-        self.taken: dict[int, Row] = {}
-        self.rollback: Row | None = None
-        self.replay: dict[int, tuple[Row, Row]] = {}
-        self.exhausted: int | None = None
-
-    def commit(self) -> None:
-        self.taken.clear()
-        self.rollback = None
+        self.call = NONE
+        self.taken: list[Op | Stretch] = []
+        self.rollback: Op | None = None
+        self.replay: dict[int, tuple[Op, Op]] = {}
+        self.spent = NONE
 
 
-class LaneJudge(Judge):
-    """Remembers what each incarnation has taken and not committed."""
+class Lane(Machine):
+    """Follows what is taken, in the lanes with a manual ROLLBACK."""
 
-    __slots__ = ("incarnations",)
+    def __init__(self, lane: LaneItems, findings: Findings) -> None:
+        super().__init__(lane, findings)
+        self.works: dict[int, Work] = {}
+        self.rolls = any(
+            what == END and op.outcome is Outcome.ROLLBACK and op.manual
+            for what, _when, op in lane.items
+        )
 
-    def __init__(self, context: Context) -> None:
-        super().__init__(context)
-        self.incarnations: dict[str, _Incarnation] = {}
-
-    def begins(self, row: Row) -> Iterable[Finding]:
-        if row.kind is Kind.RESET:
-            self.incarnations.clear()
-        elif row.incarnation is None:
-            return NOTHING
-        elif row.kind is Kind.ADD:
-            self.incarnations.pop(row.incarnation, None)
-        elif row.kind is Kind.DELIVER and row.queue_offset is not None:
-            mine = self.incarnations.get(row.incarnation)
-            if mine is None:
-                mine = self.incarnations[row.incarnation] = _Incarnation()
-            if row.op_id != mine.op:
-                self._next_call(mine, row, row.queue_offset)
-            found = [
-                *self._passed(mine, row, row.queue_offset),
-                *self._counter(mine, row, row.queue_offset),
-            ]
-            if row.outcome not in LISTENER_RESULTS:  # it may have ended in a COMMIT
-                mine.commit()
-            return found
-        return NOTHING
-
-    def _next_call(self, mine: _Incarnation, row: Row, offset: int) -> None:
-        mine.op = row.op_id
-        if mine.exhausted is not None:
-            if offset > mine.exhausted:
-                mine.commit()
-            mine.exhausted = None
-        rollback = mine.rollback
-        if rollback is not None:
-            mine.replay.update((each, (taken, rollback)) for each, taken in mine.taken.items())
-            mine.commit()
-
-    def _passed(self, mine: _Incarnation, row: Row, offset: int) -> Iterable[Finding]:
-        """Is something that was put back left behind? Told once."""
-        passed = sorted(each for each in mine.replay if each < offset)
-        if passed:
-            taken, rollback = mine.replay[passed[0]]
-            for each in passed:
-                del mine.replay[each]
-            if ended_before(rollback, row):
-                self.opportunities += 1
-                yield NotReplayed(taken, rollback, row, counted=False)
-
-    def _counter(self, mine: _Incarnation, row: Row, offset: int) -> Iterable[Finding]:
-        put_back = mine.replay.pop(offset, None)
-        if put_back is None:
-            return
-        self.opportunities += 1
-        before, rollback = put_back
-        if before.reconsume_times is None or row.reconsume_times is None:
-            return
-        if row.reconsume_times != before.reconsume_times and ended_before(rollback, row):
-            yield NotReplayed(before, rollback, row, counted=True)
-
-    def ends(self, row: Row) -> Iterable[Finding]:
-        mine = self.incarnations.get(row.incarnation or "")
-        if mine is None or row.queue_offset is None:
-            return NOTHING
-        if row.kind is Kind.DEAD_LETTER:
-            if (
-                row.outcome is Outcome.OK
-            ):  # in auto mode this commits, as an acknowledging call does
-                mine.commit()
-        elif acknowledges(row):
-            mine.commit()
-        elif (
-            is_manual(row)
-            and row.outcome in (Outcome.SUCCESS, Outcome.ROLLBACK)
-            and row.op_id == mine.op
+    def takes(self, stretch: Stretch) -> bool:
+        if not self.rolls:
+            return True
+        first = stretch.first
+        work = self.works.setdefault(first.incarnation, Work())
+        if work.replay or work.rollback is not None:
+            return False
+        if (
+            not first.manual
+            or stretch.finished_to > first.offset
+            or NONE < work.spent < first.offset
         ):
-            mine.taken[row.queue_offset] = row
-            if row.outcome is Outcome.ROLLBACK:
-                mine.rollback = row
-        elif row.outcome in LISTENER_SUSPENDS and may_be_given_up(row, self.config):
-            mine.exhausted = max(row.queue_offset, -1 if mine.exhausted is None else mine.exhausted)
-        return NOTHING
+            work.taken.clear()
+        if first.manual and stretch.finished_to < stretch.stop:
+            work.taken.append(stretch)
+        work.call, work.spent = stretch.last.op, NONE
+        return True
+
+    def begins(self, op: Op) -> None:
+        if not self.rolls:
+            return
+        if op.kind is Kind.RESET:
+            self.works.clear()
+        elif op.kind is Kind.ADD:
+            self.works.pop(op.incarnation, None)
+        elif op.kind is Kind.DELIVER and op.incarnation != NO_TEXT and op.offset >= 0:
+            work = self.works.setdefault(op.incarnation, Work())
+            if op.op != work.call:
+                work.call = op.op
+                self._begin_call(work, op)
+            self._leave_behind(work, op)
+            put_back = work.replay.pop(op.offset, None)
+            if put_back is not None:
+                self.stakes += 1
+                self._count(*put_back, op)
+            if op.outcome not in LISTENER_RESULTS:  # nobody knows whether it commits
+                work.taken, work.rollback = [], None
+
+    def _begin_call(self, work: Work, op: Op) -> None:
+        if NONE < work.spent < op.offset:
+            work.taken, work.rollback = [], None
+        work.spent = NONE
+        if work.rollback is not None:
+            for taken in self.lane.digest.calls_of(work.taken):
+                work.replay[taken.offset] = (taken, work.rollback)
+            work.taken, work.rollback = [], None
+
+    def _leave_behind(self, work: Work, op: Op) -> None:
+        lowest = min(work.replay, default=op.offset)
+        if lowest >= op.offset:
+            return
+        taken, rollback = work.replay[lowest]
+        work.replay = {offset: back for offset, back in work.replay.items() if offset >= op.offset}
+        if ended_before(rollback, op):
+            self.stakes += 1
+            self.broken(NotReplayed, {"counted": False}, taken=taken, rollback=rollback, next=op)
+
+    def _count(self, before: Op, rollback: Op, op: Op) -> None:
+        known = NONE not in (before.reconsume, op.reconsume)
+        if known and before.reconsume != op.reconsume and ended_before(rollback, op):
+            self.broken(NotReplayed, {"counted": True}, taken=before, rollback=rollback, next=op)
+
+    def ends(self, op: Op) -> None:
+        work = (
+            self.works.get(op.incarnation) if op.incarnation != NO_TEXT and op.offset >= 0 else None
+        )
+        if work is None:
+            return
+        if op.kind is Kind.DEAD_LETTER:
+            commits = op.outcome is Outcome.OK
+        elif op.kind is Kind.DELIVER:
+            commits = op.outcome is Outcome.COMMIT if op.manual else op.outcome in _AUTO_FINISHES
+        else:
+            return
+        if commits:
+            work.taken, work.rollback = [], None
+        elif op.kind is Kind.DELIVER and self.used_up(op):
+            work.spent = max(work.spent, op.offset)
+        elif op.kind is Kind.DELIVER and op.manual and op.op == work.call:
+            if op.outcome in (Outcome.SUCCESS, Outcome.ROLLBACK):
+                work.taken.append(op)
+            if op.outcome is Outcome.ROLLBACK:
+                work.rollback = op
 
 
-judge = LaneJudge
+judge = machine_kernel(Lane, KINDS, lease=False)
 
 
 def explain(found: NotReplayed) -> str:
