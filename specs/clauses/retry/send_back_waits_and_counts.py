@@ -14,14 +14,17 @@ which the copy was made may lie before."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import lru_cache
 
-from specs.clauses.context import Context
-from specs.clauses.judging import NOTHING, Finding, Judge
+import numpy as np
+
+from specs.clauses.judging import Finding
 from specs.clauses.premises import CLOSED_WORLD, CONCURRENT, NO_WALL_CLOCK_STEP
 from specs.clauses.words import MS, at, ms, who
+from specs.facts.findings import Findings
+from specs.facts.rows import Rows
+from specs.facts.segments import NONE, Ints, dense, positions
+from specs.facts.stored import levels_us
 from specs.history.row import Row
 from specs.vocabulary import RETRY_PREFIX, Key, Kind, Party
 
@@ -37,22 +40,15 @@ SOURCES = ("docs/sources.md#send-back", "docs/sources.md#delay", "docs/sources.m
 KINDS = frozenset({Kind.SEND, Kind.SEND_BACK, Kind.DELIVER})
 SETTINGS = ("delay_levels",)
 NEEDS = frozenset({Kind.DELIVER, Kind.SEND_BACK})
+COLUMNS = ("attempt", "delay_level", "message_id", "origin_id", "reconsume_times", "started_us")
 
 DEFAULT_LEVEL = 3
 """What level 0 means, for a message that was never sent back before."""
-
-_UNIT_US = {"s": 1_000_000, "m": 60_000_000, "h": 3_600_000_000, "d": 86_400_000_000}
 
 
 def wants(row: Row) -> bool:
     """Of deliveries, only copies in a retry topic."""
     return row.kind is not Kind.DELIVER or (row.topic or "").startswith(RETRY_PREFIX)
-
-
-@lru_cache(maxsize=64)
-def delays_us(levels: str) -> tuple[int, ...]:
-    """The delays of a table like `1s 5s 10m`, in µs, level 1 first."""
-    return tuple(int(word[:-1]) * _UNIT_US[word[-1]] for word in levels.split())
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,75 +68,66 @@ class Miscounted(Finding):
     copy: Row
 
 
-class _Group:
-    """What one group sent back of the message. due: by the counter that it carried, the earliest due time."""
-
-    __slots__ = ("due", "last")
-
-    def __init__(self) -> None:
-        self.due: dict[int, tuple[int, Row, int]] = {}  # (due µs, the send-back, its wait in µs)
-        self.last: Row | None = None
-
-
-class MessageJudge(Judge):
-    """Remembers, for each group, the send-backs of one message: one for each counter."""
-
-    __slots__ = ("groups", "sent")
-
-    def __init__(self, context: Context) -> None:
-        super().__init__(context)
-        self.groups: dict[str, _Group] = {}
-        self.sent: Row | None = None  # unless a send-back was seen before
-
-    def begins(self, row: Row) -> Iterable[Finding]:
-        name = row.group or ""
-        if row.kind is Kind.SEND:
-            if self.sent is None and not self.groups:
-                self.sent = row
-            return NOTHING
-        if row.kind is Kind.SEND_BACK:
-            if row.reconsume_times is not None and row.delay_level is not None:
-                self._returned(
-                    self.groups.setdefault(name, _Group()),
-                    row,
-                    row.reconsume_times,
-                    row.delay_level,
-                )
-            return NOTHING
-        group = self.groups.get(name)
-        if (
-            group is None
-            or group.last is None
-            or row.attempt != 1
-            or row.topic != RETRY_PREFIX + name
+def judge(rows: Rows, findings: Findings) -> None:
+    """Each copy beside the earliest due time of the send-backs that carry one retry less. Both are few."""
+    times, back = rows.number("reconsume_times"), rows.are(Kind.SEND_BACK)
+    back &= rows.number("delay_level") != NONE
+    copy = rows.are(Kind.DELIVER) & rows.starts_with("topic", RETRY_PREFIX)
+    copy &= rows.number("attempt") == 1
+    where = positions((back | copy) & (times != NONE))
+    where = where[rows.begin[where] < rows.clock_stepped(where)]
+    if not len(where):
+        return
+    where = where[np.argsort(rows.begin[where], kind="stable")]
+    of_group, _ = dense(rows.run[where], rows.source[where], rows.group[where])
+    message, _ = dense(rows.run, rows.source)
+    sends = _first_sends(rows, message)
+    due: dict[tuple[int, int], tuple[int, int, int]] = {}
+    """By message and group, and counter: (due in µs, the send-back, its wait in µs)."""
+    last: dict[int, int] = {}  # by message and group, the last send-back
+    first: dict[int, int] = {}  # by message, the seq of the first one, of whatever group
+    for mine, row, number in zip(
+        of_group.tolist(), where.tolist(), message[where].tolist(), strict=True
+    ):
+        counter, started = int(times[row]), int(rows.started[row])
+        if back[row]:
+            wait_us = _wait_us(rows, row)
+            known = due.get((mine, counter))
+            if known is None or started + wait_us < known[0]:
+                due[mine, counter] = (started + wait_us, row, wait_us)
+            last[mine] = row
+            first.setdefault(number, int(rows.begin[row]))
+        elif mine in last and rows.name_of("topic", row) == RETRY_PREFIX + rows.name_of(
+            "group", row
         ):
-            return NOTHING
-        return self._copy(group, group.last, row)
-
-    def _returned(self, group: _Group, row: Row, times: int, asked: int) -> None:
-        group.last = row
-        table = delays_us(self.config.delay_levels)
-        level = asked or DEFAULT_LEVEL + times
-        wait_us = table[min(level, len(table)) - 1] if table and level > 0 else 0
-        known = group.due.get(times)
-        if known is None or row.started_us + wait_us < known[0]:
-            group.due[times] = (row.started_us + wait_us, row, wait_us)
-
-    def _copy(self, group: _Group, last: Row, row: Row) -> Iterable[Finding]:
-        times, sent = row.reconsume_times, self.sent
-        if times is None or sent is None:
-            return NOTHING
-        self.opportunities += 1
-        known = group.due.get(times - 1)
-        if known is None:
-            return (Miscounted(sent, last, row),)
-        due_us, returned, wait_us = known
-        if row.started_us >= due_us - MS - self.context.info.clock_bound_us:
-            return NOTHING
-        return (TooSoon(sent, returned, row, wait_us),)
+            sent = sends.get(number)
+            if sent is None or rows.begin[sent] >= first[number]:
+                continue  # the history begins in the middle
+            findings.at_stake_times(row, 1)
+            known = due.get((mine, counter - 1))
+            if known is None:
+                roles = {"sent": sent, "returned": last[mine], "copy": row}
+                findings.shown(Miscounted, roles)
+                continue
+            due_us, returned, wait_us = known
+            if started < due_us - MS - rows.context_of(row).info.clock_bound_us:
+                roles = {"sent": sent, "returned": returned, "copy": row}
+                findings.shown(TooSoon, roles, {"wait_us": wait_us})
 
 
-judge = MessageJudge
+def _first_sends(rows: Rows, message: Ints) -> dict[int, int]:
+    """By message the row with which it was first sent."""
+    sends = rows.of(Kind.SEND)
+    sends = sends[np.argsort(-rows.begin[sends], kind="stable")]
+    return dict(zip(message[sends].tolist(), sends.tolist(), strict=True))
+
+
+def _wait_us(rows: Rows, back: int) -> int:
+    """What the level of this send-back means."""
+    table = levels_us(rows.config_of(back).delay_levels)
+    asked = int(rows.number("delay_level")[back])
+    level = asked or DEFAULT_LEVEL + int(rows.number("reconsume_times")[back])
+    return table[min(level, len(table)) - 1] if table and level > 0 else 0
 
 
 def explain(found: TooSoon | Miscounted) -> str:
