@@ -1,102 +1,17 @@
-"""RTY-11 over columns: a stretch that holds nothing that was suspended lately is passed over."""
+"""What breaks RTY-11, planted in a history."""
 
 from __future__ import annotations
 
 import itertools
-from collections import OrderedDict
 from functools import partial
 from typing import Any
 
 from spark_checkers.planting import Changes, Mutant, Planted, Trace
-from spark_checkers.twin import Twin
-from specs.clauses.intervals import Intervals
 from specs.clauses.rows import acknowledges, is_manual
-from specs.facts.findings import Findings
-from specs.facts.lanes import (
-    OP_COLUMNS,
-    LaneItems,
-    Machine,
-    Op,
-    Stretch,
-    asks_again,
-    ends_as,
-    machine_kernel,
-)
-from specs.facts.segments import NO_TEXT, NONE
 from specs.history.row import Row
-from specs.vocabulary import DLQ_PREFIX, LISTENER_SUSPENDS, RETRY_PREFIX, Kind, Outcome
+from specs.vocabulary import Outcome
 
-_KNOWN_AT_ONCE = 1024
-
-
-class Lane(Machine):
-    """The messages that were suspended last; of each incarnation its add and what it has delivered."""
-
-    ENDS = ends_as([Kind.DELIVER], (*LISTENER_SUSPENDS, Outcome.ROLLBACK))
-
-    def __init__(self, lane: LaneItems, findings: Findings) -> None:
-        super().__init__(lane, findings)
-        self.counts = not lane.topic.startswith((RETRY_PREFIX, DLQ_PREFIX))
-        self.adds: dict[int, Op] = {}
-        self.done: dict[int, Intervals] = {}
-        self.suspended: OrderedDict[int, Op] = OrderedDict()
-        self.highest = -1  # of the offsets that were ever in it
-
-    def takes(self, stretch: Stretch) -> bool:
-        if self.highest >= stretch.first.offset and not self.suspended.keys().isdisjoint(
-            range(stretch.first.offset, stretch.stop)
-        ):
-            return False
-        self.done.setdefault(stretch.first.incarnation, Intervals()).add(
-            stretch.first.offset, stretch.stop
-        )
-        return True
-
-    def begins(self, op: Op) -> None:
-        if op.kind is Kind.RESET:
-            self.adds.clear()
-            self.done.clear()
-            self.suspended.clear()
-        elif op.incarnation == NO_TEXT or not self.counts:
-            return
-        elif op.kind is Kind.ADD:
-            self.adds[op.incarnation] = op
-            self.done.pop(op.incarnation, None)
-        elif op.offset >= 0:
-            done = self.done.setdefault(op.incarnation, Intervals())
-            before, add = self.suspended.get(op.offset), self.adds.get(op.incarnation)
-            if (
-                op.offset not in done
-                and before is not None
-                and add is not None
-                and op.reconsume != NONE
-            ):
-                self.stakes += 1
-                if op.reconsume != 0:
-                    self.found(before, add, op)
-            done.add(op.offset)
-
-    def ends(self, op: Op) -> None:
-        if (
-            op.kind is Kind.DELIVER
-            and asks_again(op)
-            and op.incarnation != NO_TEXT
-            and op.offset >= 0
-        ):
-            self.suspended[op.offset] = op
-            self.suspended.move_to_end(op.offset)
-            self.highest = max(self.highest, op.offset)
-            if len(self.suspended) > _KNOWN_AT_ONCE:
-                self.suspended.popitem(last=False)
-
-
-TWIN = Twin(
-    "RTY-11", OP_COLUMNS, machine_kernel(Lane, (Kind.DELIVER, Kind.ADD, Kind.RESET), lease=False)
-)
-find = TWIN.find
-
-
-# ---- what breaks the clause, planted
+CLAUSE = "RTY-11"
 
 
 def counted_on(trace: Trace) -> Changes:

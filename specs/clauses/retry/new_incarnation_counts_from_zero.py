@@ -10,18 +10,28 @@ lane was reset.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import OrderedDict
 from dataclasses import dataclass
 
-from specs.clauses.context import Context
 from specs.clauses.intervals import Intervals
-from specs.clauses.judging import NOTHING, Finding, Judge
+from specs.clauses.judging import Finding
 from specs.clauses.premises import IN_PLACE, NO_RESET
-from specs.clauses.rows import asks_again, is_copy_topic
 from specs.clauses.words import at, who
+from specs.facts.findings import Findings
+from specs.facts.lanes import (
+    OP_COLUMNS,
+    LaneItems,
+    Machine,
+    Op,
+    Stretch,
+    asks_again,
+    ends_as,
+    machine_kernel,
+)
+from specs.facts.segments import NO_TEXT, NONE
 from specs.history.row import Row
 from specs.plan.traits import Stake, Trait
-from specs.vocabulary import Key, Kind, Party
+from specs.vocabulary import DLQ_PREFIX, LISTENER_SUSPENDS, RETRY_PREFIX, Key, Kind, Outcome, Party
 
 ID = "RTY-11"
 TITLE = "a lane assigned anew counts from 0"
@@ -34,6 +44,7 @@ REFINES = ("RTY-3",)
 STAKES = (Stake(Trait.LONG_REST),)
 KINDS = frozenset({Kind.DELIVER, Kind.ADD, Kind.RESET})
 NEEDS = frozenset({Kind.ADD, Kind.DELIVER})
+COLUMNS = OP_COLUMNS
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,65 +60,71 @@ REMEMBERED = 1024
 """So many suspended messages of a lane: RocketMQ's clients pull no further once they hold 1000."""
 
 
-class _Incarnation:
-    __slots__ = ("add", "delivered")
+class Lane(Machine):
+    """The messages that were suspended last; of each incarnation its add and what it has delivered.
 
-    def __init__(self, add: Row | None) -> None:
-        self.add = add
-        self.delivered = Intervals()
+    A stretch that holds nothing that was suspended lately is passed over.
+    """
 
+    ENDS = ends_as([Kind.DELIVER], (*LISTENER_SUSPENDS, Outcome.ROLLBACK))
 
-class LaneJudge(Judge):
-    """Remembers the messages of the lane that were suspended last, and what each incarnation has delivered."""
+    def __init__(self, lane: LaneItems, findings: Findings) -> None:
+        super().__init__(lane, findings)
+        self.counts = not lane.topic.startswith((RETRY_PREFIX, DLQ_PREFIX))
+        self.adds: dict[int, Op] = {}
+        self.done: dict[int, Intervals] = {}
+        self.suspended: OrderedDict[int, Op] = OrderedDict()
+        self.highest = -1  # of the offsets that were ever in it
 
-    __slots__ = ("incarnations", "suspended")
-
-    def __init__(self, context: Context) -> None:
-        super().__init__(context)
-        self.incarnations: dict[str, _Incarnation] = {}
-        self.suspended: dict[int, Row] = {}
-
-    def begins(self, row: Row) -> Iterable[Finding]:
-        if row.kind is Kind.RESET:
-            self.incarnations.clear()
-            self.suspended.clear()
-        elif row.incarnation is None:
-            return NOTHING
-        elif row.kind is Kind.ADD:
-            self.incarnations[row.incarnation] = _Incarnation(row)
-        elif row.queue_offset is not None and not is_copy_topic(row.topic):
-            mine = self.incarnations.get(row.incarnation)
-            if mine is None:
-                mine = self.incarnations[row.incarnation] = _Incarnation(None)
-            offset, is_first = row.queue_offset, row.queue_offset not in mine.delivered
-            mine.delivered.add(offset)
-            before = self.suspended.get(offset)
-            if (
-                is_first
-                and before is not None
-                and mine.add is not None
-                and row.reconsume_times is not None
-            ):
-                self.opportunities += 1
-                if row.reconsume_times != 0:
-                    return (CountedOn(before, mine.add, row),)
-        return NOTHING
-
-    def ends(self, row: Row) -> Iterable[Finding]:
-        if (
-            row.kind is Kind.DELIVER
-            and asks_again(row)
-            and row.incarnation
-            and row.queue_offset is not None
+    def takes(self, stretch: Stretch) -> bool:
+        if self.highest >= stretch.first.offset and not self.suspended.keys().isdisjoint(
+            range(stretch.first.offset, stretch.stop)
         ):
-            self.suspended.pop(row.queue_offset, None)
-            self.suspended[row.queue_offset] = row
+            return False
+        self.done.setdefault(stretch.first.incarnation, Intervals()).add(
+            stretch.first.offset, stretch.stop
+        )
+        return True
+
+    def begins(self, op: Op) -> None:
+        if op.kind is Kind.RESET:
+            self.adds.clear()
+            self.done.clear()
+            self.suspended.clear()
+        elif op.incarnation == NO_TEXT or not self.counts:
+            return
+        elif op.kind is Kind.ADD:
+            self.adds[op.incarnation] = op
+            self.done.pop(op.incarnation, None)
+        elif op.offset >= 0:
+            done = self.done.setdefault(op.incarnation, Intervals())
+            before, add = self.suspended.get(op.offset), self.adds.get(op.incarnation)
+            if (
+                op.offset not in done
+                and before is not None
+                and add is not None
+                and op.reconsume != NONE
+            ):
+                self.stakes += 1
+                if op.reconsume != 0:
+                    self.broken(CountedOn, before=before, add=add, first=op)
+            done.add(op.offset)
+
+    def ends(self, op: Op) -> None:
+        if (
+            op.kind is Kind.DELIVER
+            and asks_again(op)
+            and op.incarnation != NO_TEXT
+            and op.offset >= 0
+        ):
+            self.suspended[op.offset] = op
+            self.suspended.move_to_end(op.offset)
+            self.highest = max(self.highest, op.offset)
             if len(self.suspended) > REMEMBERED:
-                del self.suspended[next(iter(self.suspended))]
-        return NOTHING
+                self.suspended.popitem(last=False)
 
 
-judge = LaneJudge
+judge = machine_kernel(Lane, KINDS, lease=False)
 
 
 def explain(found: CountedOn) -> str:
