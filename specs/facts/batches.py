@@ -1,4 +1,14 @@
-"""What one lane's incarnations gave up, and what comes again with it: what the twins of DLQ-3 and DLQ-10 share."""
+"""What an incarnation gave up, and with which batch it was last delivered: for the clauses of given-up messages.
+
+A call of several messages is put back as a whole. So a message that was given up comes again, and rightly, as long as
+another one of its batch has to: one that asked for it and was not given up itself. Remembered are the messages of the
+last call, those that have to come again, and those that were given up (few).
+
+A dead letter that was stored weakly (codes 10 to 12: not flushed, or not copied, in time) may be lost with its broker.
+A client may take it for sent or send it again, so that it counts neither as acknowledged nor as failed.
+
+What began before an ADD of its incarnation, or a RESET, is of an earlier life and does not count when it ends.
+"""
 
 from __future__ import annotations
 
@@ -17,11 +27,11 @@ from specs.facts.segments import NO_TEXT, NONE
 from specs.facts.stored import STORED_WEAKLY
 from specs.vocabulary import LISTENER_RESULTS, Kind, Outcome
 
-BATCH_KINDS = (Kind.DELIVER, Kind.DEAD_LETTER, Kind.ADD, Kind.RESET)
+BATCH_KINDS = frozenset({Kind.DELIVER, Kind.DEAD_LETTER, Kind.ADD, Kind.RESET})
 
 
 def is_safe(letter: Op) -> bool:
-    """Did the broker say that the dead letter is stored, and not only in its memory or on one disk?"""
+    """Was the dead letter answered so that nobody may send it again?"""
     return letter.outcome is Outcome.OK and letter.code not in STORED_WEAKLY
 
 
@@ -29,6 +39,7 @@ class Work:
     """One incarnation. calls: by number, the messages of a call; latest: of a message, the number of its last call. The
     number is ours: what a call goes by may come again. born: operations that began before are another life's.
 
+    manual: has it, or may it have, made a call in manual mode, in which a ROLLBACK replays what was given up as well?
     letters: of a message given up, its first acknowledged dead letter. back: those that came again since, and whether
     their batch may have had to.
     """
