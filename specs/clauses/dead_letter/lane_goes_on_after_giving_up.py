@@ -11,11 +11,9 @@ retry, else since it was added at the earliest. Says nothing where no further ca
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specs.clauses.context import Context
-from specs.clauses.judging import NOTHING, Finding, Judge
+from specs.clauses.judging import Finding
 from specs.clauses.premises import (
     AUTO_MODE,
     BATCH_OF_ONE,
@@ -25,11 +23,23 @@ from specs.clauses.premises import (
     ORDERLY,
     Premise,
 )
-from specs.clauses.rows import ended_before, is_copy_topic, may_be_manual, over_us
-from specs.clauses.words import MS, at, ms, who
+from specs.clauses.rows import over_us
+from specs.clauses.words import at, ms, who
+from specs.facts.findings import Findings
+from specs.facts.lanes import (
+    OP_COLUMNS,
+    LaneItems,
+    Machine,
+    Op,
+    Stretch,
+    ends_as,
+    machine_kernel,
+    may_be_manual,
+)
+from specs.facts.segments import MS, NEVER, NO_TEXT, NONE
 from specs.history.row import Row
 from specs.plan.traits import Stake, Trait
-from specs.vocabulary import LISTENER_SUSPENDS, Key, Kind, Outcome, Party
+from specs.vocabulary import DLQ_PREFIX, LISTENER_SUSPENDS, RETRY_PREFIX, Key, Kind, Outcome, Party
 
 ID = "DLQ-9"
 TITLE = "the lane goes on after giving up"
@@ -67,6 +77,7 @@ KINDS = frozenset(
 SETTINGS = ("client_lease_ms", "continuous_ms")
 NEEDS = frozenset({Kind.DEAD_LETTER, Kind.DELIVER, Kind.LOCK, Kind.PULL})
 EXCUSED_BY = frozenset({Kind.CRASH, Kind.LEAVE})
+COLUMNS = OP_COLUMNS
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,158 +96,137 @@ class StoodStill(Finding):
     next: Row
 
 
-class _Work:
-    """One incarnation. given_up: the acknowledged dead letter of the message that `last` delivered, with its grant."""
+class Work:
+    """One incarnation: its last delivery, its pulls, and the acknowledged dead letter of what it delivered last."""
 
-    __slots__ = ("add", "given_up", "last", "lock", "pulls", "renewed")
+    __slots__ = ("add", "last", "letter", "lock", "pulls", "renewed")
 
-    def __init__(self, add: Row | None = None) -> None:
+    def __init__(self, add: Op | None = None) -> None:
         self.add = add
-        self.last: Row | None = None
-        self.pulls: list[
-            Row
-        ] = []  # those that were answered late, and of the others the one that reached farthest
-        self.given_up: Row | None = None
-        self.lock: Row | None = None
-        self.renewed: Row | None = None
-
-    def pulled(self, row: Row) -> None:
-        best = self.farthest(row.seq_begin)
-        self.pulls = [each for each in self.pulls if each is best or not ended_before(each, row)]
-        self.pulls.append(row)
-
-    def farthest(self, seq: int) -> Row | None:
-        """Of the pulls answered before `seq`, the first that reached farthest."""
-        answered = [each for each in self.pulls if each.seq_end is not None and each.seq_end < seq]
-        return max(answered, key=lambda each: (each.value or 0, -(each.seq_end or 0)), default=None)
+        self.last: Op | None = None
+        self.letter: Op | None = None
+        self.lock: Op | None = None
+        self.renewed: Op | None = None
+        self.pulls: list[Op] = []
 
 
-class LaneJudge(Judge):
-    """Remembers the last grant of each client, and of each incarnation its last delivery and its pulls."""
+class Lane(Machine):
+    """By incarnation what it did last, by client its last grant: only the call after a dead letter is looked at."""
 
-    __slots__ = ("cap_us", "locks", "works")
+    ENDS = ends_as([Kind.LOCK, Kind.DEAD_LETTER], [Outcome.OK, Outcome.REFUSED])
+    STAKE = Kind.DEAD_LETTER
 
-    def __init__(self, context: Context) -> None:
-        super().__init__(context)
-        self.cap_us = (
-            self.config.continuous_ms * MS
-        )  # so long a lane may keep its thread before others have their turn
-        self.locks: dict[str, Row] = {}
-        self.works: dict[str, _Work] = {}
-
-    def begins(self, row: Row) -> Iterable[Finding]:
-        match row.kind:
-            case Kind.RESET:
-                self.works.clear()
-            case Kind.ADD if row.incarnation is not None:
-                self.works[row.incarnation] = _Work(row)
-            case Kind.DROP:
-                self.works.pop(row.incarnation or "", None)
-            case Kind.DELIVER if row.incarnation is not None:
-                work = self._work(row.incarnation)
-                found = self._next(work, row)
-                work.last, work.given_up, work.lock, work.renewed = row, None, None, None
-                return found
-            case Kind.PULL if (
-                row.outcome is Outcome.OK and row.incarnation is not None and row.value is not None
-            ):
-                if row.seq_end is not None:
-                    self._work(row.incarnation).pulled(row)
-            case Kind.UNLOCK:
-                self._lost(row)
-            case _:
-                pass
-        return NOTHING
-
-    def _work(self, name: str) -> _Work:
-        found = self.works.get(name)
-        if found is None:
-            found = self.works[name] = _Work()
-        return found
-
-    def _next(self, work: _Work, row: Row) -> Iterable[Finding]:
-        last, letter, lock = work.last, work.given_up, work.lock
-        if (
-            last is None
-            or letter is None
-            or lock is None
-            or letter.ended_us is None
-            or letter.seq_end is None
-        ):
-            return NOTHING
-        pull = work.farthest(letter.seq_end)
-        if pull is None:
-            return NOTHING
-        until_us = letter.ended_us + self.config.schedule_slack_ms * MS
-        there = (last.queue_offset or 0) < (row.queue_offset or 0) < (pull.value or 0)
-        client, context = row.client_id, self.context
-        lease_us = self.config.client_lease_ms * MS
-        add = None if (last.reconsume_times or 0) > 0 else work.add
-        renewed = work.renewed if lock.started_us + lease_us < until_us else None
-        if (
-            not there
-            or (renewed or lock).started_us + lease_us < until_us
-            or until_us > (add or last).started_us + self.cap_us
-            or context.paused_since(client, last.started_us)
-            or context.is_leaving(client, row.group)
-        ):
-            return NOTHING
-        self.opportunities += 1
-        return (
-            NOTHING
-            if row.started_us <= until_us
-            else (StoodStill(add, last, letter, lock, renewed, pull, row),)
+    def __init__(self, lane: LaneItems, findings: Findings) -> None:
+        super().__init__(lane, findings)
+        self.cap = self.config.continuous_ms * MS
+        self.locks: dict[int, Op] = {}
+        self.works: dict[int, Work] = {}
+        self.counts = self.config.batch == 1 and not lane.topic.startswith(
+            (RETRY_PREFIX, DLQ_PREFIX)
         )
 
-    def _lost(self, row: Row) -> None:
-        """The lease was refused, or given back."""
-        self.locks.pop(row.client_id or "", None)
+    def _work(self, name: int) -> Work:
+        found = self.works.get(name)
+        if found is None:
+            found = self.works[name] = Work()
+        return found
+
+    def takes(self, stretch: Stretch) -> bool:
+        work = self._work(stretch.first.incarnation)
+        if work.letter is not None:
+            return False
+        work.last = stretch.last
+        for pull in self.inside:
+            self.begins(pull)
+        return True
+
+    def begins(self, op: Op) -> None:
+        if op.kind is Kind.RESET:
+            self.works.clear()
+        elif op.kind is Kind.ADD:
+            if op.incarnation != NO_TEXT:
+                self.works[op.incarnation] = Work(op)
+        elif op.kind is Kind.DROP:
+            self.works.pop(op.incarnation, None)
+        elif op.kind is Kind.UNLOCK:
+            self._lost(op)
+        elif op.kind is Kind.PULL and op.incarnation != NO_TEXT:
+            if op.outcome is Outcome.OK and op.end < NEVER and op.value != NONE:
+                self._work(op.incarnation).pulls.append(op)
+        elif op.kind is Kind.DELIVER and op.incarnation != NO_TEXT:
+            work = self._work(op.incarnation)
+            if work.last is not None and work.letter is not None and work.lock is not None:
+                self._next(work, work.last, work.letter, work.lock, op)
+            work.last, work.letter, work.lock, work.renewed = op, None, None, None
+
+    def _next(self, work: Work, last: Op, letter: Op, lock: Op, op: Op) -> None:
+        pull: Op | None = None
+        for each in sorted(work.pulls, key=lambda each: each.end):
+            if each.end < letter.end and (pull is None or each.value > pull.value):
+                pull = each
+        work.pulls = [] if pull is None else [each for each in work.pulls if each.end >= pull.end]
+        until = letter.ended + self.config.schedule_slack_ms * MS
+        if pull is None or not last.offset < op.offset < pull.value:
+            return
+        lease = self.config.client_lease_ms * MS
+        add = None if last.reconsume > 0 else work.add
+        renewed = work.renewed if lock.started + lease < until else None
+        if (renewed or lock).started + lease < until or until > (add or last).started + self.cap:
+            return
+        if self.paused_since(op.client, last.started) or self.leaving(op.client):
+            return
+        self.stakes += 1
+        if op.started > until:
+            self.broken(
+                StoodStill,
+                add=add,
+                last=last,
+                dead_letter=letter,
+                lock=lock,
+                renewed=renewed,
+                pull=pull,
+                next=op,
+            )
+
+    def _lost(self, op: Op) -> None:
+        self.locks.pop(op.client, None)
         for work in self.works.values():
-            if work.lock is not None and work.lock.client_id == row.client_id:
+            if work.lock is not None and work.lock.client == op.client:
                 work.lock = None
 
-    def ends(self, row: Row) -> Iterable[Finding]:
-        match row.kind:
-            case Kind.LOCK if row.outcome is Outcome.OK:
-                self.locks[row.client_id or ""] = row
-                self._renewed(row)
-            case Kind.LOCK if row.outcome is Outcome.REFUSED:
-                self._lost(row)
-            case Kind.DEAD_LETTER if row.outcome is Outcome.OK and row.incarnation is not None:
-                self._gave_up(self._work(row.incarnation), row)
-            case _:
-                pass
-        return NOTHING
-
-    def _renewed(self, row: Row) -> None:
-        """A grant came while the one before was fresh."""
+    def _renewed(self, op: Op) -> None:
+        lease = self.config.client_lease_ms * MS
         for work in self.works.values():
             lock = work.lock
-            if (
-                lock is None
-                or work.renewed is not None
-                or lock.client_id != row.client_id
-                or row.ended_us is None
-            ):
-                continue
-            if row.ended_us <= lock.started_us + self.config.client_lease_ms * MS:
-                work.renewed = row
+            fresh = (
+                lock is not None and lock.client == op.client and op.ended <= lock.started + lease
+            )
+            if fresh and work.renewed is None:
+                work.renewed = op
 
-    def _gave_up(self, work: _Work, row: Row) -> None:
-        last = work.last
-        if (
-            last is None
-            or last.queue_offset != row.queue_offset
-            or is_copy_topic(row.topic)
-            or may_be_manual(last)
+    def ends(self, op: Op) -> None:
+        if op.kind is Kind.LOCK:
+            if op.outcome is Outcome.OK:
+                self.locks[op.client] = op
+                self._renewed(op)
+            elif op.outcome is Outcome.REFUSED:
+                self._lost(op)
+        elif (
+            op.kind is Kind.DEAD_LETTER
+            and op.outcome is Outcome.OK
+            and op.incarnation != NO_TEXT
+            and self.counts
         ):
-            return
-        known = (last.reconsume_times or 0) > 0 or work.add is not None
-        if last.outcome in LISTENER_SUSPENDS and known and self.config.batch == 1:
-            work.given_up, work.lock = row, self.locks.get(row.client_id or "")
+            work = self._work(op.incarnation)
+            last = work.last
+            in_vain = last is not None and last.outcome in LISTENER_SUSPENDS
+            in_vain = in_vain and last is not None and not may_be_manual(last)
+            known = last is not None and (last.reconsume > 0 or work.add is not None)
+            if last is not None and in_vain and known and last.offset == op.offset:
+                work.letter, work.lock = op, self.locks.get(op.client)
 
 
-judge = LaneJudge
+judge = machine_kernel(Lane, KINDS - {Kind.PULL}, lease=True, asides=(Kind.PULL,))
 
 
 def explain(found: StoodStill) -> str:
