@@ -20,22 +20,30 @@ to come again too, or is given up. A call beyond the batch is ORD-3's matter: af
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
 
-from specs.clauses.context import Context
-from specs.clauses.judging import NOTHING, Finding, Judge
+from specs.clauses.judging import Finding
 from specs.clauses.premises import NO_RESET, NO_WALL_CLOCK_STEP, NOT_PAUSED, ORDERLY, Premise
-from specs.clauses.retry.no_redelivery_before_suspend import (
-    SUSPEND_MS_MAX,
-    SUSPEND_MS_MIN,
-    suspend_ms,
+from specs.clauses.words import at, ms, who
+from specs.facts.findings import Findings
+from specs.facts.lanes import (
+    OP_COLUMNS,
+    LaneItems,
+    Machine,
+    Op,
+    Stretch,
+    asks_again,
+    ends_as,
+    machine_kernel,
+    may_put_back,
+    own_wait_ms,
+    wait_ms,
 )
-from specs.clauses.rows import acknowledges, asks_again, may_be_given_up, may_put_back, over_us
-from specs.clauses.words import MS, at, ms, who
+from specs.facts.segments import MS, NEVER, NO_TEXT
 from specs.history.row import Row
 from specs.plan.traits import Stake, Trait
-from specs.vocabulary import LISTENER_SUSPENDS, Key, Kind, Outcome, Party
+from specs.vocabulary import Key, Kind, Outcome, Party
 
 ID = "RTY-2"
 TITLE = "a suspended batch comes again in time"
@@ -58,7 +66,7 @@ KINDS = frozenset(
 SETTINGS = ("client_lease_ms", "max_reconsume_times", "suspend_ms", "threads")
 NEEDS = frozenset({Kind.DELIVER, Kind.LOCK})
 EXCUSED_BY = frozenset({Kind.CRASH, Kind.LEAVE})
-
+COLUMNS = OP_COLUMNS
 
 LOCK_WAIT_MS = 1000
 """So long Apache's client waits for the answer of each broker that it asks for leases."""
@@ -95,240 +103,220 @@ class RestTooLate(Finding):
     due_us: int
 
 
-class _Waiting:
-    """A suspended batch, or what is left of it. due_us: None while (or after) its dead letter decides; lock: the grant
-    that is looked at; rows: its deliveries, by offset; part: of what has come again, before and after."""
+class Waiting:
+    """A suspended batch of one incarnation, or what is left of it: when it is due (NEVER: a dead letter decides), under
+    which grant. ops: its deliveries, by offset. part: of what has come again, before and after."""
 
-    __slots__ = ("add", "dead_letter", "due_us", "lock", "part", "row", "rows")
+    __slots__ = ("add", "due", "letter", "lock", "op", "ops", "part")
 
-    def __init__(self, add: Row, row: Row) -> None:
+    def __init__(self, add: Op, op: Op) -> None:
         self.add = add
-        self.row = row
-        self.rows: dict[int, Row] = {}
-        self.part: tuple[Row, ...] = ()
-        self.dead_letter: Row | None = None
-        self.due_us: int | None = None
-        self.lock: Row | None = None
+        self.op = op
+        self.ops: dict[int, Op] = {}
+        self.part: tuple[Op, ...] = ()
+        self.due = NEVER
+        self.letter: Op | None = None
+        self.lock: Op | None = None
 
+    @property
+    def may_be_taken(self) -> bool:
+        """Did nobody see how its dead letter was answered?"""
+        return self.letter is not None and self.letter.outcome is not Outcome.REFUSED
 
-class LaneJudge(Judge):
-    """Remembers the last grant of each client, and of each incarnation where it began and its suspended batch.
-
-    rest: what is left of a batch of which a part is being delivered again. asking: clients of which a request for the
-    lease is under way.
-    """
-
-    __slots__ = ("adds", "asking", "locks", "rest", "waiting")
-
-    def __init__(self, context: Context) -> None:
-        super().__init__(context)
-        self.adds: dict[str, Row] = {}
-        self.locks: dict[str, Row] = {}
-        self.waiting: dict[str, _Waiting] = {}
-        self.rest: dict[str, _Waiting] = {}
-        self.asking: set[str] = set()
-
-    # ------------------------------------------------------------ begins
-
-    def begins(self, row: Row) -> Iterable[Finding]:
-        found: Iterable[Finding] = NOTHING
-        match row.kind:
-            case Kind.RESET:
-                self.waiting.clear()
-                self.rest.clear()
-            case Kind.ADD:
-                self.adds[row.incarnation or ""] = row
-                self.waiting.pop(row.incarnation or "", None)
-                self.rest.pop(row.incarnation or "", None)
-            case Kind.DELIVER | Kind.DROP:
-                waiting = self.waiting.pop(row.incarnation or "", None)
-                if row.kind is Kind.DROP:  # a call that still runs owes nothing when it ends
-                    self.adds.pop(row.incarnation or "", None)
-                    self.rest.pop(row.incarnation or "", None)
-                if waiting is not None:
-                    found = self._seen(waiting, row)
-                if row.kind is Kind.DELIVER:
-                    self._comes_again(waiting, row)
-            case Kind.DEAD_LETTER:
-                self.rest.pop(row.incarnation or "", None)
-                waiting = self.waiting.get(row.incarnation or "")
-                if waiting is not None:
-                    waiting.due_us = None
-            case Kind.LOCK:
-                found = self._asked(row)
-                if row.seq_end is None or row.seq_end > row.seq_begin:
-                    self.asking.add(row.client_id or "")
-            case Kind.UNLOCK:
-                self._lost(row)
-            case _:
-                pass
-        return found
-
-    def _comes_again(self, waiting: _Waiting | None, row: Row) -> None:
-        """A delivery begins: is it of a part of the batch that waited?"""
-        name, offset = row.incarnation or "", row.queue_offset or 0
-        rest = self.rest.get(name)
-        if waiting is None:
-            if rest is not None and rest.part[1].op_id == row.op_id:
-                rest.rows.pop(offset, None)
-            else:
-                self.rest.pop(name, None)
-            return
-        self.rest.pop(name, None)
-        before = waiting.rows.pop(offset, None)
-        if before is not None and waiting.due_us is not None:
-            rest = self.rest[name] = _Waiting(waiting.add, waiting.row)
-            rest.rows, rest.part = waiting.rows, (before, row)
-            rest.dead_letter, rest.due_us = waiting.dead_letter, waiting.due_us
-
-    def _asked(self, row: Row) -> list[Finding]:
-        """The client is alive: whatever should have come again by now is late."""
-        found: list[Finding] = []
-        for name, waiting in list(self.waiting.items()):
-            mine = waiting.row.client_id == row.client_id and _tells(waiting, row)
-            if mine and self._is_late(waiting, row):
-                found.extend(self._seen(waiting, row))
-                del self.waiting[name]
-        return found
-
-    def _is_late(self, waiting: _Waiting, row: Row) -> bool:
-        return waiting.due_us is not None and row.started_us > self._until_us(
-            waiting, waiting.due_us
+    def comes_again(self, op: Op) -> bool:
+        """Is the message of the dead letter delivered?"""
+        return (
+            self.letter is not None and op.kind is Kind.DELIVER and op.offset == self.letter.offset
         )
 
-    def _until_us(self, waiting: _Waiting, due_us: int) -> int:
-        """The end of the bound."""
-        slack_ms, own_ms = self.config.schedule_slack_ms, self.config.suspend_ms
-        others = max(0, self.context.brokers_of(waiting.row.client_id) - 1)
-        due_us += others * LOCK_WAIT_MS * MS
+
+class Lane(Machine):
+    """The last grant of each client, what waits to come again, and the rest of what comes again in part.
+
+    A stretch is passed over where no suspended batch waits.
+    """
+
+    ENDS = ends_as([Kind.DELIVER, Kind.DEAD_LETTER, Kind.LOCK])
+
+    def __init__(self, lane: LaneItems, findings: Findings) -> None:
+        super().__init__(lane, findings)
+        self.adds: dict[int, Op] = {}
+        self.locks: dict[int, Op] = {}
+        self.waiting: dict[int, Waiting] = {}
+        self.rest: dict[int, Waiting] = {}
+        self.under_way: set[int] = set()  # clients of which a request takes time
+        self.slack = self.config.schedule_slack_ms * MS
+
+    def takes(self, stretch: Stretch) -> bool:
+        name = stretch.first.incarnation
+        return name not in self.waiting and name not in self.rest
+
+    def begins(self, op: Op) -> None:
+        if op.kind is Kind.RESET:
+            self.waiting.clear()
+            self.rest.clear()
+        elif op.kind is Kind.ADD:
+            self.adds[op.incarnation] = op
+            self.waiting.pop(op.incarnation, None)
+            self.rest.pop(op.incarnation, None)
+        elif op.kind in (Kind.DELIVER, Kind.DROP):
+            waiting = self.waiting.pop(op.incarnation, None)
+            if op.kind is Kind.DROP:
+                self.adds.pop(op.incarnation, None)
+                self.rest.pop(op.incarnation, None)
+            if waiting is not None:
+                self._seen(waiting, op)
+            if op.kind is Kind.DELIVER:
+                self._again(waiting, op)
+        elif op.kind is Kind.DEAD_LETTER:
+            self.rest.pop(op.incarnation, None)
+            if op.incarnation in self.waiting:
+                self.waiting[op.incarnation].due = NEVER
+        elif op.kind is Kind.LOCK:
+            for name, waiting in list(self.waiting.items()):
+                if (
+                    waiting.op.client == op.client
+                    and waiting.due < NEVER
+                    and not waiting.may_be_taken
+                    and op.started > self._until(waiting)
+                ):
+                    del self.waiting[name]
+                    self._seen(waiting, op)
+            if op.end > op.begin:
+                self.under_way.add(op.client)
+        elif op.kind is Kind.UNLOCK:
+            self._lost(op)
+
+    def _again(self, waiting: Waiting | None, op: Op) -> None:
+        """Is the delivery of a part of the batch that waited?"""
+        offset = max(op.offset, 0)
+        before = None if waiting is None else waiting.ops.pop(offset, None)
+        if waiting is None and op.incarnation in self.rest:
+            rest = self.rest[op.incarnation]
+            if rest.part[1].op == op.op:
+                rest.ops.pop(offset, None)
+                return
+        self.rest.pop(op.incarnation, None)
+        if waiting is not None and before is not None and waiting.due < NEVER:
+            rest = self.rest[op.incarnation] = Waiting(waiting.add, waiting.op)
+            rest.ops, rest.part = waiting.ops, (before, op)
+            rest.letter, rest.due = waiting.letter, waiting.due
+
+    def _part_ended(self, op: Op) -> None:
+        """Where a part of a batch has come again and ended well, the rest is due."""
+        rest = self.rest.get(op.incarnation)
+        if rest is None or rest.part[1].op != op.op:
+            return
+        by_rollback = op.outcome is Outcome.ROLLBACK and not may_put_back(op)
+        well = op.outcome in _GOES_ON or by_rollback
+        if not well or op.ended >= NEVER or not rest.ops:
+            del self.rest[op.incarnation]
+            if self.waiting.get(op.incarnation) is rest:
+                del self.waiting[op.incarnation]
+            return
+        own = self.config.suspend_ms
+        rest.op = rest.ops[min(rest.ops)]
+        asked = [each.ended + wait_ms(each, own) * MS for each in rest.ops.values()]
+        rest.due = max(rest.due, op.ended, *asked)
+        rest.lock = self.locks.get(op.client)
+        self.waiting[op.incarnation] = rest
+
+    def _seen(self, waiting: Waiting, op: Op) -> None:
+        lock, client = waiting.lock, waiting.op.client
+        if waiting.due == NEVER or lock is None or client in self.under_way:
+            return
+        if waiting.may_be_taken and not waiting.comes_again(op):
+            return
+        until = self._until(waiting)
+        kept = lock.started + self.config.client_lease_ms * MS >= until
+        there = not self.paused_since(client, waiting.op.started) and not self.leaving(client)
+        if not kept or not there or self.client_died_since(client, waiting.op):
+            return
+        if not self.context.has_threads(self.lane.name(client), self.now):
+            return
+        comes = op.kind is Kind.DELIVER and (not waiting.part or op.offset in waiting.ops)
+        self.stakes += comes or op.started > until
+        if op.started > until:
+            tell = partial(
+                self.broken,
+                also={"due_us": waiting.due},
+                add=waiting.add,
+                suspended=waiting.op,
+                dead_letter=waiting.letter,
+                lock=lock,
+                seen=op,
+            )
+            if waiting.part:
+                tell(RestTooLate, part=waiting.part)
+            else:
+                tell(TooLate)
+
+    def _until(self, waiting: Waiting) -> int:
+        """The end of the bound: sooner where the consumer's own, longer time would be over."""
+        brokers = self.context.brokers_of(self.lane.name(waiting.op.client), self.now)
+        due = waiting.due + max(brokers - 1, 0) * LOCK_WAIT_MS * MS
         if waiting.part:
-            return due_us + slack_ms * MS
-        less_ms = min(max(own_ms, SUSPEND_MS_MIN), SUSPEND_MS_MAX) - suspend_ms(waiting.row, own_ms)
-        if less_ms > 0:
-            slack_ms = min(slack_ms, max(slack_ms // 2, less_ms - 1))
-        return due_us + slack_ms * MS
+            return due + self.slack
+        asked, own = (
+            wait_ms(waiting.op, self.config.suspend_ms),
+            own_wait_ms(self.config.suspend_ms),
+        )
+        if asked >= own:
+            return due + self.slack
+        return due + min(self.slack, max(self.slack // 2 // MS * MS, (own - asked - 1) * MS))
 
-    def _seen(self, waiting: _Waiting, row: Row) -> Iterable[Finding]:
-        due_us, lock, suspended = waiting.due_us, waiting.lock, waiting.row
-        if due_us is None or lock is None or not _tells(waiting, row):
-            return NOTHING
-        until_us = self._until_us(waiting, due_us)
-        context, client = self.context, suspended.client_id
-        if (
-            client in self.asking
-            or lock.started_us + self.config.client_lease_ms * MS < until_us
-            or context.paused_since(client, suspended.started_us)
-            or context.is_leaving(client, row.group)
-            or context.client_died_since(client, suspended)
-            or not context.has_threads(client)
-        ):
-            return NOTHING
-        is_late = self._is_late(waiting, row)
-        comes = row.kind is Kind.DELIVER and (not waiting.part or row.queue_offset in waiting.rows)
-        if is_late or comes:
-            self.opportunities += 1
-        if not is_late:
-            return NOTHING
-        letter, part = waiting.dead_letter, waiting.part
-        if part:
-            return (RestTooLate(waiting.add, suspended, letter, part, lock, row, due_us),)
-        return (TooLate(waiting.add, suspended, letter, lock, row, due_us),)
-
-    def _lost(self, row: Row) -> None:
-        """The lease was refused, or given back, or nobody saw the answer."""
-        self.locks.pop(row.client_id or "", None)
+    def _lost(self, op: Op) -> None:
+        self.locks.pop(op.client, None)
         for waiting in self.waiting.values():
-            if waiting.row.client_id == row.client_id:
+            if waiting.op.client == op.client:
                 waiting.lock = None
 
-    # ------------------------------------------------------------ ends
+    def ends(self, op: Op) -> None:
+        if op.kind is Kind.DELIVER:
+            self._part_ended(op)
+            self._ended(op)
+        elif op.kind is Kind.DEAD_LETTER and op.incarnation in self.waiting:
+            if op.outcome is Outcome.OK:
+                del self.waiting[op.incarnation]
+            else:
+                self.waiting[op.incarnation].letter = op
+                self._wait(self.waiting[op.incarnation], op)
+        elif op.kind is Kind.LOCK:
+            self.under_way.discard(op.client)
+            if op.outcome is not Outcome.OK:
+                self._lost(op)
+                return
+            self.locks[op.client] = op
+            for waiting in self.waiting.values():
+                if (
+                    waiting.op.client == op.client
+                    and waiting.due < NEVER
+                    and op.ended <= waiting.due - MS
+                ):
+                    waiting.lock = op
 
-    def ends(self, row: Row) -> Iterable[Finding]:
-        match row.kind:
-            case Kind.DELIVER:
-                self._part_ended(row)
-                self._ended(row)
-            case Kind.DEAD_LETTER:
-                waiting = self.waiting.get(row.incarnation or "")
-                if waiting is None:
-                    pass
-                elif row.outcome is Outcome.OK:
-                    del self.waiting[row.incarnation or ""]
-                else:
-                    waiting.dead_letter = row
-                    self._wait(waiting, row.ended_us)
-            case Kind.LOCK:
-                self.asking.discard(row.client_id or "")
-                if row.outcome is Outcome.OK:
-                    self._granted(row)
-                else:
-                    self._lost(row)
-            case _:
-                pass
-        return NOTHING
-
-    def _part_ended(self, row: Row) -> None:
-        """Where a part of a batch has come again and ended well, the rest is due."""
-        name = row.incarnation or ""
-        rest = self.rest.get(name)
-        if rest is None or rest.part[1].op_id != row.op_id:
+    def _ended(self, op: Op) -> None:
+        add = self.adds.get(op.incarnation)
+        if add is None or op.incarnation == NO_TEXT or op.client == NO_TEXT or not asks_again(op):
             return
-        went_well = row.outcome in _GOES_ON or (acknowledges(row) and not may_put_back(row))
-        if not went_well or row.ended_us is None or rest.due_us is None or not rest.rows:
-            del self.rest[name]
-            if self.waiting.get(name) is rest:
-                del self.waiting[name]
-            return
-        rest.row = rest.rows[min(rest.rows)]
-        own_ms = self.config.suspend_ms
-        asked = (over_us(each) + suspend_ms(each, own_ms) * MS for each in rest.rows.values())
-        rest.due_us = max(rest.due_us, row.ended_us, *asked)
-        rest.lock = self.locks.get(row.client_id or "")
-        self.waiting[name] = rest
-
-    def _ended(self, row: Row) -> None:
-        add = self.adds.get(row.incarnation or "")
-        if row.incarnation is None or row.client_id is None or add is None or not asks_again(row):
-            return
-        before = self.waiting.get(row.incarnation)
-        of_batch = before is not None and before.row.op_id == row.op_id
-        unsure = row.outcome in LISTENER_SUSPENDS and may_be_given_up(row, self.config)
-        waiting = self.waiting[row.incarnation] = _Waiting(add, row)
-        if of_batch and before is not None:
-            waiting.rows = before.rows
-        if row.queue_offset is not None:
-            waiting.rows[row.queue_offset] = row
+        before = self.waiting.get(op.incarnation)
+        sure = before is None or before.op.op != op.op or before.due < NEVER
+        waiting = self.waiting[op.incarnation] = Waiting(add, op)
+        if before is not None and before.op.op == op.op:
+            waiting.ops = before.ops
+        if op.offset >= 0:
+            waiting.ops[op.offset] = op
         # As long as one message of the batch may be on its way to the dead letters, the time has not begun.
-        if not unsure and not (of_batch and before is not None and before.due_us is None):
-            self._wait(waiting, row.ended_us)
+        if sure and not self.used_up(op):
+            self._wait(waiting, op)
 
-    def _wait(self, waiting: _Waiting, from_us: int | None) -> None:
-        if from_us is not None:
-            waiting.due_us = from_us + suspend_ms(waiting.row, self.config.suspend_ms) * MS
-            waiting.lock = self.locks.get(waiting.row.client_id or "")
-
-    def _granted(self, row: Row) -> None:
-        self.locks[row.client_id or ""] = row
-        for waiting in self.waiting.values():
-            in_time = (
-                waiting.due_us is not None
-                and row.ended_us is not None
-                and row.ended_us <= waiting.due_us - MS
-            )
-            if in_time and waiting.row.client_id == row.client_id:
-                waiting.lock = row
+    def _wait(self, waiting: Waiting, after: Op) -> None:
+        if after.ended < NEVER:
+            waiting.due = after.ended + wait_ms(waiting.op, self.config.suspend_ms) * MS
+            waiting.lock = self.locks.get(waiting.op.client)
 
 
-def _tells(waiting: _Waiting, row: Row) -> bool:
-    """Does this tell whether the batch came in time? Not where its dead letter may have been taken, until that message
-    comes again."""
-    letter = waiting.dead_letter
-    if letter is None or letter.outcome is Outcome.REFUSED:
-        return True
-    return row.kind is Kind.DELIVER and row.queue_offset == letter.queue_offset
-
-
-judge = LaneJudge
+judge = machine_kernel(Lane, KINDS, lease=True)
 
 
 def explain(found: TooLate | RestTooLate) -> str:
