@@ -146,6 +146,17 @@ EXCUSED = {
         20ms      drain  reads         billing/%RETRY%billing/b0/0  offset=4 id=m17 origin=m17 ok
         """,
     ),
+    "DLQ-1: a copy without an id may be any, also where somebody else has none": (
+        "DLQ-1",
+        """
+        config max_reconsume_times=0
+        0ms..5ms        alice  delivers  LANE  offset=17 id=m17 rt=0 suspend
+        6ms..9ms        alice  delivers  LANE  offset=18 rt=0 suspend
+        10ms..11ms      alice  delivers  LANE  offset=19 id=m19 rt=0 success
+        2000ms..2010ms  drain  reads     DEAD  value=1 ok
+        2001ms          drain  reads     DEAD  offset=0 ok
+        """,
+    ),
     "DLQ-8: not every consumer is known": (
         "DLQ-8",
         """
