@@ -45,12 +45,6 @@ SUSPEND_MS_MIN = 10
 SUSPEND_MS_MAX = 30_000
 
 
-def suspend_ms(row: Row, default_ms: int) -> int:
-    """The pause that the ended call asks for, in ms; -1 and none at all mean the consumer's own."""
-    asked = default_ms if row.suspend_ms is None or row.suspend_ms < 0 else row.suspend_ms
-    return min(max(asked, SUSPEND_MS_MIN), SUSPEND_MS_MAX)
-
-
 @dataclass(frozen=True, slots=True)
 class TooEarly(Finding):
     suspended: Row
@@ -64,19 +58,19 @@ def judge(rows: Rows, findings: Findings) -> None:
     findings.at_stake(again)
     early = is_too_early(rows, before, again)
     again, before = again[early], before[early]
-    promised = _pause_ms(rows, before)
+    promised = pause_ms(rows, before)
     findings.broken(TooEarly, {"promised_ms": promised}, suspended=before, again=again)
 
 
 def is_too_early(rows: Rows, before: Ints, again: Ints) -> Mask:
     """Do these deliveries come at least a millisecond before the pause is over that those before them asked for?"""
-    due = rows.ended[before] + (_pause_ms(rows, before) - 1) * MS
+    due = rows.ended[before] + (pause_ms(rows, before) - 1) * MS
     found: Mask = rows.started[again] <= due
     return found
 
 
-def _pause_ms(rows: Rows, where: Ints) -> Ints:
-    """`suspend_ms` of these deliveries."""
+def pause_ms(rows: Rows, where: Ints) -> Ints:
+    """The pause that these ended calls ask for, in ms; -1 and none at all mean the consumer's own."""
     asked = rows.number("suspend_ms")[where]
     asked = np.where(asked < 0, rows.config("suspend_ms", where), asked)
     return np.clip(asked, SUSPEND_MS_MIN, SUSPEND_MS_MAX)

@@ -21,12 +21,11 @@ asked for its messages again, or of a message that was delivered before.
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from specs.clauses.context import Context
-from specs.clauses.judging import NOTHING, Finding, Judge
+import numpy as np
+
+from specs.clauses.judging import Finding
 from specs.clauses.premises import (
     NO_FILTER,
     NO_RESET,
@@ -35,12 +34,34 @@ from specs.clauses.premises import (
     ORDERLY,
     Premise,
 )
-from specs.clauses.retry.no_redelivery_before_suspend import suspend_ms
-from specs.clauses.rows import asks_again, ended_before, may_be_given_up, over_us
-from specs.clauses.words import MS, at, ms, who
+from specs.clauses.retry.no_redelivery_before_suspend import pause_ms
+from specs.clauses.rows import asks_again
+from specs.clauses.words import at, ms, who
+from specs.facts.findings import Findings
+from specs.facts.presence import have_threads, last_crash, were_there
+from specs.facts.ready import READY_COLUMNS
+from specs.facts.ready import Lanes, Leases, Ready, ready_calls
+from specs.facts.rows import Rows
+from specs.facts.segments import (
+    MS,
+    NEVER,
+    NONE,
+    NOWHERE,
+    Ints,
+    Mask,
+    Timeline,
+    by_time,
+    chosen,
+    dense,
+    first_above,
+    first_fitting,
+    first_of_each,
+    highest_so_far,
+    pairs,
+)
 from specs.history.row import Row
 from specs.plan.traits import Stake, Trait
-from specs.vocabulary import LISTENER_SUSPENDS, Key, Kind, Outcome, Party
+from specs.vocabulary import LISTENER_SUSPENDS, CommitMode, Key, Kind, Outcome, Party
 
 ID = "RTY-6"
 TITLE = "other lanes go on"
@@ -71,6 +92,8 @@ KINDS = frozenset({Kind.ADD, Kind.PULL, Kind.DELIVER, Kind.LOCK, Kind.UNLOCK, Ki
 SETTINGS = ("client_lease_ms", "max_reconsume_times", "suspend_ms", "threads")
 NEEDS = frozenset({Kind.ADD, Kind.DELIVER, Kind.LOCK, Kind.PULL})
 EXCUSED_BY = frozenset({Kind.LEAVE})
+COLUMNS = READY_COLUMNS
+BY_CLIENTS = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,311 +113,181 @@ class HeldBack(Finding):
     ready_us: int
 
 
-Place = tuple[str | None, str | None, int | None]
-"""Topic, broker, queue: of one group the lane."""
-Lane = tuple[str, Place]
-"""A lane at a client."""
-
-
-class _Lease:
-    """The grant that a lane had at some moment, and the last answered renewal of it that came before it ran out."""
-
-    __slots__ = ("lock", "renewal")
-
-    def __init__(self, lock: Row) -> None:
-        self.lock = lock
-        self.renewal: Row | None = None
-
-
-class _Life:
-    """A lane's present incarnation at a client: its pulls that hold messages not yet delivered, and its last call.
-
-    pulls: each with the lane's grant at its end. first: is it the lane's first life at this client? lease: the grant
-    at the end of the last call, None if it was not fresh then.
-    """
-
-    __slots__ = ("add", "first", "highest", "last", "lease", "pulls")
-
-    def __init__(self, add: Row, first: bool) -> None:
-        self.add = add
-        self.first = first
-        self.pulls: deque[tuple[Row, _Lease | None]] = deque()
-        self.last: Row | None = None
-        self.lease: _Lease | None = None
-        self.highest = -1
-
-
-class _Work:
-    """What a lane did at a client: its last call, when it was over, and the last one after which it may give up."""
-
-    __slots__ = ("ended_us", "op", "unsure")
-
-    def __init__(self) -> None:
-        self.op = -1
-        self.ended_us = -1
-        self.unsure = -2
-
-
-class GroupJudge(Judge):
-    """Remembers each client's lanes, their grants, and the calls that keep or kept a lane for longer than the bound."""
-
-    __slots__ = (
-        "at_work",
-        "granted",
-        "lease_us",
-        "lives",
-        "lost",
-        "open",
-        "rests",
-        "seen",
-        "slack_us",
-        "worked",
+def judge(rows: Rows, findings: Findings) -> None:
+    """Each call of a lane that was ready beside the call of another lane that kept its client busy for long."""
+    lanes = rows.shared(Lanes)
+    if not len(lanes.adds) or not len(lanes.calls):
+        return
+    busy = _Busy(rows, lanes)
+    if not len(busy.calls):
+        return
+    ready = rows.shared(ready_calls)
+    ready = ready.only(busy.may_matter(ready))
+    other = busy.of(ready)
+    ready, other = ready.only(other != NOWHERE), other[other != NOWHERE]
+    slack_us = rows.config("schedule_slack_ms", ready.late) * MS
+    until = np.maximum(ready.ready_us, rows.started[other]) + slack_us
+    threads = have_threads(rows, lanes.client, ready.late)
+    few = np.flatnonzero(~threads)
+    begin = np.maximum(ready.ready_us, rows.ended[other])[few]
+    until[few] = begin + slack_us[few]
+    late = ready.late[few]
+    threads[few] = _rests(rows, other[few], late, until[few])
+    few, late, begin = (each[threads[few]] for each in (few, late, begin))
+    threads[few] = _has_a_thread(rows, lanes, late, begin)
+    needed_us = (
+        np.minimum(until, rows.started[ready.late])
+        - rows.config("client_lease_ms", ready.late) * MS
+    )
+    outlives, renewal = rows.shared(Leases).outlive(ready.lock, ready.last, ready.late, needed_us)
+    there = were_there(rows, lanes.client, ready.late, rows.begin[ready.add], ready.ready_us)
+    counts = threads & outlives & there
+    findings.at_stake(ready.late[counts])
+    broken = counts & (rows.started[ready.late] > until)
+    found = ready.only(broken)
+    findings.broken(
+        HeldBack,
+        {"ready_us": found.ready_us},
+        add=found.add,
+        lock=found.lock,
+        renewal=renewal[broken],
+        pull=found.pull,
+        before=found.before,
+        busy=other[broken],
+        late=found.late,
     )
 
-    def __init__(self, context: Context) -> None:
-        super().__init__(context)
-        self.slack_us = self.config.schedule_slack_ms * MS
-        self.lease_us = self.config.client_lease_ms * MS
-        self.lives: dict[Lane, _Life] = {}
-        self.seen: set[Lane] = set()  # every one that was ever added
-        self.granted: dict[Lane, Row] = {}
-        self.lost: dict[
-            Lane, int
-        ] = {}  # where in the history a lease was last refused or given back
-        self.open: dict[str, dict[int, Row]] = {}  # by client: what runs
-        self.rests: dict[
-            str, dict[Place, Row]
-        ] = {}  # by client and lane: the long call that is over last
-        self.at_work: dict[
-            str, dict[int, Place]
-        ] = {}  # by client: the lanes of what runs, whatever was reset
-        self.worked: dict[str, dict[Place, _Work]] = {}  # by client and lane: what is over
 
-    # ------------------------------------------------------------ begins
+class _Busy:
+    """Calls that keep their lane for longer than the bound, client by client and by begin."""
 
-    def begins(self, row: Row) -> Iterable[Finding]:
-        lane = (row.client_id or "", _place(row))
-        match row.kind:
-            case Kind.RESET:
-                for known in (self.lives, self.open, self.rests):
-                    known.clear()
-            case Kind.UNLOCK:
-                self.lost[lane] = row.seq_begin
-            case Kind.ADD if row.incarnation is not None:
-                self.lives[lane] = _Life(row, lane not in self.seen)
-                self.seen.add(lane)
-            case Kind.DELIVER if row.incarnation is not None and row.queue_offset is not None:
-                return self._delivers(lane, row, row.queue_offset)
-            case _:
-                pass
-        return NOTHING
+    def __init__(self, rows: Rows, lanes: Lanes) -> None:
+        self.rows, self.lanes = rows, lanes
+        calls = lanes.calls
+        free = free_us(rows, calls)
+        long = free > rows.started[calls] + rows.config("schedule_slack_ms", calls) * MS
+        calls, free = calls[long], free[long]
+        order = by_time(lanes.client[calls], rows.begin[calls])
+        self.calls, self.free = calls[order], free[order]
+        self.client = lanes.client[self.calls]
+        self._line = Timeline(self.client, rows.begin[self.calls])
+        self._longest = self.free[highest_so_far(self.client, self.free)]
 
-    def _delivers(self, lane: Lane, row: Row, offset: int) -> Iterable[Finding]:
-        found: Iterable[Finding] = NOTHING
-        life = self._life(lane, row)
-        if life is not None:
-            if life.last is None or life.last.op_id != row.op_id:
-                found = self._called(life, row, offset)
-            life.last, life.lease = row, None
-            life.highest = max(life.highest, offset)
-            while life.pulls and (life.pulls[0][0].value or 0) <= life.highest + 1:
-                life.pulls.popleft()
-        self.open.setdefault(lane[0], {})[row.seq_begin] = row
-        self.at_work.setdefault(lane[0], {})[row.seq_begin] = lane[1]
+    def may_matter(self, ready: Ready) -> Mask:
+        """Did any call of the client that began before keep its lane until after the bound?"""
+        last = self._line.last_before(self.lanes.client[ready.late], self.rows.begin[ready.late])
+        return chosen(self._longest, last, NONE) > self._until(ready)
+
+    def _until(self, ready: Ready) -> Ints:
+        return ready.ready_us + self.rows.config("schedule_slack_ms", ready.late) * MS
+
+    def of(self, ready: Ready) -> Ints:
+        """The call that kept its lane longest after the bound, else the first one that still runs; or NOWHERE."""
+        rows, lanes, late = self.rows, self.lanes, ready.late
+        now = rows.begin[late]
+        crashed = last_crash(rows, lanes.client, late)
+        since = np.maximum(lanes.reset_before(late, now), crashed) + 1
+        start, stop = self._line.between(lanes.client[late], since, now)
+        found = self._longest_of(ready, start, stop)
+        waits = np.flatnonzero((found == NOWHERE) & (rows.started[late] > self._until(ready)))
+        found[waits] = self._first_running(late[waits], start[waits], stop[waits])
+        return chosen(self.calls, found, NOWHERE)
+
+    def _longest_of(self, ready: Ready, start: Ints, stop: Ints) -> Ints:
+        """Of each one's places of other lanes whose call is over: which kept its lane longest after the bound?"""
+        late, until = ready.late, self._until(ready)
+        over = np.where(self.rows.end[self.calls] < NEVER, self.free, NONE)
+        longest = over[highest_so_far(self.client, over)]
+        reached = first_above(self.client, longest, self.lanes.client[late], until)
+        found = np.full(len(late), NOWHERE, np.int64)
+        for index, place in pairs(np.maximum(start, reached), stop):
+            fits = self._of_another_lane(late[index], place) & (self.free[place] > until[index])
+            fits &= self.rows.end[self.calls[place]] < self.rows.begin[late[index]]
+            index, place = index[fits], place[fits]
+            order = np.lexsort((place, -self.free[place], index))
+            best = order[first_of_each(*dense(index[order]))]
+            found[index[best]] = place[best]
         return found
 
-    def _life(self, lane: Lane, row: Row) -> _Life | None:
-        """The lane's life at the client, if the row belongs to it."""
-        life = self.lives.get(lane)
-        return life if life is not None and life.add.incarnation == row.incarnation else None
-
-    def _called(self, life: _Life, row: Row, offset: int) -> Iterable[Finding]:
-        """The next call of a lane begins."""
-        before = life.last
-        pull, lease = next((each for each in life.pulls if _holds(each[0], offset)), (None, None))
-        if pull is None or offset <= life.highest:
-            return NOTHING
-        ready_us = over_us(pull)
-        if before is None:
-            if not life.first or pull.queue_offset != offset:
-                return NOTHING
-        else:
-            goes_on = before.outcome in (Outcome.SUCCESS, Outcome.COMMIT) and ended_before(
-                before, row
-            )
-            ended_us = before.ended_us
-            if not goes_on or ended_us is None or life.lease is None:
-                return NOTHING
-            if pull.queue_offset == offset:
-                if (pull.seq_end or 0) < (before.seq_end or 0):
-                    return NOTHING  # it was fetched while the call ran
-                before = None
-            elif before.queue_offset != offset - 1:
-                return NOTHING
-            else:
-                ready_us, lease = max(ready_us, ended_us), life.lease
-        if lease is None:
-            return NOTHING
-        return self._judged(
-            HeldBack(life.add, lease.lock, lease.renewal, pull, before, row, row, ready_us)
+    def _first_running(self, late: Ints, start: Ints, stop: Ints) -> Ints:
+        """Of each one's places of other lanes the first whose call still runs, begun more than the bound before."""
+        rows, end = self.rows, self.rows.end[self.calls]
+        latest = end[highest_so_far(self.client, end)]
+        start = np.maximum(
+            start, first_above(self.client, latest, self.lanes.client[late], rows.begin[late])
         )
+        slack_us = rows.config("schedule_slack_ms", late) * MS
 
-    def _judged(self, found: HeldBack) -> Iterable[Finding]:
-        """found: all but the busy lane is known."""
-        late, lock, renewal, context = found.late, found.lock, found.renewal, self.context
-        client = late.client_id or ""
-        busy = self._busy(found)
-        if busy is None:
-            return NOTHING
-        until_us = max(found.ready_us, busy.started_us) + self.slack_us
-        if not context.has_threads(client):
-            from_us = max(found.ready_us, over_us(busy))
-            until_us = from_us + self.slack_us
-            rests = busy.seq_end is not None and busy.seq_end < late.seq_begin and asks_again(busy)
-            if (
-                not rests
-                or self.free_us(busy) <= until_us
-                or not self._has_a_thread(client, from_us)
-            ):
-                return NOTHING
-        needed_us = min(until_us, late.started_us) - self.lease_us
-        if lock.started_us >= needed_us:
-            renewal = None
-        elif renewal is None or renewal.started_us < needed_us:
-            return NOTHING
-        if (
-            self.lost.get((client, _place(late)), -1) > lock.seq_begin
-            or context.is_leaving(client, found.pull.group)
-            or context.client_died_since(client, found.add)
-            or context.paused_since(client, found.ready_us)
-        ):
-            return NOTHING
-        self.opportunities += 1
-        if late.started_us <= until_us:
-            return NOTHING
-        return (
-            HeldBack(
-                found.add, lock, renewal, found.pull, found.before, busy, late, found.ready_us
-            ),
-        )
+        def runs(index: Ints, place: Ints) -> Mask:
+            call, then = self.calls[place], late[index]
+            long = rows.started[call] + slack_us[index] < rows.started[then]
+            found: Mask = self._of_another_lane(then, place) & (end[place] > rows.begin[then])
+            return found & long
 
-    def _has_a_thread(self, client: str, from_us: int) -> bool:
-        """Were fewer lanes at work since then than the client has threads?"""
-        lanes = set(self.at_work.get(client, {}).values())
-        for place, work in self.worked.get(client, {}).items():
-            if work.ended_us > from_us or work.op == work.unsure:
-                lanes.add(place)
-        return len(lanes) < self.config.threads
+        return first_fitting(start, stop, runs)
 
-    def _busy(self, found: HeldBack) -> Row | None:
-        """A call of another lane that kept it busy for longer than the bound after this one was ready."""
-        late, client = found.late, found.late.client_id
-        until_us = found.ready_us + self.slack_us
-        rests = [each for each in self._others(self.rests.get(client or "", {}).values(), late)]
-        longest = max(rests, key=self._longer, default=None)
-        if longest is not None and self.free_us(longest) > until_us:
-            return longest
-        if late.started_us <= until_us:
-            return None
-        running = self._others(self.open.get(client or "", {}).values(), late)
-        return next(
-            (row for row in running if row.started_us + self.slack_us < late.started_us), None
-        )
-
-    def _others(self, rows: Iterable[Row], late: Row) -> Iterator[Row]:
-        place, context = _place(late), self.context
-        return (
-            row
-            for row in rows
-            if _place(row) != place and not context.client_died_since(row.client_id, row)
-        )
-
-    def free_us(self, row: Row) -> int:
-        """Until when an ended call keeps its lane, the suspend time included."""
-        ended_us = over_us(row)
-        if not asks_again(row) or (
-            row.outcome in LISTENER_SUSPENDS and may_be_given_up(row, self.config)
-        ):
-            return ended_us
-        return ended_us + suspend_ms(row, self.config.suspend_ms) * MS
-
-    # ------------------------------------------------------------ ends
-
-    def ends(self, row: Row) -> Iterable[Finding]:
-        lane = (row.client_id or "", _place(row))
-        if row.kind is Kind.LOCK:
-            if row.outcome is Outcome.OK:
-                self.granted[lane] = row
-                self._renewed(lane, row)
-            elif row.outcome is Outcome.REFUSED:
-                self.lost[lane] = row.seq_end or 0
-            return NOTHING
-        if row.incarnation is None or row.queue_offset is None:
-            return NOTHING
-        life = self._life(lane, row)
-        if row.kind is Kind.DELIVER:
-            self._worked(lane, row)
-            self._ended(lane, row)
-            if life is not None and life.last is row:
-                lease = self._lease(lane)
-                is_fresh = (
-                    lease is not None and over_us(row) <= lease.lock.started_us + self.lease_us
-                )
-                life.lease = lease if is_fresh else None
-        elif life is not None and row.outcome is Outcome.OK:
-            is_new = (row.value or 0) > max(row.queue_offset, life.highest + 1)
-            if row.kind is Kind.PULL and is_new:
-                life.pulls.append((row, self._lease(lane)))
-        return NOTHING
-
-    def _lease(self, lane: Lane) -> _Lease | None:
-        """The lane's last grant, unless it was refused or given back since."""
-        lock = self.granted.get(lane)
-        return None if lock is None or self.lost.get(lane, -1) > lock.seq_begin else _Lease(lock)
-
-    def _renewed(self, lane: Lane, row: Row) -> None:
-        life = self.lives.get(lane)
-        if life is not None:
-            for lease in (life.lease, *(each for _, each in life.pulls)):
-                if lease is not None and over_us(row) <= lease.lock.started_us + self.lease_us:
-                    lease.renewal = row
-
-    def _worked(self, lane: Lane, row: Row) -> None:
-        client, place = lane
-        self.at_work.get(client, {}).pop(row.seq_begin, None)
-        work = self.worked.setdefault(client, {}).setdefault(place, _Work())
-        work.op = row.op_id
-        work.ended_us = max(work.ended_us, over_us(row))
-        if row.outcome in LISTENER_SUSPENDS and may_be_given_up(row, self.config):
-            work.unsure = row.op_id
-
-    def _ended(self, lane: Lane, row: Row) -> None:
-        client, place = lane
-        died = self.context.client_died_since
-        if self.open.get(client, {}).pop(row.seq_begin, None) is None or died(client, row):
-            return
-        if self.free_us(row) <= row.started_us + self.slack_us:
-            return
-        rests = self.rests.setdefault(client, {})
-        before = rests.get(place)
-        if before is None or died(client, before) or self._longer(row) > self._longer(before):
-            rests[place] = row
-
-    def _longer(self, row: Row) -> tuple[int, int]:
-        """By what the call is chosen that kept its lane longest: of equal ones the first."""
-        return (self.free_us(row), -row.seq_begin)
+    def _of_another_lane(self, late: Ints, place: Ints) -> Mask:
+        found: Mask = self.lanes.lane[self.calls[place]] != self.lanes.lane[late]
+        return found
 
 
-def _place(row: Row) -> Place:
-    return (row.topic, row.broker, row.queue_id)
+def free_us(rows: Rows, where: Ints) -> Ints:
+    """Until when each call keeps its lane, the suspend time included; NEVER for one that did not end."""
+    again = _asks_again(rows, where) & ~_last_try(rows, where)
+    ended = rows.ended[where]
+    rest = np.where(again & (ended != NEVER), pause_ms(rows, where) * MS, 0)
+    return np.where(rows.end[where] == NEVER, NEVER, ended + rest)
 
 
-def _holds(pull: Row, offset: int) -> bool:
-    """Did the pull fetch this message?"""
-    return pull.queue_offset is not None and pull.queue_offset <= offset < (pull.value or 0)
+def _asks_again(rows: Rows, where: Ints) -> Mask:
+    manual = rows.text("commit_mode")[where] == rows.code("commit_mode", CommitMode.MANUAL)
+    again: Mask = rows.ended_as(*LISTENER_SUSPENDS)[where] | (
+        rows.ended_as(Outcome.ROLLBACK)[where] & manual
+    )
+    return again
 
 
-judge = GroupJudge
+def _last_try(rows: Rows, where: Ints) -> Mask:
+    """Was it a suspension after which the message is given up?"""
+    limit, times = rows.config("max_reconsume_times", where), rows.number("reconsume_times")[where]
+    suspended = rows.ended_as(*LISTENER_SUSPENDS)[where]
+    found: Mask = suspended & (limit >= 0) & ((times == NONE) | (times >= limit))
+    return found
+
+
+def _rests(rows: Rows, other: Ints, late: Ints, until: Ints) -> Mask:
+    """Does the other lane wait out a suspend time that is longer than the bound?"""
+    over = rows.end[other] < rows.begin[late]
+    rests: Mask = over & (free_us(rows, other) > until) & _asks_again(rows, other)
+    return rests
+
+
+def _has_a_thread(rows: Rows, lanes: Lanes, late: Ints, begin_us: Ints) -> Mask:
+    """Were fewer lanes of the client at work since then than it has threads? Giving up is work, seen or not."""
+    calls = lanes.calls[by_time(lanes.lane[lanes.calls], rows.begin[lanes.calls])]
+    lane, end, now = lanes.lane[calls], rows.end[calls], rows.begin[late]
+    begun = Timeline(lane, rows.begin[calls])
+    latest = end[highest_so_far(lane, end)]
+    latest_us = rows.ended[calls][highest_so_far(lane, rows.ended[calls])]
+    over = np.flatnonzero(end < NEVER)
+    ended = Timeline(lane[over], end[over])
+    op, ops = dense(lane, rows.number("op_id")[calls])
+    gave_up = np.full(ops, NEVER, np.int64)  # the seq at which each call did, if it did
+    tries = np.flatnonzero(_last_try(rows, calls))
+    np.minimum.at(gave_up, op[tries], end[tries])
+    first = calls[first_of_each(*dense(lane))]
+    client, mine = lanes.client[first], lanes.client[late]
+    working = np.zeros(len(late), np.int64)
+    start, stop = np.searchsorted(client, mine, "left"), np.searchsorted(client, mine, "right")
+    for index, place in pairs(start, stop):
+        of, at = lanes.lane[first[place]], now[index]
+        last = begun.last_before(of, at)
+        at_work = chosen(latest, last, NONE) >= at
+        at_work |= chosen(latest_us, last, NONE) > begin_us[index]
+        ended_last = chosen(over, ended.last_before(of, at), NOWHERE)
+        at_work |= chosen(gave_up, chosen(op, ended_last, NOWHERE), NEVER) < at
+        working += np.bincount(index[at_work], minlength=len(late))
+    return working < rows.config("threads", late)
 
 
 def explain(found: HeldBack) -> str:
