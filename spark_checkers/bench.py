@@ -20,13 +20,13 @@ import click
 import psutil
 
 from spark_checkers import engine
-from spark_checkers.catalogue import applicable, kernels
+from spark_checkers.catalogue import applicable
 from spark_checkers.generate import generate
 from spark_checkers.in_sql import CLAUSES, InDuckDB
+from spark_checkers.judging import needed
 from spark_checkers.layout import sort_on_spark
 from spark_checkers.ordered import is_by_queue, row_groups
 from spark_checkers.session import DEFAULT_MEMORY, open_session
-from spark_checkers.twin import needed
 from spark_checkers.writing import BY_SEQ
 from specs import profiles
 from specs.errors import InorderError
@@ -112,7 +112,7 @@ def scan(session: Any, history: History) -> None:
     """Read every column that the checkers use, and do nothing with it but hash it."""
     from pyspark.sql import functions as F
 
-    columns = sorted(needed(kernels(applicable(history.info))))
+    columns = sorted(needed(applicable(history.info)))
     rows = session.read.parquet(*(str(path) for path in history.parquet)).select(*columns)
     rows.select(F.bit_xor(F.xxhash64(*columns))).collect()
 

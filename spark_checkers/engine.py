@@ -4,7 +4,7 @@ Both do the same tasks, on processes of this machine or as Spark jobs. A first l
 whether the history can be trusted (`facts`). Then all goes through the queues: where they lie, if the files lie by
 queue, or brought together first (`scatter`). What belongs together by message or sharding key is judged there as well,
 but for keys that are seen in several queues (`homes`); what belongs together by another key is picked on the way and
-brought together. No key brings all that grows with the number of messages into one task: see `Twin`.
+brought together. No key brings all that grows with the number of messages into one task: see `Judge`.
 """
 
 from __future__ import annotations
@@ -25,11 +25,19 @@ import pyarrow.parquet as pq
 
 from spark_checkers import facts, scatter
 from spark_checkers.balances import Balance, Balances
-from spark_checkers.catalogue import all_twins, applicable, grouped
+from spark_checkers.catalogue import all_judges, applicable, grouped
 from spark_checkers.facts import Facts
 from spark_checkers.hashing import Hashes
 from spark_checkers.homes import MOST_KEYS, without_home
 from spark_checkers.jobs import InProcesses, Jobs, OnSpark
+from spark_checkers.judging import (
+    AT_HOME,
+    FINDINGS_ARROW,
+    judge_rows,
+    levels_of,
+    relevant,
+    to_batch,
+)
 from spark_checkers.keyed import (
     IN_PIECES,
     Long,
@@ -52,15 +60,6 @@ from spark_checkers.ordered import (
 from spark_checkers.pieces import LONG_ROWS, PIECE_ROWS, Pieces
 from spark_checkers.scatter import Scatter, Spill, Together, keys_in_order, shared_out
 from spark_checkers.session import is_local, open_session, ship
-from spark_checkers.twin import (
-    AT_HOME,
-    FINDINGS_ARROW,
-    Twin,
-    judge_rows,
-    levels_of,
-    relevant,
-    to_batch,
-)
 from specs.clauses.catalogue import all_clauses
 from specs.clauses.certainty import told_of
 from specs.clauses.clause import Clause
@@ -68,6 +67,7 @@ from specs.clauses.judging import Finding
 from specs.errors import HistoryError, SpecError
 from specs.facts.findings import Findings
 from specs.facts.groupings import QUEUES, SOURCE
+from specs.facts.judges import Judge
 from specs.facts.rows import Rows, keep, kept
 from specs.facts.run_context import Runs
 from specs.facts.segments import Ints, Mask, positions
@@ -188,10 +188,10 @@ def examine(
     clauses: which to judge, by default all. findings: a folder for all findings, or for those of the clauses `told`;
     scratch: one that every task can write.
     """
-    missing = {clause.id for clause in all_clauses()} - {twin.id for twin in all_twins()}
+    missing = {clause.id for clause in all_clauses()} - {judge.id for judge in all_judges()}
     if missing:
         raise SpecError(
-            f"no columnar twin for {', '.join(sorted(missing))}: judge with --engine python"
+            f"no columnar judge for {', '.join(sorted(missing))}: judge with --engine python"
         )
     with Scratch("judging", scratch) as folder:
         try:
@@ -297,13 +297,13 @@ class QueuePass:
         return (*self.picks, *(each.wanted for each in self.at_home))
 
     @property
-    def twins(self) -> tuple[Twin, ...]:
+    def judges(self) -> tuple[Judge, ...]:
         """All that judge, and all that pick."""
-        return tuple(twin for each in (*self.queues, *self.picking) for twin in each.twins)
+        return tuple(judge for each in (*self.queues, *self.picking) for judge in each.judges)
 
     @property
     def columns(self) -> list[str]:
-        names = columns_of(self.twins, QUEUES)
+        names = columns_of(self.judges, QUEUES)
         return names if self.long is None else list(dict.fromkeys([*names, *IN_PIECES[QUEUES]]))
 
     def work(self, tables: Iterable[pa.Table | Pieces]) -> PassReport:
@@ -333,12 +333,12 @@ class QueuePass:
             gc.collect(1)  # rows and what is derived of them know each other, and are large
 
     def _levels(self) -> list[frozenset[str]]:
-        return sorted({levels_of((twin,)) for twin in self.twins}, key=sorted)
+        return sorted({levels_of((judge,)) for judge in self.judges}, key=sorted)
 
     def _rows_of(self, table: pa.Table, levels: frozenset[str]) -> tuple[Rows, pa.Table]:
         """What the clauses that look at these levels need: of queues, and of none."""
         has_queue = np.asarray(table.column("queue_id").is_valid())
-        needed = relevant(table, [twin for twin in self.twins if levels_of((twin,)) == levels])
+        needed = relevant(table, [judge for judge in self.judges if levels_of((judge,)) == levels])
         return Rows(kept(table, needed & has_queue), self.runs), kept(table, needed & ~has_queue)
 
     def _judge(self, table: pa.Table, picked: Picked) -> Iterable[Findings]:
@@ -346,16 +346,16 @@ class QueuePass:
             rows, lost = self._rows_of(table, levels)
             yield from self._of_queues(rows, levels)
             for index, wanted in enumerate(self.picking):
-                if levels_of(wanted.twins) != levels:
+                if levels_of(wanted.judges) != levels:
                     continue
-                where = positions(relevant(rows.table, wanted.twins))
+                where = positions(relevant(rows.table, wanted.judges))
                 if index >= len(self.picks) and rows.size:
                     home = self.at_home[index - len(self.picks)]
                     away = without_home(rows, wanted, home.away)
-                    yield from judge_rows(rows.without(away), wanted.twins)
+                    yield from judge_rows(rows.without(away), wanted.judges)
                     where = where[away[where]]
-                elif wanted.twins[0].pick is not None and rows.size:
-                    where = wanted.twins[0].pick(rows)
+                elif wanted.judges[0].pick is not None and rows.size:
+                    where = wanted.judges[0].pick(rows)
                 some = _picked(wanted, rows.table, where, lost)
                 if some.num_rows:
                     picked.setdefault(index, []).append(some)
@@ -363,8 +363,8 @@ class QueuePass:
     def _of_queues(self, rows: Rows, levels: frozenset[str]) -> Iterable[Findings]:
         if rows.size:
             for each in self.queues:
-                if levels_of(each.twins) == levels:
-                    yield from judge_rows(rows, each.twins)
+                if levels_of(each.judges) == levels:
+                    yield from judge_rows(rows, each.judges)
 
     def _judge_pieces(
         self, pieces: Pieces, picked: Picked, report: PassReport
@@ -395,12 +395,12 @@ class QueuePass:
     ) -> None:
         """own: which rows are the piece's own. known: the seqs of what was picked before of rows that are carried."""
         for index, wanted in enumerate(self.picking):
-            if levels_of(wanted.twins) != levels:
+            if levels_of(wanted.judges) != levels:
                 continue
-            if wanted.twins[0].pick is None:
-                where = positions(relevant(rows.table, wanted.twins) & own)
+            if wanted.judges[0].pick is None:
+                where = positions(relevant(rows.table, wanted.judges) & own)
             else:
-                where = picked_anew(wanted.twins[0], rows, known.setdefault(index, set()))
+                where = picked_anew(wanted.judges[0], rows, known.setdefault(index, set()))
             some = _picked(wanted, rows.table, where, rows.table.slice(0, 0))
             if some.num_rows:
                 picked.setdefault(index, []).append(some)
@@ -408,7 +408,7 @@ class QueuePass:
 
 def _picked(wanted: Together, table: pa.Table, where: Ints, lost: pa.Table) -> pa.Table:
     """The rows at these positions, and what is needed of those of no queue."""
-    others = positions(relevant(lost, wanted.twins))
+    others = positions(relevant(lost, wanted.judges))
     names = [name for name in wanted.columns if name != SOURCE]
     some = pa.concat_tables(
         each.select(names).take(pa.array(at)) for each, at in ((table, where), (lost, others))
@@ -444,8 +444,8 @@ class _Examiner:
 
     def examine(self, clauses: Sequence[Clause]) -> Examination:
         chosen = {clause.id for clause in clauses}
-        twins = [twin for twin in applicable(self.history.info) if twin.id in chosen]
-        wanted = [Together(*each) for each in grouped(twins)]
+        judges = [judge for judge in applicable(self.history.info) if judge.id in chosen]
+        wanted = [Together(*each) for each in grouped(judges)]
         homely = [each for each in wanted if each.grouping in AT_HOME]
         seen = facts.look(self.jobs, self.paths, self.history.info, self.folder, homely)
         # What has too many keys in several queues is not judged with them.
@@ -480,7 +480,7 @@ class _Examiner:
         buckets = 1 + sum(self.sizes) // scatter.BUCKET_ROWS
         scatter_to = Scatter(buckets, str(self.folder))
         work = QueuePass(queues, picks, at_home, runs, scatter_to, self._long(runs))
-        done = self._by_queue(work) if work.twins else []
+        done = self._by_queue(work) if work.judges else []
         self._take(done)
         tasks = [
             (each, mine, cut)
@@ -509,7 +509,7 @@ class _Examiner:
         cut = self._cut()
         writing = partial(
             work.scatter.queues,
-            twins=work.twins,
+            judges=work.judges,
             columns=work.columns,
             groups=self.groups,
             cut=cut,
@@ -592,7 +592,7 @@ def _judge_buckets(
     (wanted, spills, buckets), report = tasks[number], PassReport()
     may_be_long = long if wanted.grouping in IN_PIECES else None
     batches = keys_in_order(spills, buckets, wanted.grouping, may_be_long)
-    found = judge_sorted(batches, wanted.twins, wanted.grouping, long.runs, may_be_long)
+    found = judge_sorted(batches, wanted.judges, wanted.grouping, long.runs, may_be_long)
     report.take(itertools.chain.from_iterable(found), long.folder)
     return report
 

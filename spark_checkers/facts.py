@@ -1,4 +1,4 @@
-"""The first look at a history: can it be trusted, and what do all kernels have to know?
+"""The first look at a history: can it be trusted, and what do all judges have to know?
 
 Every part of the files is read once, and a few columns are written in windows of seq, which are then looked at one by
 one: in whichever order the rows lie, that tells whether seq numbers are unique and clocks run forward. What comes back

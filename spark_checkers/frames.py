@@ -20,7 +20,7 @@ from typing import Any
 import pyarrow as pa
 
 from spark_checkers import facts
-from spark_checkers.catalogue import all_twins, applicable, grouped
+from spark_checkers.catalogue import all_judges, applicable, grouped
 from spark_checkers.engine import Named, Sum, tallies_of
 from spark_checkers.facts import Facts, Report
 from spark_checkers.keyed import by_key
@@ -202,15 +202,15 @@ class JudgedRows:
 
     @cached_property
     def facts(self) -> Facts:
-        """What kernels must know of the whole, and whether it can be trusted: some small jobs, at the first use."""
+        """What judges must know of the whole, and whether it can be trusted: some small jobs, at the first use."""
         return look(self.rows, self.run)
 
     @cached_property
     def found(self) -> Any:
-        """All that the kernels say: violations, and how often each clause was at stake in some rows."""
+        """All that the judges say: violations, and how often each clause was at stake in some rows."""
         wanted = {clause.id for clause in self.clauses}
-        twins = [twin for twin in applicable(self.run) if twin.id in wanted] or all_twins()[:1]
-        parts = [by_key(self.rows, some, self.facts.runs) for _, some in grouped(twins)]
+        judges = [judge for judge in applicable(self.run) if judge.id in wanted] or all_judges()[:1]
+        parts = [by_key(self.rows, some, self.facts.runs) for _, some in grouped(judges)]
         return reduce(lambda one, other: one.unionByName(other), parts)
 
     @property
@@ -304,7 +304,7 @@ class JudgedRows:
 
 
 def look(rows: Any, info: RunInfo) -> Facts:
-    """What all kernels have to know, by small jobs. Raises HistoryError for rows that are none of a history's."""
+    """What all judges have to know, by small jobs. Raises HistoryError for rows that are none of a history's."""
     from pyspark.sql import functions as F
 
     report = Report()

@@ -1,4 +1,4 @@
-"""Keys that lie in one queue alone: what a kernel needs together by such a key is together where its queue is judged.
+"""Keys that lie in one queue alone: what a judge needs together by such a key is together where its queue is judged.
 
 Nearly all messages and sharding keys do. So their rows are judged with their queue's, and only those of keys that
 appear in several queues, or outside of any, are brought together by their key. Which keys these are is known from
@@ -78,7 +78,7 @@ class KeysSeen:
         ]
         queue = np.asarray(numbers, np.uint64)[number]
         for seen, each in zip(self._seen, self.wanted, strict=True):
-            where = wanted_of(columns.table, each.twins, each.grouping)
+            where = wanted_of(columns.table, each.judges, each.grouping)
             keys = without_low(columns.keys(each.grouping.columns, where)) | queue[where]
             lost = keys[keys & _LOW == _LOST]
             seen.append(_once(np.concatenate([keys, lost + np.uint64(1)])))
@@ -116,7 +116,7 @@ def _once(pairs: Hashes) -> Hashes:
 def _looked_at(wanted: Together) -> set[str]:
     """The columns that say whether a row is wanted, and of which key."""
     names = {*wanted.grouping.columns, *wanted.grouping.must_have}
-    names.update(column for twin in wanted.twins for column, _prefix in twin.only.values())
+    names.update(column for judge in wanted.judges for column, _prefix in judge.only.values())
     return (names - {SOURCE}) | ({"message_id", "origin_id"} if SOURCE in names else set())
 
 

@@ -1,7 +1,7 @@
 """Six clauses in plain SQL, for `python -m spark_checkers.bench --duckdb`: what a good database needs for the like.
 
 Each counts what breaks the statement, and knows nothing of premises, excuses, evidence or how often a clause was at
-stake: less work than the twins do. `rows` is the history, as its Parquet files hold it.
+stake: less work than the judges do. `rows` is the history, as its Parquet files hold it.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from typing import Any, Protocol, TypeVar
 
 import pyarrow as pa
 
-from spark_checkers.catalogue import twin_modules
+from spark_checkers.catalogue import planted_modules
 from spark_checkers.session import parallelism
 from specs.errors import TargetMisbehaved
 
@@ -81,8 +81,8 @@ class InProcesses:
             # A process that is forked while threads of Arrow run may stand still for ever: fork from a fresh one.
             context = multiprocessing.get_context("forkserver")
             # What all of them import, Arrow's import of pandas among it, they share.
-            twins = [module.__name__ for module in twin_modules()]
-            context.set_forkserver_preload(["spark_checkers.engine", *twins, "pandas"])
+            judges = [module.__name__ for module in planted_modules()]
+            context.set_forkserver_preload(["spark_checkers.engine", *judges, "pandas"])
             self._others = set(multiprocessing.active_children())
             self._pool = ProcessPoolExecutor(self.tasks, context, initializer=_settle)
         try:
@@ -134,7 +134,7 @@ def give_back() -> None:
 def _settle() -> None:
     """What is imported stays: the collector of cycles need not look at it again and again."""
     keep_memory()
-    twin_modules()
+    planted_modules()
     gc.freeze()
 
 

@@ -1,6 +1,6 @@
 """Rows brought together by key, and judged: in this process, or on a DataFrame by one shuffle and one sort.
 
-Both ways hand the same kernels the same tables: whole keys, sorted by key and seq_begin, some hundred thousand
+Both ways hand the same judges the same tables: whole keys, sorted by key and seq_begin, some hundred thousand
 rows at a time (more only when one key alone has more).
 """
 
@@ -20,18 +20,11 @@ from spark_checkers import pieces
 from spark_checkers.balances import Balance, Balances
 from spark_checkers.catalogue import grouped
 from spark_checkers.coding import codes_of, numbers_of
+from spark_checkers.judging import FINDINGS, judge_table, needed, relevant, relevant_where, to_batch
 from spark_checkers.pieces import Pieces
-from spark_checkers.twin import (
-    FINDINGS,
-    Twin,
-    judge_table,
-    needed,
-    relevant,
-    relevant_where,
-    to_batch,
-)
 from specs.facts.findings import Findings
 from specs.facts.groupings import CLIENTS, GROUPINGS, QUEUES, SOURCE, Grouping
+from specs.facts.judges import Judge
 from specs.facts.rows import Rows, encoded
 from specs.facts.run_context import Runs
 from specs.facts.segments import Ints, positions
@@ -50,33 +43,40 @@ CHUNK_ROWS = 1 << 19
 BATCH_ROWS = 1 << 17
 
 
-def by_key(rows: Any, twins: Sequence[Twin], runs: Runs) -> Any:
-    """A DataFrame of history rows → a DataFrame of `FINDINGS`, for twins of one grouping: one shuffle, one sort.
+def by_key(rows: Any, judges: Sequence[Judge], runs: Runs) -> Any:
+    """A DataFrame of history rows → a DataFrame of `FINDINGS`, for judges of one grouping: one shuffle, one sort.
 
-    A twin that picks its rows takes a shuffle by queue more.
+    A judge that picks its rows takes a shuffle by queue more.
     """
-    (grouping,) = {twin.grouping for twin in twins}
-    picks = any(twin.pick for twin in twins)
+    (grouping,) = {judge.grouping for judge in judges}
+    picks = any(judge.pick for judge in judges)
     sizes = (pieces.LONG_ROWS, pieces.PIECE_ROWS)
     if picks:
-        (twin,) = twins
-        rows = _together(rows, twins, QUEUES, whole=False)
+        (judge,) = judges
+        rows = _together(rows, judges, QUEUES, whole=False)
         rows = rows.mapInArrow(
-            partial(_pick_batches, twin=twin, runs=runs, sizes=sizes), rows.schema
+            partial(_pick_batches, judge=judge, runs=runs, sizes=sizes), rows.schema
         )
-    judging = partial(_judge_batches, grouping=grouping, twins=tuple(twins), runs=runs, sizes=sizes)
-    return _together(rows, twins, grouping, ready=picks).mapInArrow(judging, FINDINGS)
+    judging = partial(
+        _judge_batches, grouping=grouping, judges=tuple(judges), runs=runs, sizes=sizes
+    )
+    return _together(rows, judges, grouping, ready=picks).mapInArrow(judging, FINDINGS)
 
 
 def _together(
-    rows: Any, twins: Sequence[Twin], grouping: Grouping, *, whole: bool = True, ready: bool = False
+    rows: Any,
+    judges: Sequence[Judge],
+    grouping: Grouping,
+    *,
+    whole: bool = True,
+    ready: bool = False,
 ) -> Any:
-    """The rows that these twins need, key by key and by seq_begin; not whole: those without a key as well."""
+    """The rows that these judges need, key by key and by seq_begin; not whole: those without a key as well."""
     from pyspark.sql import functions as F
 
-    names = list(dict.fromkeys([*columns_of(twins, grouping), *IN_PIECES.get(grouping, ())]))
+    names = list(dict.fromkeys([*columns_of(judges, grouping), *IN_PIECES.get(grouping, ())]))
     if not ready:
-        rows = rows.where(relevant_where(twins))
+        rows = rows.where(relevant_where(judges))
         if SOURCE in names:
             origin = F.when(F.col("origin_id") != "", F.col("origin_id"))
             rows = rows.withColumn(
@@ -91,11 +91,11 @@ def _together(
     )
 
 
-def columns_of(twins: Iterable[Twin], grouping: Grouping) -> list[str]:
-    """The columns that these twins need of rows that are brought together, in a fixed order."""
-    twins = tuple(twins)
-    names = [*needed(twins), *grouping.columns, *grouping.must_have]
-    if any("origin_id" in twin.columns for twin in twins):
+def columns_of(judges: Iterable[Judge], grouping: Grouping) -> list[str]:
+    """The columns that these judges need of rows that are brought together, in a fixed order."""
+    judges = tuple(judges)
+    names = [*needed(judges), *grouping.columns, *grouping.must_have]
+    if any("origin_id" in judge.columns for judge in judges):
         names.append(SOURCE)
     return list(dict.fromkeys(names))
 
@@ -104,20 +104,20 @@ def _judge_batches(
     batches: Iterator[pa.RecordBatch],
     *,
     grouping: Grouping,
-    twins: Sequence[Twin],
+    judges: Sequence[Judge],
     runs: Runs,
     sizes: tuple[int, int],
 ) -> Iterator[pa.RecordBatch]:
     """sizes: of a long key, and of its pieces, in rows."""
     with Scratch("judging") as folder:
         long = Long(*sizes, folder, runs) if grouping in IN_PIECES else None
-        for some in judge_sorted(batches, twins, grouping, runs, long):
+        for some in judge_sorted(batches, judges, grouping, runs, long):
             yield to_batch(some)
 
 
 def judge_sorted(
     batches: Iterable[pa.RecordBatch],
-    twins: Sequence[Twin],
+    judges: Sequence[Judge],
     grouping: Grouping,
     runs: Runs,
     long: Long | None,
@@ -128,16 +128,16 @@ def judge_sorted(
             balances = Balances()
             for piece in each.beside_what_matters():
                 for sign, table in ((1, piece.both), (-1, piece.carried)):
-                    balances.add(judge_table(table, twins, runs), sign)
+                    balances.add(judge_table(table, judges, runs), sign)
                     gc.collect(1)  # rows and what is derived of them know each other, and are large
             yield balances
         else:
-            yield judge_table(each, twins, runs)
+            yield judge_table(each, judges, runs)
             gc.collect(1)
 
 
 def _pick_batches(
-    batches: Iterator[pa.RecordBatch], *, twin: Twin, runs: Runs, sizes: tuple[int, int]
+    batches: Iterator[pa.RecordBatch], *, judge: Judge, runs: Runs, sizes: tuple[int, int]
 ) -> Iterator[pa.RecordBatch]:
     with Scratch("judging") as folder:
         for each in whole_or_long(batches, QUEUES.columns, Long(*sizes, folder, runs)):
@@ -145,35 +145,35 @@ def _pick_batches(
                 known: set[int] = set()
                 for piece in each.beside_what_matters():
                     rows = Rows(piece.both, runs)
-                    where = picked_anew(twin, rows, known)
+                    where = picked_anew(judge, rows, known)
                     some = rows.table.take(pa.array(where))
                     del rows
                     gc.collect(1)  # as where they are judged
                     yield from some.to_batches()
             else:
-                yield from picked(each, twin, runs).to_batches()
+                yield from picked(each, judge, runs).to_batches()
 
 
-def picked_anew(twin: Twin, rows: Rows, known: set[int]) -> Ints:
-    """What a twin picks of a piece of a queue and the rows that are carried into it.
+def picked_anew(judge: Judge, rows: Rows, known: set[int]) -> Ints:
+    """What a judge picks of a piece of a queue and the rows that are carried into it.
 
     known: the seqs of what was picked before; what is picked now is added.
     """
-    assert twin.pick is not None
-    new = [at for at in twin.pick(rows).tolist() if int(rows.begin[at]) not in known]
+    assert judge.pick is not None
+    new = [at for at in judge.pick(rows).tolist() if int(rows.begin[at]) not in known]
     known.update(rows.begin[new].tolist())
     return np.asarray(new, np.int64)
 
 
-def picked(table: pa.Table, twin: Twin, runs: Runs) -> pa.Table:
-    """The rows of whole queues that a twin picks, and all those of no queue."""
-    if twin.pick is None:
+def picked(table: pa.Table, judge: Judge, runs: Runs) -> pa.Table:
+    """The rows of whole queues that a judge picks, and all those of no queue."""
+    if judge.pick is None:
         return table
     has_queue = table.column("queue_id").is_valid()
     queued, others = table.filter(has_queue), table.filter(pc.invert(has_queue))
     if queued.num_rows:
         rows = Rows(queued, runs)
-        queued = rows.table.take(pa.array(twin.pick(rows)))
+        queued = rows.table.take(pa.array(judge.pick(rows)))
     return pa.concat_tables([queued, others])
 
 
@@ -189,20 +189,20 @@ def with_source(table: pa.Table) -> pa.Table:
 
 
 def together(
-    table: pa.Table, twins: Sequence[Twin], grouping: Grouping, *, whole: bool = True
+    table: pa.Table, judges: Sequence[Judge], grouping: Grouping, *, whole: bool = True
 ) -> pa.Table:
-    """The rows of a table that these twins need, with the columns that they need."""
-    names = columns_of(twins, grouping)
+    """The rows of a table that these judges need, with the columns that they need."""
+    names = columns_of(judges, grouping)
     if SOURCE in names:
         table = with_source(table)
-    return table.select(names).take(pa.array(wanted_of(table, twins, grouping, whole=whole)))
+    return table.select(names).take(pa.array(wanted_of(table, judges, grouping, whole=whole)))
 
 
 def wanted_of(
-    table: pa.Table, twins: Sequence[Twin], grouping: Grouping, *, whole: bool = True
+    table: pa.Table, judges: Sequence[Judge], grouping: Grouping, *, whole: bool = True
 ) -> Ints:
-    """Where in a table the rows are that these twins need."""
-    found = relevant(table, twins)
+    """Where in a table the rows are that these judges need."""
+    found = relevant(table, judges)
     for name in grouping.must_have if whole else ():
         if table.column(name).null_count:
             found &= np.asarray(table.column(name).is_valid())
@@ -216,7 +216,7 @@ def in_order(
     table = table.combine_chunks()
     for number, name in enumerate(table.column_names):
         if name in grouping.columns and pa.types.is_string(table.schema.field(name).type):
-            # Texts are told apart once, for the order and for all kernels.
+            # Texts are told apart once, for the order and for all judges.
             table = table.set_column(number, name, table.column(name).dictionary_encode())
     table = table.unify_dictionaries()
     keys = [codes for codes in codes_of(table, grouping.columns) if (codes != codes[:1]).any()]
@@ -226,13 +226,13 @@ def in_order(
 
 
 def judge_in_memory(
-    table: pa.Table, twins: Sequence[Twin], runs: Runs, least: int = CHUNK_ROWS
+    table: pa.Table, judges: Sequence[Judge], runs: Runs, least: int = CHUNK_ROWS
 ) -> Iterator[Findings]:
-    """The findings of all twins on an Arrow table of history rows, in this process and without Spark.
+    """The findings of all judges on an Arrow table of history rows, in this process and without Spark.
 
-    For slices and tests: the same kernels, keys, cuts and order as of a job. Rows may come in any order.
+    For slices and tests: the same judges, keys, cuts and order as of a job. Rows may come in any order.
     """
-    for grouping, chosen in grouped(twins):
+    for grouping, chosen in grouped(judges):
         rows = together(table, chosen, grouping)
         batches = in_order(rows, grouping, max(1, least // 4))
         for part in whole_keys(batches, grouping.columns, least):

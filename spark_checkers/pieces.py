@@ -1,13 +1,13 @@
 """Keys that are longer than a task should hold, a queue or a client with its lanes: judged a piece at a time.
 
-A kernel is a function of a set of rows. So what it finds in a key is the sum, over the pieces of the key, of what
+A judge is a function of a set of rows. So what it finds in a key is the sum, over the pieces of the key, of what
 each piece adds: found in all rows so far, less what was found in those before. And what a piece adds does not depend
 on all that went before, but on the few rows of it that still matter: those are *carried*. With them a piece adds
 
     what is found in the carried rows and the piece, less what is found in the carried rows alone,
 
 and whatever the carried rows would show for the lack of the others is in both, and cancels out. That it adds the same
-as with all rows is a law, held for every twin (`tests/spark_checkers/test_pieces.py`).
+as with all rows is a law, held for every judge (`tests/spark_checkers/test_pieces.py`).
 
 What is carried knows nothing of clauses, and is said of each queue of the key by itself. Some rows are there from the
 first piece on: what a lane has by time rather than by message (grants, incarnations, look-ups, ...), the markers of

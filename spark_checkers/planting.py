@@ -5,7 +5,7 @@ broken with it: whoever skips a message also commits past it). A *lookalike* cha
 Both work on generated and on recorded histories; what they need (a suspended call, a handover) must be there.
 Rows that are added take seq numbers between those of their neighbours: `spread` makes room in a recorded history.
 
-The defects of a clause lie with its twin, as `DEFECTS`, and what only looks like one as `LOOKALIKES`; here is what
+The defects of a clause lie with its judge, as `DEFECTS`, and what only looks like one as `LOOKALIKES`; here is what
 several of them share.
 """
 

@@ -25,8 +25,8 @@ from spark_checkers.coding import codes_of
 from spark_checkers.hashing import Hashes
 from spark_checkers.keyed import Long, columns_of, in_order, wanted_of, with_source
 from spark_checkers.ordered import Group, Part, plain, read_groups
-from spark_checkers.twin import Twin
 from specs.facts.groupings import QUEUES, SOURCE, Grouping
+from specs.facts.judges import Judge
 from specs.facts.segments import Ints, dense, first_of_each
 
 BUCKET_ROWS = 1 << 18
@@ -72,11 +72,11 @@ class Together:
     """Twins that need the same rows together."""
 
     grouping: Grouping
-    twins: tuple[Twin, ...]
+    judges: tuple[Judge, ...]
 
     @property
     def columns(self) -> list[str]:
-        return columns_of(self.twins, self.grouping)
+        return columns_of(self.judges, self.grouping)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,19 +90,19 @@ class Scatter:
         self,
         number: int,
         *,
-        twins: tuple[Twin, ...],
+        judges: tuple[Judge, ...],
         columns: Sequence[str],
         groups: Sequence[Group],
         cut: Sequence[Part],
     ) -> Spill:
-        """Of one part of the files the rows that these twins need, by queue; those of no queue as well."""
-        wanted = Together(QUEUES, twins)
+        """Of one part of the files the rows that these judges need, by queue; those of no queue as well."""
+        wanted = Together(QUEUES, judges)
         names = [name for name in columns if name != SOURCE]
         tables = read_groups(groups, cut[number], names)
         table = pa.concat_tables(tables).unify_dictionaries().combine_chunks()
         if SOURCE in columns:
             table = with_source(table)
-        where = wanted_of(table, twins, QUEUES, whole=False)
+        where = wanted_of(table, judges, QUEUES, whole=False)
         return self.write(wanted, table.select(columns), where)
 
     def write(self, wanted: Together, table: pa.Table, where: Ints) -> Spill:

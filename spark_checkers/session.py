@@ -138,7 +138,7 @@ _SHIPPED: set[int] = set()
 
 
 def packages(folder: Path) -> Path:
-    """A zip of the packages that kernels import."""
+    """A zip of the packages that judges import."""
     path = folder / "inorder.zip"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for name in ("specs", "spark_checkers"):

@@ -1,8 +1,8 @@
-"""All defects that can be planted into a valid history, and all lookalikes: those that lie with the twins."""
+"""All defects that can be planted into a valid history, and all lookalikes: those that lie with the judges."""
 
 from __future__ import annotations
 
-from spark_checkers.catalogue import twin_modules
+from spark_checkers.catalogue import planted_modules
 from spark_checkers.planting import Mutant, Planted, Trace, plant, spread
 from specs.errors import UsageError
 
@@ -10,15 +10,15 @@ __all__ = ["DEFECTS", "LOOKALIKES", "Mutant", "Planted", "Trace", "named", "plan
 
 
 def _planted(table: str) -> dict[str, Mutant]:
-    """The changes of a table of every twin's module, by their names."""
-    found = [mutant for module in twin_modules() for mutant in getattr(module, table, ())]
+    """The changes of a table of every judge's module, by their names."""
+    found = [mutant for module in planted_modules() for mutant in getattr(module, table, ())]
     return {mutant.name: mutant for mutant in found}
 
 
 DEFECTS = _planted("DEFECTS")
 """Each breaks the clause that it names."""
 LOOKALIKES = _planted("LOOKALIKES")
-"""Each looks like a defect of the clause with whose twin it lies, and breaks nothing."""
+"""Each looks like a defect of the clause with whose judge it lies, and breaks nothing."""
 
 
 def named(name: str) -> Mutant:

@@ -1,4 +1,1 @@
-"""The twins: each clause of `specs.clauses` once more, same folder and file name, over columns.
-
-`spark_checkers.catalogue` lists them.
-"""
+"""What breaks each clause of `specs.clauses`, planted in valid histories: same folder and file name as the clause."""

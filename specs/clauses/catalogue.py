@@ -1,9 +1,8 @@
 """Every clause, read from its file. The order is that of the documentation.
 
-A clause module is found by being there: a file in a family's folder with an `ID`. One with a `judge` is decided
-by a history: a class judges one key row by row, a function the columns of many rows. It may name wire rules that are
-its facets (`RULES`, by their ids); one without a judge is decided by these, or by a table (`VECTORS`). The wire rules
-that no clause names stand at the end of the one catalogue.
+A clause module is found by being there: a file in a family's folder with an `ID`. One with a `judge` is decided by a
+history. It may name wire rules that are its facets (`RULES`, by their ids); one without a judge is decided by these, or
+by a table (`VECTORS`). The wire rules that no clause names stand at the end of the one catalogue.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from typing import Any
 
 import specs.clauses as package
 from specs.clauses.clause import Clause, Promise
-from specs.clauses.judging import Finding, Judge, name_of
+from specs.clauses.judging import Finding, name_of
 from specs.clauses.rows import REQUEST_LEVELS
 from specs.clauses.transcript import read_transcript
 from specs.errors import SpecError
@@ -64,8 +63,7 @@ def _promise(module: ModuleType) -> Promise:
         key=module.KEY,
         kinds=frozenset(module.KINDS),
         levels=frozenset(getattr(module, "LEVELS", REQUEST_LEVELS)),
-        judge=judge if isinstance(judge, type) else None,
-        relation=None if isinstance(judge, type) else judge,
+        judge=judge,
         columns=tuple(getattr(module, "COLUMNS", ())),
         module=module.__name__,
         explain=module.explain,
@@ -83,9 +81,7 @@ def _promise(module: ModuleType) -> Promise:
         absence=bool(getattr(module, "CONCLUDES_FROM_ABSENCE", False)),
         looks_back=bool(getattr(module, "LOOKS_BACK", False)),
         findings=_findings(module),
-        needs_finish=getattr(judge, "finish", Judge.finish) is not Judge.finish,
         told_of_refused_commits=bool(getattr(module, "TOLD_OF_REFUSED_COMMITS", False)),
-        wants=getattr(module, "wants", None),
         by_clients=bool(getattr(module, "BY_CLIENTS", False)),
         only=getattr(module, "ONLY", {}),
         pick=getattr(module, "pick", None),

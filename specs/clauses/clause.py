@@ -7,10 +7,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from specs.clauses.certainty import THAT_LAST, gaps, recorded
-from specs.clauses.judging import Judge
 from specs.clauses.premises import Premise
 from specs.clauses.transcript import Example, Expected
-from specs.history.row import Row
 from specs.history.runinfo import RunInfo
 from specs.plan.config import Config
 from specs.plan.traits import Stake
@@ -107,16 +105,15 @@ class Promise:
 class Clause(Promise):
     """A clause that a history decides, read from its module.
 
-    judge: of one key, row by row; relation: over the columns of many rows, and then there is no judge. columns: what
-    the relation uses besides those that all do. module: where it stands. kinds: the rows that it looks at. levels: at
-    which they were seen. wants: which rows of these kinds; None for all of them. needs: the kinds without which nothing
-    about it can be seen. settings: what of the configuration it rests on, besides its premises. absence: it concludes
-    from what nobody else did. excused_by: kinds of rows that excuse and that only the context knows; excused_if:
-    likewise, where the configuration is such; of_lives: likewise, where they tell that another life of the client did a
-    part of it. named_by: kinds that only say which of its findings it is, or that there is one more. heeded: kinds that
-    excuse where they are told; a history without them is judged as if nothing of the kind had happened. looks_back: it
-    concludes from what did not happen before. findings: the public names of what it finds. told_of_refused_commits: it
-    is shown commits that were refused.
+    judge: writes down what it finds in the rows of whole keys. columns: those that it uses besides those that all do.
+    module: where it stands. kinds: the rows that it looks at. levels: at which they were seen. needs: the kinds without
+    which nothing about it can be seen. settings: what of the configuration it rests on, besides its premises. absence:
+    it concludes from what nobody else did. excused_by: kinds of rows that excuse and that only the context knows;
+    excused_if: likewise, where the configuration is such; of_lives: likewise, where they tell that another life of the
+    client did a part of it. named_by: kinds that only say which of its findings it is, or that there is one more.
+    heeded: kinds that excuse where they are told; a history without them is judged as if nothing of the kind had
+    happened. looks_back: it concludes from what did not happen before. findings: the public names of what it finds.
+    told_of_refused_commits: it is shown commits that were refused.
 
     What grows with the number of messages is never brought together by group or by run, so a clause says what it can do
     without. by_clients: its rows are brought together by client. only: of these kinds it needs rows alone of which the
@@ -127,8 +124,7 @@ class Clause(Promise):
     key: Key
     kinds: frozenset[Kind]
     levels: frozenset[Level]
-    judge: type[Judge] | None = field(repr=False)
-    relation: Relation | None = field(repr=False)
+    judge: Relation = field(repr=False)
     columns: tuple[str, ...]
     module: str
     explain: Callable[[Any], str] = field(repr=False)
@@ -143,9 +139,7 @@ class Clause(Promise):
     absence: bool
     looks_back: bool
     findings: tuple[str, ...]
-    needs_finish: bool = False
     told_of_refused_commits: bool = False
-    wants: Callable[[Row], bool] | None = field(default=None, repr=False)
     by_clients: bool = False
     only: Mapping[Kind, tuple[str, str]] = field(default_factory=dict)
     pick: Pick | None = field(default=None, repr=False)

@@ -1,23 +1,12 @@
-"""The judge of one clause for one key, and what it finds.
-
-A judge sees the begins and the ends of operations in their total order (`begins(row)`, `ends(row)`); the row it
-gets is whole in both, so at a begin it must not use how the operation ends unless the clause is about that. It
-holds constant memory per key. It concludes from rows that are present, rooted in a row that shows that the
-incarnation (or the grant) was watched from its start; so a slice of a history is judged like a history.
-"""
+"""What a clause finds: the rows that show a violation, by their roles."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from specs.clauses.context import Context
 from specs.history.row import Row
-
-NOTHING: tuple[()] = ()
-"""What a judge mostly finds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,26 +57,3 @@ class Finding:
 def name_of(finding: type[Finding]) -> str:
     """The public name of a kind of finding: `two-owners` of TwoOwners."""
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", finding.__name__.lstrip("_")).lower()
-
-
-class Judge:
-    """The judge of one clause for one key. Counts in `opportunities` how often the clause was at stake."""
-
-    __slots__ = ("config", "context", "opportunities")
-
-    def __init__(self, context: Context) -> None:
-        self.context = context
-        self.config = context.info.config
-        self.opportunities = 0
-
-    def begins(self, row: Row) -> Iterable[Finding]:
-        """An operation begins."""
-        return NOTHING
-
-    def ends(self, row: Row) -> Iterable[Finding]:
-        """An operation ends."""
-        return NOTHING
-
-    def finish(self) -> Iterable[Finding]:
-        """The history is over."""
-        return NOTHING

@@ -1,4 +1,4 @@
-"""What a kernel finds: how often its clause was at stake, and the evidence of each violation."""
+"""What is found: how often a clause was at stake, and the evidence of each violation."""
 
 from __future__ import annotations
 
@@ -164,8 +164,10 @@ class Findings:
         if len(self._found) > before:
             self._shown.append((kind, roles, context, also or {}))
 
-    def of_rows(self, rows: Sequence[Row], by_seq: Callable[[int], Row]) -> Iterator[Finding]:
-        """Each finding with its rows, where a clause says their roles. rows: those at these positions."""
+    def of_rows(
+        self, rows: Sequence[Row], by_seq: Callable[[tuple[str, int]], Row]
+    ) -> Iterator[Finding]:
+        """Each finding with its rows. rows: those at these positions; by_seq: by run and seq_begin, all there are."""
 
         def named(
             part: int | Sequence[int], row_at: Callable[[int], Row]
@@ -174,13 +176,14 @@ class Findings:
                 return None if part == NOWHERE else row_at(part)
             return tuple(row_at(at) for at in part)
 
-        for (kind, roles, context, also), (_run, _seqs, certain, _name) in zip(
+        for (kind, roles, context, also), (run, _seqs, certain, _name) in zip(
             self._shown, self.violations, strict=True
         ):
             fields: dict[str, Any] = {
                 name: named(part, rows.__getitem__) for name, part in roles.items()
             }
-            fields.update((name, named(part, by_seq)) for name, part in context.items())
+            for name, part in context.items():
+                fields[name] = named(part, lambda seq, run=run: by_seq((run, seq)))  # type: ignore[misc]
             yield kind(**fields, **also, certain=certain)
 
     def stakes(self) -> Iterator[tuple[int, int]]:
@@ -242,8 +245,10 @@ class Findings:
         resets = rows.context_of(places[0]).resets
         if not resets:
             return False
-        last = max(places, key=lambda place: int(rows.begin[place]))
-        now = int(rows.begin[last] if rows.end[last] == NEVER else rows.end[last])
+        now = max(
+            int(rows.begin[place] if rows.end[place] == NEVER else rows.end[place])
+            for place in places
+        )
         return any(
             resets.get(self.lane_of(at), now) < now for at in places if rows.group[at] != NO_TEXT
         )

@@ -1,8 +1,8 @@
-"""Judges the rows of one run, in memory, by the clauses that are relations over columns."""
+"""Judges rows in memory: brings together, for each clause, those of a key, as is done with files and on Spark."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
@@ -10,10 +10,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from specs.clauses.clause import Clause, Relation
+from specs.clauses.clause import Clause
 from specs.clauses.rows import changed_nothing
 from specs.facts.findings import Findings
-from specs.facts.groupings import CLIENTS, GROUPINGS, SOURCE, Grouping
+from specs.facts.groupings import SOURCE, Grouping
+from specs.facts.judges import Judge, judges_of
 from specs.facts.rows import Rows, coded, without_refused_commits
 from specs.facts.run_context import RunContext
 from specs.facts.segments import NONE, Ints, Mask, positions
@@ -53,46 +54,45 @@ def columns_of(used: Iterable[str]) -> tuple[str, ...]:
 
 
 def judged(
-    clauses: Iterable[Clause], rows: Sequence[Row], context: RunContext
+    clauses: Iterable[Clause], rows: Sequence[Row], runs: Mapping[str, RunContext]
 ) -> Iterator[tuple[Clause, Findings, Sequence[Row]]]:
-    """Of each clause what it finds, and the rows that positions are of. rows: all of the run, by seq_begin.
+    """Of each clause what it finds, and the rows that positions are of. rows: all of these runs, by run and seq_begin.
 
     A clause that goes by clients and finds something else besides comes twice.
     """
-    parts = [part for clause in clauses for part in _parts(clause)]
     rows = [row for row in rows if not changed_nothing(row)]
-    if not rows:
+    present = {row.kind for row in rows}
+    judges = judges_of(clause for clause in clauses if clause.kinds & present)
+    if not judges:
         return
-    names = {name for clause, *_ in parts for name in clause.columns}
-    names.update(*((*grouping.columns, *grouping.must_have) for _, grouping, _ in parts))
-    if SOURCE in names:
-        names = names - {SOURCE} | {"message_id", "origin_id"}
-    table = _table(rows, columns_of(names))
+    table = _table(rows, together_of(judges))
     numbers = (
         np.asarray([_KINDS[row.kind] for row in rows]),
         np.asarray([_LEVELS[row.level] for row in rows]),
     )
-    for (grouping, levels), some in groupby(sorted(parts, key=_looks_at), key=_looks_at):
+    for (grouping, levels), some in groupby(sorted(judges, key=_looks_at), key=_looks_at):
         together = tuple(some)
-        kinds = {kind for clause, *_ in together for kind in clause.kinds}
+        kinds = {kind for judge in together for kind in judge.kinds}
         mine = np.isin(numbers[0], [_KINDS[kind] for kind in kinds])
         mine &= np.isin(numbers[1], [_LEVELS[level] for level in levels])
         where = _in_order(table, grouping, mine)
-        columns = Rows(table.take(pa.array(where)), {rows[0].run: context})
+        columns = Rows(table.take(pa.array(where)), runs)
         placed = [rows[at] for at in where.tolist()]
-        for clause, _, relation in together:
-            findings = Findings(columns, clause.id)
+        for judge in together:
+            findings = Findings(columns, judge.id)
             if placed:
-                relation(shown_to(clause, columns), findings)
-            yield clause, findings, placed
+                judge.find(shown_to(judge.clause, columns), findings)
+            yield judge.clause, findings, placed
 
 
-def _parts(clause: Clause) -> Iterator[tuple[Clause, Grouping, Relation]]:
-    assert clause.relation is not None, clause.id
-    own = GROUPINGS[clause.key]
-    yield clause, CLIENTS if clause.by_clients else own, clause.relation
-    if clause.apart is not None:
-        yield clause, own, clause.apart.judge
+def together_of(judges: Iterable[Judge]) -> tuple[str, ...]:
+    """The columns that these use, and by which their rows are brought together."""
+    names = {name for judge in judges for name in judge.columns}
+    for judge in judges:
+        names.update(judge.grouping.columns, judge.grouping.must_have)
+    if SOURCE in names:
+        names = names - {SOURCE} | {"message_id", "origin_id"}
+    return columns_of(names)
 
 
 def _in_order(table: pa.Table, grouping: Grouping, mine: Mask) -> Ints:
@@ -128,9 +128,8 @@ def shown_to(clause: Clause, rows: Rows) -> Rows:
     return rows.shared(without_refused_commits)
 
 
-def _looks_at(part: tuple[Clause, Grouping, Relation]) -> tuple[Grouping, tuple[Level, ...]]:
-    clause, grouping, _ = part
-    return grouping, tuple(sorted(clause.levels))
+def _looks_at(judge: Judge) -> tuple[Grouping, tuple[Level, ...]]:
+    return judge.grouping, tuple(sorted(judge.clause.levels))
 
 
 def _table(rows: Sequence[Row], names: Iterable[str]) -> pa.Table:

@@ -15,7 +15,6 @@ from specs.clauses.catalogue import all_clauses
 from specs.clauses.certainty import THAT_LAST, recorded
 from specs.clauses.clause import Clause
 from specs.clauses.premises import SETTLED
-from specs.clauses.settled import LEASE
 from specs.errors import (
     EXIT_INCONCLUSIVE,
     EXIT_REFUTED,
@@ -23,6 +22,7 @@ from specs.errors import (
     EXIT_UNAVAILABLE,
     EXIT_UPHELD,
 )
+from specs.facts.settled import LEASE
 from specs.fingerprint import of_this_tool
 from specs.history.row import Row
 from specs.history.runinfo import RunInfo

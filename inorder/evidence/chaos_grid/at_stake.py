@@ -12,10 +12,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from inorder.evidence.laws import cut_open
 from specs.clauses.clause import Clause
 from specs.history.row import Row
 from specs.history.runinfo import RunInfo
-from specs.verdicts.examine import Examiner
+from specs.verdicts.examine import examine
 from specs.verdicts.tally import FaultTold
 from specs.vocabulary import Kind
 
@@ -45,41 +46,39 @@ def at_stake(
     rows: Sequence[Row], info: RunInfo, clauses: Sequence[Clause], trouble: Trouble
 ) -> dict[str, int]:
     """How often each clause that can be judged here was at stake in the trouble, by its id."""
-    examiner = Examiner(info, clauses)
     begin = trouble.from_us
     before = 0 if begin is None else _first(rows, lambda row: row.started_us >= begin)
     read = _first(rows, lambda row: row.kind is Kind.READ)
     end = trouble.to_us
     after = len(rows) if end is None else _first(rows, lambda row: row.started_us > end)
-    counts = []
-    done = 0
-    for until in (before, max(before, min(after, read)), max(before, read)):
-        examiner.feed(rows[done:until])
-        done = until
-        counts.append(_count(examiner))
-    examiner.feed(rows[done:])
-    examiner.result()
-    counts.append(_count(examiner))
-    found = {
-        clause: (counts[1].get(clause, 0) - counts[0].get(clause, 0))
-        + (total - counts[2].get(clause, 0))
-        for clause, total in counts[3].items()
+    first, inside, later, whole = (
+        _opportunities(_as_far_as(rows, count), info, clauses)
+        for count in (before, max(before, min(after, read)), max(before, read), len(rows))
+    )
+    # Of less of a run a clause may say more: what excuses comes later.
+    return {
+        id_: max(0, inside[id_] - first[id_]) + max(0, total - later[id_])
+        for id_, total in whole.items()
     }
-    mine = {
-        row.seq_begin
-        for row in (*rows[before : max(before, min(after, read))], *rows[max(before, read) :])
-    }
-    for bench in examiner.benches:
-        found[bench.clause.id] += sum(times for seq, times in bench.counted if seq in mine)
-    return found
 
 
 def _first(rows: Sequence[Row], is_it: Callable[[Row], bool]) -> int:
     return next((place for place, row in enumerate(rows) if is_it(row)), len(rows))
 
 
-def _count(examiner: Examiner) -> Mapping[str, int]:
-    return {
-        bench.clause.id: sum(judge.opportunities for _, judge in bench.judges)
-        for bench in examiner.benches
-    }
+def _as_far_as(rows: Sequence[Row], count: int) -> list[Row]:
+    """So many rows, and of their ends those that came before the next row began."""
+    if count == len(rows):
+        return list(rows)
+    until = rows[count].seq_begin
+    return [
+        row if row.seq_end is not None and row.seq_end < until else cut_open(row)
+        for row in rows[:count]
+    ]
+
+
+def _opportunities(
+    rows: Sequence[Row], info: RunInfo, clauses: Sequence[Clause]
+) -> Mapping[str, int]:
+    tallies = examine(rows, info, clauses).tallies
+    return {id_: tally.opportunities for id_, tally in tallies.items()}

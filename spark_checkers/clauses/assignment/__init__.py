@@ -1,1 +1,1 @@
-"""ASG, over columns."""
+"""What breaks clauses of ASG, planted in histories."""

@@ -1,1 +1,1 @@
-"""CMT, over columns."""
+"""What breaks clauses of CMT, planted in histories."""

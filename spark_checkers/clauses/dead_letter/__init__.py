@@ -1,1 +1,1 @@
-"""DLQ, over columns."""
+"""What breaks clauses of DLQ, planted in histories."""

@@ -1,1 +1,1 @@
-"""FLR, over columns."""
+"""What breaks clauses of FLR, planted in histories."""

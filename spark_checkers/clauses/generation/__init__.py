@@ -1,1 +1,1 @@
-"""GEN, over columns."""
+"""What breaks clauses of GEN, planted in histories."""

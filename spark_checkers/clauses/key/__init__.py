@@ -1,1 +1,1 @@
-"""KEY, over columns."""
+"""What breaks clauses of KEY, planted in histories."""

@@ -1,1 +1,1 @@
-"""LSE, over columns."""
+"""What breaks clauses of LSE, planted in histories."""

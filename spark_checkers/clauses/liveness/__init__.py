@@ -1,1 +1,1 @@
-"""LIV, over columns."""
+"""What breaks clauses of LIV, planted in histories."""

@@ -1,1 +1,1 @@
-"""PML, over columns."""
+"""What breaks clauses of PML, planted in histories."""

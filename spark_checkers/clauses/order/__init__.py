@@ -1,1 +1,1 @@
-"""ORD, over columns."""
+"""What breaks clauses of ORD, planted in histories."""

@@ -1,1 +1,1 @@
-"""RTY, over columns."""
+"""What breaks clauses of RTY, planted in histories."""

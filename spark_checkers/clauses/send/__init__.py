@@ -1,1 +1,1 @@
-"""SND, over columns."""
+"""What breaks clauses of SND, planted in histories."""
