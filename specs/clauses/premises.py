@@ -199,3 +199,14 @@ GENERATIONS = Premise(
     lambda info: bool(info.config.says("generations")),
 )
 DRAINED = Premise("drained", "the queue was read to its end after everything else")
+UNHINDERED = Premise(
+    "unhindered",
+    "a request arrives within its time, unless a fault of its link or a pause stood in its way; a recorded one puts "
+    "off until when it may be applied",
+)
+CONNECTED = Premise(
+    "connected",
+    "the holder neither died, left nor stood still since, and nothing was injected: some systems end a lease with its "
+    "connection",
+    told_by=frozenset({Kind.CRASH, Kind.LEAVE, Kind.PAUSE, Kind.FAULT}),
+)

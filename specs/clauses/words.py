@@ -24,3 +24,8 @@ def at(row: Row) -> str:
 
 def who(row: Row) -> str:
     return row.party or "somebody"
+
+
+def start_of(row: Row) -> int:
+    """Where the row says that an incarnation starts: a look-up that found nothing stored says 0, from the first."""
+    return max(row.value or 0, 0)

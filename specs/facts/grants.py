@@ -1,8 +1,14 @@
-"""Grants of one lane that certainly live.
+"""Grants of one lane that certainly live: what several lease clauses conclude from LOCK and UNLOCK rows.
 
-A grant lives until its owner's unlock may have reached the broker, until it is older than the broker's limit, or
-until the broker crashed. An unlock that was not answered may be applied for a while yet, and longer where something
-stood in its way. `LastGrant` turns the question round: must the asker be granted the lane?
+A grant is made somewhere between the request's begin and its answer. It lives until its owner's unlock may have
+reached the broker, or until it is strictly older than the broker's limit, or until the broker crashed. An answered
+unlock is over at its end; one that is one way or unanswered may be applied for a while yet (how long, says
+`specs.clauses.links`), so a grant that was asked for meanwhile is not certain.
+
+`LastGrant` asks the opposite: is it certain that nobody holds the lane against the asker? By the last certain grant,
+or because the broker began with an empty table and nobody else has asked for the lane since.
+
+Ages are compared over the rows of several parties: each comparison keeps the bound between their clocks in hand.
 """
 
 from __future__ import annotations
@@ -10,7 +16,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from specs.clauses.judging import Finding
 from specs.facts.findings import Findings
 from specs.facts.lanes import LaneItems, Machine, Op, ended_before
 from specs.facts.segments import MS, NEVER, NO_TEXT, NONE
@@ -54,7 +59,12 @@ class Unlocks:
             machine.sending(unlocks.first), unlocks.until, machine.now
         )
 
+    def has_of(self, client: int) -> bool:
+        """Has the client ever asked to give the lane back?"""
+        return client in self.until or client in self.waiting
+
     def may_undo(self, lock: Op) -> bool:
+        """May an unlock that began before the grant still be applied after it?"""
         waiting = self.waiting.get(lock.client)
         if waiting is not None and self._latest(waiting) >= lock.started:
             return True
@@ -84,7 +94,11 @@ class Grants:
             self.unlocks.add(op)
 
     def contested_by(self, lock: Op) -> list[Op]:
-        """The grants of others that `lock`, whose answer has just come, would certainly have met alive."""
+        """The grants of others that `lock`, whose answer has just come, would certainly have met alive.
+
+        The two requests may have been under way together. Then nobody knows which was granted first, and it does not
+        matter: there is no moment between them at which the earlier one was over.
+        """
         if lock.ended >= NEVER:
             return []
         contested: list[Op] = []
@@ -115,11 +129,20 @@ class Grants:
             self.alive[lock.client] = lock
 
     def over(self, grant: Op) -> None:
+        """The grant turned out to be over."""
         self.alive.pop(grant.client, None)
 
 
 OWN, RELEASED, EXPIRED = "own", "released", "expired"
-"""Why a lane must be granted."""
+"""Why a lane must be granted: the asker held it last, its owner gave it back, or its lease has run out."""
+
+
+class Since(NamedTuple):
+    """What shows that nobody can hold a lane: the broker's crash or the asker's join, by its seq, or a request."""
+
+    kind: Kind
+    seq: int
+    request: Op | None = None
 
 
 class LastGrant:
@@ -240,10 +263,12 @@ class LastGrant:
             else sent
         )
 
-    def empty_since(self, op: Op) -> tuple[str, int]:
+    def empty_since(self, op: Op) -> Since | None:
         """What shows that nobody can hold the lane against the asker, though no grant of this epoch is known.
 
-        (`crash` or `join`, its seq), or (`op`, the place of a row of the lane); ("", NONE) where nothing shows it.
+        A crash of the broker; or the last grant, where the answer names a later epoch. Where no grant was ever seen,
+        the lane's first request: what was granted before it has run out; or, sooner, the asker's join. Only where
+        everybody is recorded.
         """
         machine, context, grant = self.machine, self.machine.context, self.grant
         if (
@@ -251,29 +276,32 @@ class LastGrant:
             or op.client == NO_TEXT
             or context.frames_twice <= machine.now
         ):
-            return "", NONE
+            return None
         if grant is not None and not machine.broker_died_since(grant):
-            return "", NONE
+            return None
         crashes = reversed(context.broker_deaths.get(machine.broker, ()))
         crash = next(((seq, us) for seq, us in crashes if seq <= machine.now), None)
         if crash is not None and (grant is None or crash[0] > grant.begin):
             late = () if grant is None else (grant,)  # answered after it, it may be of after it
             shown = crash[0] < op.begin and self._nobody_else(op, crash[1], also=late)
-            return ("crash", crash[0]) if shown else ("", NONE)
+            return Since(Kind.CRASH, crash[0]) if shown else None
         if grant is not None:
             restarted = NONE < grant.epoch < op.epoch and ended_before(grant, op)
             shown = restarted and self._nobody_else(op, grant.started)
-            return ("op", grant.place) if shown else ("", NONE)
-        if not self._nobody_else(op):
-            return "", NONE
-        first = self.first
+            return Since(Kind.LOCK, grant.begin, grant) if shown else None
+        return self._never_granted(op) if self._nobody_else(op) else None
+
+    def _never_granted(self, op: Op) -> Since | None:
+        machine, first = self.machine, self.first
         if (
             first is not None
             and op.started - first.started - self.clocks_us >= self.limit_us + self.bound_us
         ):
-            return "op", first.place
-        joined = context.member_since(machine.lane.group, machine.lane.name(op.client), machine.now)
-        return ("", NONE) if joined is None else ("join", joined)
+            return Since(Kind.LOCK, first.begin, first)
+        joined = machine.context.member_since(
+            machine.lane.group, machine.lane.name(op.client), machine.now
+        )
+        return None if joined is None else Since(Kind.JOIN, joined)
 
 
 class LastGrantLane(Machine):
@@ -284,7 +312,10 @@ class LastGrantLane(Machine):
         self.last = LastGrant(self)
 
     def free(self, op: Op, grant: Op, why: str) -> None:
-        """A request was answered for a lane that was certainly free for the asker."""
+        """A request was answered, granted or refused, for a lane that was certainly free for the asker.
+
+        grant: the lane's last. why: OWN, RELEASED or EXPIRED.
+        """
 
     def begins(self, op: Op) -> None:
         if op.kind is Kind.LOCK:
@@ -306,12 +337,10 @@ class LastGrantLane(Machine):
         if grant is not None and answers(op) and (why := self.last.why_free(op)):
             self.free(op, grant, why)
 
-    def at_stake(self, op: Op, wanted: bool, kind: type[Finding], **roles: Op | None) -> None:
-        """Counts it; finds this kind, by the roles of its rows, where the request was not answered as wanted: granted,
-        or not."""
+    def is_wrong(self, op: Op, *, granted: bool) -> bool:
+        """The clause is at stake: was the request not answered so, granted or refused?"""
         self.stakes += 1
-        if (op.outcome is Outcome.OK) != wanted:
-            self.broken(kind, **roles)
+        return (op.outcome is Outcome.OK) != granted
 
 
 class LeaseEndLane(LastGrantLane):
@@ -322,7 +351,7 @@ class LeaseEndLane(LastGrantLane):
         self.grants = Grants(self)
 
     def owned(self, op: Op, lease: Op) -> None:
-        """A request was answered while somebody else's grant certainly lived."""
+        """A request was answered, granted or refused, while somebody else's grant certainly lived."""
 
     def begins(self, op: Op) -> None:
         if op.kind is Kind.UNLOCK:

@@ -658,7 +658,7 @@ class Machine:
     def takes(self, stretch: Stretch) -> bool:
         """Take a stretch as a whole; False: it has to be gone through. Must change nothing when False.
 
-        `self.inside` holds what else began during the stretch, where the kernel asked for such asides.
+        `self.inside` holds what else began during the stretch, where its clause asked for such asides.
         """
         return False
 
@@ -748,7 +748,7 @@ class Machine:
     def is_of_the_process_before(self, op: Op, later: Op) -> bool:
         """Is the process that did this certainly gone, and did the next of its name do what came later?
 
-        For kernels that have the column `process`.
+        For clauses that have the column `process`.
         """
         rows = self.lane.digest.rows
         code = int(rows.text("process")[op.place])
@@ -781,10 +781,10 @@ class Machine:
         return self.context.paused_since(self.lane.name(client), at_us, self.now)
 
 
-def machine_kernel(
+def each_lane(
     machine: type[Machine], kinds: Iterable[Kind], *, lease: bool, asides: Iterable[Kind] = ()
 ) -> Callable[[Rows, Findings], None]:
-    """The kernel of a clause that is a machine per lane. lease: it stops judging at a step of a wall clock.
+    """Judges lane by lane, each by a machine. lease: it stops at a step of a wall clock.
 
     asides: kinds whose begins the machine wants too, although they cut no stretch (see `Machine.takes`).
     """

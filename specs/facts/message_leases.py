@@ -1,7 +1,18 @@
-"""Messages that are leased one by one, over columns: only those that were handed out more than once are looked at.
+"""Hand-outs of the messages of one lane, and which of their leases certainly live: for clauses about RECEIVE rows.
 
-Of these, few where all is well, the rows are gone through one by one in their total order: `Message` keeps the last
-hand-out, until when its lease certainly lives, and until when requests about the message may still be applied.
+A message is handed out somewhere between the question and the answer, so its lease lasts at least until the question's
+begin plus the lease: `lease_until_us` of the row, moved by each renewal that was answered. It ends sooner by whatever
+may have acknowledged or released the message, under whatever lease: a server that does not fence takes a late request
+of a former holder for the present one's, also one that is on its way while the message is finished, or handed out. One
+that was refused changed nothing. And it may end with the holder's
+connection: where the holder died, left or stood still since, or anything was injected, nothing is certain.
+
+A request that names its message by id alone speaks of the offset that was handed out with that id, where that is
+certain (`specs.facts.message_names`). Else, and where it names nothing, it may speak of any message of the lane.
+
+Only messages that were handed out more than once are looked at. Of these, few where all is well, the rows are gone
+through one by one in their total order: `Message` keeps the last hand-out, until when its lease certainly lives, and
+until when requests about the message may still be applied.
 """
 
 from __future__ import annotations
@@ -177,8 +188,8 @@ def may_be_cut(context: RunContext, party: tuple[str, str], handed: Request, now
     )
 
 
-def kernel(message: Callable[[Rows, Findings, int], Message]) -> Relation:
-    """The kernel of a clause about messages that were handed out more than once; a lease ends by clocks."""
+def each_message(message: Callable[[Rows, Findings, int], Message]) -> Relation:
+    """The judge of a clause about messages that were handed out more than once; a lease ends by clocks."""
     return partial(_run, message=message)
 
 

@@ -1,9 +1,25 @@
-"""How far each group of a queue is: who is owed what, and which messages are known.
+"""How far each group of a queue is: what is finished, who is owed what, and which messages are known.
 
-*Finished*, *start* and *known* are those of the specification: an acknowledged call (auto) or one that a later
-COMMIT of its incarnation covers (manual) finishes its messages, and so does an acknowledged dead letter; a dropped
-incarnation finishes nothing; an offset holds a message once a SEND with it was acknowledged or a delivery of it
-began. Sends are not gone through: they are looked up, by offset, when an unfinished message is in question.
+*Finished*: in auto mode when the call ended SUCCESS, COMMIT or ROLLBACK (auto mode acknowledges a ROLLBACK); in
+manual mode when the same or a later call of the incarnation ends COMMIT (an auto call that acknowledges does the
+same: the client commits all that it has taken). In both modes only while the incarnation was not dropped before
+the end. An acknowledged dead letter finishes a message in auto mode, in manual mode once a COMMIT covers it. A
+manual ROLLBACK puts all that was taken and not committed back. What anybody of the group finished stays finished.
+
+*Start*: where an incarnation begins: the value of its ADD; a look-up of the stored offset that it makes afterwards
+sets it anew (if nothing is stored, to 0 where the group consumes from the first, and to nobody knows what else). Nobody
+knows it either as long as a look-up has no answer that anybody saw.
+
+*Known*: an offset certainly holds a message after a SEND that was acknowledged with it ended, or a delivery of it
+began. The answer to a batch names the offset of its first message only: where the others lie readers show, which are
+not asked here.
+
+*Not known*: a message that was suspended with its counter at the limit, in a lane of which no dead letter is told, may
+have been given up where nobody recorded it. It is neither owed nor finished. What so
+gives up in auto mode commits what the incarnation has taken, of which nobody knows either then; what may have been
+given up in manual mode is only taken, until an acknowledging call covers it.
+
+Sends are not gone through: they are looked up, by offset, when an unfinished message is in question.
 
 Where several groups read one queue, a SEND speaks for a group only if the group was seen before all groups seen so
 far had finished that message. That takes the other lanes of the queue, so such findings are settled after all
@@ -19,9 +35,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from specs.clauses.intervals import Intervals, Searched
 from specs.clauses.judging import Finding
 from specs.facts.findings import Findings
+from specs.facts.intervals import Intervals, Searched
 from specs.facts.lanes import (
     END,
     Digest,
@@ -490,10 +506,8 @@ def _forgotten(in_turn: list[Progress], lane: Progress, offset: int, sent_at: in
     return False
 
 
-def queue_kernel(
-    machine: type[Progress], kinds: Iterable[Kind]
-) -> Callable[[Rows, Findings], None]:
-    """The kernel of a clause that is a machine per lane and asks about the sends of the whole queue."""
+def each_queue(machine: type[Progress], kinds: Iterable[Kind]) -> Callable[[Rows, Findings], None]:
+    """Judges lane by lane, and asks about the sends of the whole queue."""
     return partial(_run_queues, machine=machine, wanted=frozenset(kinds))
 
 

@@ -7,7 +7,8 @@ over what is there and not wanted, and is none of them.
 
 from __future__ import annotations
 
-from specs.facts.rows import OFFSET_MOVED, Rows
+from specs.clauses.rows import OFFSET_MOVED
+from specs.facts.rows import Rows
 from specs.facts.segments import NEVER, NONE, Ints
 from specs.vocabulary import Kind, Outcome
 

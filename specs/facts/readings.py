@@ -1,4 +1,4 @@
-"""Readings of queues, for the twins of clauses that ask whether a message is in one without knowing its offset.
+"""Readings of queues, for clauses that ask whether a message is in one without knowing its offset.
 
 Only queues are gone through to which such messages were sent, reading by reading.
 """
@@ -10,12 +10,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from specs.clauses.readings import PUT_AGAIN_MS
 from specs.facts.rows import Rows
 from specs.facts.segments import MS, NEVER, NO_TEXT, NONE, Ints
 from specs.facts.stored import broker_died
 from specs.vocabulary import Kind, Outcome
 
+PUT_AGAIN_MS = 10_000
+"""After so long a broker tries again what it could not store when its time had come (docs/sources.md#delay)."""
 COLUMNS = (
     "op_id",
     "message_id",

@@ -1,4 +1,4 @@
-"""Calls of lanes that were ready, of many clients at once: what the twins of RTY-6 and LIV-5 share.
+"""Calls of lanes that were ready, of many clients at once.
 
 A client's lane is ready when its next message was fetched and the call before it ended well.
 """

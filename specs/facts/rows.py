@@ -1,6 +1,6 @@
-"""The rows of whole keys as columns of numbers: what a kernel works on, and what it finds.
+"""The rows of whole keys as columns of numbers: what clauses are judged by.
 
-A kernel gets rows of one or many keys, each key whole, sorted by key and then by seq_begin. Texts are numbers
+A judge gets rows of one or many keys, each key whole, sorted by key and then by seq_begin. Texts are numbers
 too: the code of a text within these rows, NO_TEXT for none. A missing number is NONE, and the end of an operation
 that never ended is NEVER.
 """
@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from specs.clauses.links import Sending
-from specs.clauses.rows import CHANGE_NOTHING_REFUSED
+from specs.clauses.rows import CHANGE_NOTHING_REFUSED, NOTHING_HERE, OFFSET_MOVED
 from specs.facts.run_context import RunContext, Runs
 from specs.facts.segments import (
     NEVER,
@@ -42,10 +42,6 @@ LEVELS: tuple[Level, ...] = tuple(Level)
 Made = TypeVar("Made")
 
 
-OFFSET_MOVED, NOTHING_HERE = 21, (19, 20)
-"""The codes of pulls that are told to go on elsewhere, or that found nothing."""
-
-
 _MADE_OF_KINDS = ("correction", "told_ahead")
 """What `Rows` derives from the kinds of rows."""
 
@@ -64,14 +60,14 @@ class Rows:
         self._masks: dict[tuple[str, ...], Mask] = {}
 
     def shared(self, make: Callable[[Rows], Made]) -> Made:
-        """What several kernels ask of these rows, made once."""
+        """What several clauses ask of these rows, made once."""
         if make not in self._shared:
             self._shared[make] = make(self)
         found: Made = self._shared[make]
         return found
 
     def without(self, hidden: Mask) -> Rows:
-        """The same rows, of which the hidden ones are of no kind: a kernel that goes by kinds does not see them."""
+        """The same rows, of which the hidden ones are of no kind: who goes by kinds does not see them."""
         found = Rows.__new__(Rows)
         kept = {name: made for name, made in self.__dict__.items() if name not in _MADE_OF_KINDS}
         found.__dict__.update(kept, _shared={}, _masks={})
@@ -201,7 +197,7 @@ class Rows:
 
     def _among(self, name: str, wanted: tuple[str, ...], vocabulary: Sequence[str]) -> Mask:
         key = (name, *wanted)  # a kind and an outcome may be the same word
-        if key not in self._masks:  # many kernels ask for the same ones, and each changes its own
+        if key not in self._masks:  # many clauses ask for the same ones, and each changes its own
             codes = [vocabulary.index(each) for each in wanted]
             self._masks[key] = _is_one_of(getattr(self, name), codes)
         return self._masks[key].copy()
@@ -485,7 +481,7 @@ def coded(column: Any) -> tuple[Ints, list[str]]:
 
 
 def encoded(column: Any) -> tuple[Ints, Any]:
-    """A text column as (codes, texts by code): the texts as an Arrow array, of which few kernels ask."""
+    """A text column as (codes, texts by code): the texts as an Arrow array, of which few ask."""
     if column.null_count == len(column):
         return np.full(len(column), NO_TEXT, np.int64), pa.array([], pa.string())
     if isinstance(column, pa.ChunkedArray):
@@ -521,7 +517,12 @@ def without_refused(table: pa.Table) -> pa.Table:
 
 
 def without_refused_commits(rows: Rows) -> Rows:
-    """The rows as most clauses are shown them: see `specs.clauses.rows.moved_nothing`."""
+    """The rows as most clauses are shown them: nobody can be accused by a refused commit.
+
+    Those that it tells something say so (`TOLD_OF_REFUSED_COMMITS`). GEN-1 asks for the refusal. That one was sent says
+    that its client works (LSE-13), and that it reported in time (CMT-2) or before it gave the lane back (CMT-13); that
+    one was refused says that the broker lives (CMT-7).
+    """
     hidden = rows.are(Kind.COMMIT) & rows.ended_as(Outcome.REFUSED)
     return rows.without(hidden) if hidden.any() else rows
 

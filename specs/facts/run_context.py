@@ -1,6 +1,6 @@
-"""What every kernel knows of a run: its description, and its few rows about deaths, departures, pauses and clocks.
+"""What every judge knows of a run: its description, and its few rows about deaths, departures, pauses and clocks.
 
-A kernel asks as of a moment: `now` is a seq, and what began later is not known yet.
+A judge asks as of a moment: `now` is a seq, and what began later is not known yet.
 """
 
 from __future__ import annotations

@@ -1,4 +1,14 @@
-"""What a settled drain shows of each group: what the twins of LIV-1 and LIV-2 share.
+"""What a settled drain shows of each group: the lowest message that it still owes, and who has its lane.
+
+A drain is settled (`detail=settled` on its markers) when before it all faults were healed, who had died was started
+again, and nothing happened for longer than anything waits in a healthy system. What is not finished then never will
+be. Only messages that the drain itself finds count, at or after the start of the lane's last incarnation; a clause may
+say that they count from an earlier one on. Nothing is concluded of a group whose listener chose the manual mode (it may
+leave messages open), of one that does not subscribe to every message, as the start of a member tells (JOIN, `view`), of
+a lane whose offset was reset, of one whose listener call has not returned, of one whose last incarnation looked its
+start up where nobody saw the answer, and of a message that may have been given up where nobody told, or that may be
+finished: nobody saw how its dead letter was answered, or how a call of it ended (`unknown`; one that was cut finished
+nothing), and it was not delivered since. Nothing is sent while a queue is read so: that is part of what settled says.
 
 The lanes are gone through as for any clause about progress; between their events the readings of the queue are taken
 in: a settled reading asks, for each message that it finds, whether the lane's group has finished it.
@@ -11,7 +21,6 @@ from functools import partial
 from itertools import groupby
 
 from specs.clauses.rows import is_copy_topic
-from specs.clauses.settled import LEASE
 from specs.facts.findings import Findings
 from specs.facts.lanes import OP_COLUMNS, Digest, LaneItems, Op, Stretch, run_lane
 from specs.facts.progress import PROGRESS_KINDS, Incarnation, Progress
@@ -20,6 +29,9 @@ from specs.facts.segments import NEVER, NO_TEXT, NONE, NOWHERE
 from specs.vocabulary import Kind, Outcome
 
 SETTLED = "settled"
+LEASE = "broker_lease_ms"
+"""The setting without which nobody knows for how long a client that died keeps its lanes."""
+SETTLED_KINDS = (PROGRESS_KINDS - {Kind.SEND}) | {Kind.READ}
 SETTLED_COLUMNS = (*OP_COLUMNS, "message_id", "delay_level")
 
 Event = tuple[int, bool, int]
@@ -176,10 +188,10 @@ class Settled(Progress):
         """The group owes the message that was read."""
 
 
-def settled_kernel(
+def each_settled_lane(
     machine: type[Settled], *, unread: bool = False, also: Iterable[Kind] = ()
 ) -> Callable[[Rows, Findings], None]:
-    """The kernel of a clause about settled drains: a machine per lane, with the readings of its queue.
+    """What judges by settled drains: a machine per lane, with the readings of its queue.
 
     unread: lanes whose queue nobody read are gone through as well. also: further kinds that the machine is shown.
     """
@@ -210,10 +222,3 @@ def _run_settled(
             state.catch_up(NEVER)
             if state.stakes:
                 findings.at_stake_times(lane.place, state.stakes)
-
-
-def places(*ops: Op | None) -> list[int]:
-    return [op.place for op in ops if op is not None]
-
-
-__all__ = ["SETTLED_COLUMNS", "Settled", "places", "settled_kernel"]

@@ -1,4 +1,4 @@
-"""ASSIGN rows taken apart, for the twins of the clauses about assignment. They are few: rows are gone through."""
+"""ASSIGN rows taken apart, for the clauses about assignment. They are few: rows are gone through."""
 
 from __future__ import annotations
 

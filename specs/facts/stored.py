@@ -1,4 +1,10 @@
-"""What the twins of the clauses about sends ask of many SEND rows at once: see docs/clauses.md, the family SND."""
+"""What a SEND row says: may its message be stored, from when on is it seen, and where.
+
+A refusal with a code that says that nothing was stored is certain. The codes 10 to 12 say that the message *is* stored
+(not flushed or replicated in time), code 1 is a broker's internal error, and a send that ended with one of these,
+without an answer or without a code may have stored the message. A half message waits for its commit and not for a
+delay level. Of a batch the answer tells the place of the first message only; the others lie behind it, in their order.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """No commit passes a message, at or after the incarnation's start, that nobody of the group has finished.
 
 What *finished* means in each mode, where an incarnation starts, and when an offset is known to hold a message, is said
-in `specs.clauses.progress`. Of a batch the answer names the place of the first message only: the others are known here
+in `specs.facts.progress`. Of a batch the answer names the place of the first message only: the others are known here
 when they are delivered, and a commit that passes one that nobody was ever given is not found. A message below the start
 is somebody else's. Where the start was not seen (no ADD and no look-up in the history) only messages that this
 incarnation itself delivered count, and nothing is said while a look-up has no answer that anybody saw. A commit of a
@@ -19,8 +19,7 @@ from dataclasses import dataclass
 
 from specs.clauses.judging import Finding
 from specs.clauses.premises import NO_FILTER, NO_RESET, NOT_REMOVED, ORDERLY
-from specs.clauses.progress import start_of
-from specs.clauses.words import at, who
+from specs.clauses.words import at, start_of, who
 from specs.facts.findings import Findings
 from specs.facts.lanes import OP_COLUMNS, LaneItems, Op
 from specs.facts.progress import (
@@ -28,7 +27,7 @@ from specs.facts.progress import (
     Choice,
     Incarnation,
     Progress,
-    queue_kernel,
+    each_queue,
 )
 from specs.facts.segments import NO_TEXT, NONE
 from specs.history.row import Row
@@ -146,7 +145,7 @@ class Group(Progress):
         self.claim(Passed, choices, certain=certain)
 
 
-judge = queue_kernel(Group, (*PROGRESS_KINDS, Kind.COMMIT))
+judge = each_queue(Group, (*PROGRESS_KINDS, Kind.COMMIT))
 
 
 def explain(found: Passed) -> str:

@@ -21,21 +21,20 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from specs.clauses.intervals import Intervals
 from specs.clauses.judging import Finding
 from specs.clauses.premises import BROKER_LIVES, NO_FILTER, NO_RESET, NOT_PAUSED, ORDERLY
-from specs.clauses.progress import start_of
 from specs.clauses.rows import over_us
-from specs.clauses.words import at, ms, who
+from specs.clauses.words import at, ms, start_of, who
 from specs.facts.findings import Findings
+from specs.facts.intervals import Intervals
 from specs.facts.lanes import (
     OP_COLUMNS,
     LaneItems,
     Machine,
     Op,
     Stretch,
+    each_lane,
     ends_as,
-    machine_kernel,
 )
 from specs.facts.progress import acknowledges, certainly_acknowledges
 from specs.facts.segments import MS, NO_TEXT, NONE, Ints
@@ -398,7 +397,7 @@ _KINDS = (
 )
 
 
-judge = machine_kernel(Lane, _KINDS, lease=False, asides=(Kind.PULL,))
+judge = each_lane(Lane, _KINDS, lease=False, asides=(Kind.PULL,))
 
 
 def explain(found: OddValue | NotInTime) -> str:

@@ -19,7 +19,7 @@ from specs.clauses.judging import Finding
 from specs.clauses.premises import NO_RESET
 from specs.clauses.words import at, who
 from specs.facts.findings import Findings
-from specs.facts.lanes import OP_COLUMNS, LaneItems, Machine, Op, ends_as, machine_kernel
+from specs.facts.lanes import OP_COLUMNS, LaneItems, Machine, Op, each_lane, ends_as
 from specs.facts.segments import MS, NEVER, NO_TEXT, NONE
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
@@ -143,7 +143,7 @@ class Lane(Machine):
 _KINDS = (Kind.COMMIT, Kind.ADD, Kind.RESET, Kind.FETCH_OFFSET)
 
 
-judge = machine_kernel(Lane, _KINDS, lease=False)
+judge = each_lane(Lane, _KINDS, lease=False)
 
 
 def explain(found: CommitWentBack) -> str:

@@ -34,7 +34,7 @@ from specs.clauses.premises import BROKER_NOT_PAUSED, NO_RESET
 from specs.clauses.rows import over_us
 from specs.clauses.words import at, ms, who
 from specs.facts.findings import Findings
-from specs.facts.lanes import OP_COLUMNS, LaneItems, Machine, Op, machine_kernel
+from specs.facts.lanes import OP_COLUMNS, LaneItems, Machine, Op, each_lane
 from specs.facts.segments import MS, NONE
 from specs.history.row import Row
 from specs.plan.traits import Stake, Trait
@@ -69,7 +69,7 @@ class LostInCrash(Finding):
 
     first: Row | None
     commit: Row
-    crash: Row
+    death: Row
     answer: Row
     interval_ms: int
 
@@ -193,7 +193,7 @@ class Lane(Machine):
             self.broken(
                 LostInCrash,
                 {"interval_ms": self._written_after(commit, alive) // MS},
-                of_context={"crash": crash[0]},
+                of_context={"death": crash[0]},
                 first=first,
                 commit=commit,
                 answer=op,
@@ -205,11 +205,11 @@ class Lane(Machine):
         return in_time and commit.begin < crash_seq and not self._undone(commit, interval_us)
 
 
-judge = machine_kernel(Lane, (Kind.COMMIT, Kind.FETCH_OFFSET, Kind.RESET), lease=False)
+judge = each_lane(Lane, (Kind.COMMIT, Kind.FETCH_OFFSET, Kind.RESET), lease=False)
 
 
 def explain(found: LostInCrash) -> str:
-    commit, crash, answer = found.commit, found.crash, found.answer
+    commit, crash, answer = found.commit, found.death, found.answer
     told = "that nothing was stored" if answered_offset(answer) == -1 else f"{answer.value}"
     did = "reset it to" if commit.kind is Kind.RESET else "committed"
     return (

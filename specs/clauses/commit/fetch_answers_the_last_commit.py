@@ -32,7 +32,7 @@ from specs.clauses.judging import Finding
 from specs.clauses.premises import BROKER_LIVES, BROKER_NOT_PAUSED, NO_RESET, Premise
 from specs.clauses.words import at, who
 from specs.facts.findings import Findings
-from specs.facts.lanes import OP_COLUMNS, LaneItems, Machine, Op, machine_kernel
+from specs.facts.lanes import OP_COLUMNS, LaneItems, Machine, Op, each_lane
 from specs.facts.segments import MS, NEVER, NONE
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
@@ -206,7 +206,7 @@ def answered_offset(look: Op | Row) -> int | None:
     return -1 if look.outcome is Outcome.REFUSED and look.value == -1 else None
 
 
-judge = machine_kernel(Lane, (Kind.COMMIT, Kind.FETCH_OFFSET, Kind.RESET), lease=False)
+judge = each_lane(Lane, (Kind.COMMIT, Kind.FETCH_OFFSET, Kind.RESET), lease=False)
 
 
 def explain(found: Forgotten | NeverCommitted) -> str:

@@ -35,8 +35,8 @@ from specs.facts.lanes import (
     Machine,
     Op,
     Stretch,
+    each_lane,
     ended_before,
-    machine_kernel,
     may_be_manual,
 )
 from specs.facts.progress import certainly_acknowledges
@@ -304,7 +304,7 @@ _KINDS = (
 )
 
 
-judge = machine_kernel(Lane, _KINDS, lease=False)
+judge = each_lane(Lane, _KINDS, lease=False)
 
 
 def explain(found: ReleasedFirst | ReleasedWhileLeaving) -> str:

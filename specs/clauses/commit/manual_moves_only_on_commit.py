@@ -30,8 +30,8 @@ from specs.facts.lanes import (
     Machine,
     Op,
     Stretch,
+    each_lane,
     ends_as,
-    machine_kernel,
 )
 from specs.facts.progress import acknowledges
 from specs.facts.segments import NO_TEXT, NONE
@@ -202,7 +202,7 @@ class Lane(Machine):
 _KINDS = (Kind.ADD, Kind.DROP, Kind.DELIVER, Kind.DEAD_LETTER, Kind.COMMIT, Kind.RESET)
 
 
-judge = machine_kernel(Lane, _KINDS, lease=False)
+judge = each_lane(Lane, _KINDS, lease=False)
 
 
 def explain(found: MovedWithoutCommit) -> str:

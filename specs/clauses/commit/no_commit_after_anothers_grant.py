@@ -24,9 +24,9 @@ from specs.facts.lanes import (
     LaneItems,
     Machine,
     Op,
+    each_lane,
     ended_before,
     ends_as,
-    machine_kernel,
 )
 from specs.facts.segments import MS, NO_TEXT
 from specs.history.row import Row
@@ -129,7 +129,7 @@ class Lane(Machine):
         return self.context.is_of_an_old_life(name, self.lane.group, lock.begin, self.now)
 
 
-judge = machine_kernel(Lane, (Kind.LOCK, Kind.UNLOCK, Kind.COMMIT), lease=True)
+judge = each_lane(Lane, (Kind.LOCK, Kind.UNLOCK, Kind.COMMIT), lease=True)
 
 
 def explain(found: CommittedAfterwards | CommittedWhileLeaving) -> str:

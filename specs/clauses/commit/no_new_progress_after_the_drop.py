@@ -30,8 +30,8 @@ from specs.facts.lanes import (
     Machine,
     Op,
     Stretch,
+    each_lane,
     ends_as,
-    machine_kernel,
 )
 from specs.facts.progress import acknowledges
 from specs.facts.segments import NO_TEXT, NONE
@@ -229,7 +229,7 @@ _KINDS = (
 )
 
 
-judge = machine_kernel(Lane, _KINDS, lease=False)
+judge = each_lane(Lane, _KINDS, lease=False)
 
 
 def explain(found: ProgressAfterDrop) -> str:

@@ -32,10 +32,10 @@ from dataclasses import dataclass
 from specs.clauses.commit.fetch_answers_the_last_commit import answered_offset
 from specs.clauses.judging import Finding
 from specs.clauses.premises import BROKER_LIVES, BROKER_NOT_PAUSED, CLOSED_WORLD, Premise
+from specs.clauses.rows import NOTHING_HERE, OFFSET_MOVED
 from specs.clauses.words import at, who
 from specs.facts.findings import Findings
-from specs.facts.lanes import OP_COLUMNS, LaneItems, Machine, Op, ends_as, machine_kernel
-from specs.facts.rows import NOTHING_HERE, OFFSET_MOVED
+from specs.facts.lanes import OP_COLUMNS, LaneItems, Machine, Op, each_lane, ends_as
 from specs.facts.segments import MS, NEVER, NO_TEXT, NONE
 from specs.history.row import Row
 from specs.plan.traits import Stake, Trait
@@ -227,7 +227,7 @@ class Lane(Machine):
 _KINDS = (Kind.RESET, Kind.COMMIT, Kind.FETCH_OFFSET, Kind.ADD, Kind.DROP)
 
 
-judge = machine_kernel(Lane, _KINDS, lease=False, asides=(Kind.PULL,))
+judge = each_lane(Lane, _KINDS, lease=False, asides=(Kind.PULL,))
 
 
 def explain(found: Overwritten | CommittedTheOld) -> str:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from specs.clauses.commit import commit_never_passes_unfinished as general
 from specs.clauses.premises import NO_FILTER, NO_RESET, OUT_OF_ORDER
 from specs.facts.lanes import OP_COLUMNS, Op, ends_as
-from specs.facts.progress import PROGRESS_KINDS, Progress, queue_kernel
+from specs.facts.progress import PROGRESS_KINDS, Progress, each_queue
 from specs.vocabulary import Key, Kind, Party
 
 ID = "CMT-10"
@@ -47,4 +47,4 @@ class Group(general.Group):
         super().ends(op._replace(kind=Kind.DEAD_LETTER) if op.kind is Kind.SEND_BACK else op)
 
 
-judge = queue_kernel(Group, (*PROGRESS_KINDS, Kind.COMMIT, Kind.SEND_BACK))
+judge = each_queue(Group, (*PROGRESS_KINDS, Kind.COMMIT, Kind.SEND_BACK))

@@ -42,9 +42,9 @@ from specs.facts.lanes import (
     LaneItems,
     Machine,
     Op,
+    each_lane,
     ended_before,
     ends_as,
-    machine_kernel,
 )
 from specs.facts.progress import Sends
 from specs.facts.segments import MS, NO_TEXT, NONE
@@ -211,7 +211,7 @@ class Lane(Machine):
         self.stakes += 1
         told = answered_offset(lookup)
         if told is None or told >= 0 or self.start == FROM_ZERO:
-            if op.value != (0 if told == -1 else told):
+            if op.value != (told if told is None else max(told, 0)):
                 wanted = "nothing before the look-up has an answer"
                 if told is not None:
                     wanted = f"the stored offset {told}" if told >= 0 else FROM_ZERO
@@ -277,7 +277,7 @@ class Lane(Machine):
 _KINDS = (Kind.FETCH_OFFSET, Kind.ADD, Kind.RESET)
 
 
-judge = machine_kernel(Lane, _KINDS, lease=True, asides=(Kind.PULL,))
+judge = each_lane(Lane, _KINDS, lease=True, asides=(Kind.PULL,))
 
 
 def explain(found: WrongStart | StartMoved | PulledElsewhere | PulledAfterError | NotYoung) -> str:

@@ -19,7 +19,7 @@ from specs.clauses.judging import Finding
 from specs.clauses.premises import AUTO_MODE, IN_PLACE, NO_RESET
 from specs.clauses.words import at, who
 from specs.facts.batches import BATCH_KINDS, BatchLane, Work
-from specs.facts.lanes import OP_COLUMNS, Op, machine_kernel
+from specs.facts.lanes import OP_COLUMNS, Op, each_lane
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Party
 
@@ -72,7 +72,7 @@ class Lane(BatchLane):
                 self.broken(CameBack, given_up=letter, again=op, batch=batch)
 
 
-judge = machine_kernel(Lane, KINDS, lease=False)
+judge = each_lane(Lane, KINDS, lease=False)
 
 
 def explain(found: CameBack) -> str:

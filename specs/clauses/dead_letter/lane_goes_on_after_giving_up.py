@@ -32,8 +32,8 @@ from specs.facts.lanes import (
     Machine,
     Op,
     Stretch,
+    each_lane,
     ends_as,
-    machine_kernel,
     may_be_manual,
 )
 from specs.facts.segments import MS, NEVER, NO_TEXT, NONE
@@ -226,7 +226,7 @@ class Lane(Machine):
                 work.letter, work.lock = op, self.locks.get(op.client)
 
 
-judge = machine_kernel(Lane, KINDS - {Kind.PULL}, lease=True, asides=(Kind.PULL,))
+judge = each_lane(Lane, KINDS - {Kind.PULL}, lease=True, asides=(Kind.PULL,))
 
 
 def explain(found: StoodStill) -> str:

@@ -14,12 +14,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from specs.clauses.intervals import Intervals
 from specs.clauses.judging import Finding
 from specs.clauses.premises import BROKER_LIVES, BROKER_NOT_PAUSED, NOT_MOVED
 from specs.clauses.rows import over_us
 from specs.clauses.words import at, ms, who
 from specs.facts.findings import Findings
+from specs.facts.intervals import Intervals
 from specs.facts.rows import Rows
 from specs.facts.segments import MS, NEVER, NONE
 from specs.history.row import Row

@@ -24,7 +24,7 @@ from specs.clauses.judging import Finding
 from specs.clauses.premises import BROKER_LIVES, GENERATIONS
 from specs.clauses.words import at, ms, who
 from specs.facts.findings import Findings
-from specs.facts.lanes import OP_COLUMNS, LaneItems, Machine, Op, ended_before, machine_kernel
+from specs.facts.lanes import OP_COLUMNS, LaneItems, Machine, Op, each_lane, ended_before
 from specs.facts.segments import NO_TEXT, NONE
 from specs.history.row import Row
 from specs.plan.traits import Stake, Trait
@@ -125,7 +125,7 @@ class Lane(Machine):
                     work.others = op
 
 
-judge = machine_kernel(Lane, (Kind.ADD, Kind.DROP, Kind.COMMIT), lease=False)
+judge = each_lane(Lane, (Kind.ADD, Kind.DROP, Kind.COMMIT), lease=False)
 
 
 def explain(found: FormerOneTaken) -> str:

@@ -2,7 +2,7 @@
 
 So the messages of a key are worked on one after the other, whoever of the members does it: who holds one keeps all that
 lie behind it. What is held, and which of two hand-outs certainly came in the other's lifetime, is said in
-`specs.clauses.message_leases`. Says nothing of several messages of a key that one member is handed together, nor of
+`specs.facts.message_leases`. Says nothing of several messages of a key that one member is handed together, nor of
 messages without a key; that one message has two holders is another clause's to say, and what a member works on when its
 lease is over nobody's.
 
@@ -19,8 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from specs.clauses.judging import Finding
-from specs.clauses.message_leases import CONNECTED
-from specs.clauses.premises import BROKER_LIVES, NO_WALL_CLOCK_STEP, NOT_REMOVED
+from specs.clauses.premises import BROKER_LIVES, CONNECTED, NO_WALL_CLOCK_STEP, NOT_REMOVED
 from specs.clauses.rows import over_us
 from specs.clauses.words import at, ms, who
 from specs.facts.findings import Findings

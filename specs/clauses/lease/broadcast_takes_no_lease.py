@@ -13,7 +13,7 @@ from specs.clauses.judging import Finding
 from specs.clauses.premises import BROADCASTING
 from specs.clauses.words import at, who
 from specs.facts.findings import Findings
-from specs.facts.lanes import OP_COLUMNS, LaneItems, Machine, Op, machine_kernel
+from specs.facts.lanes import OP_COLUMNS, LaneItems, Machine, Op, each_lane
 from specs.facts.segments import NO_TEXT
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Party
@@ -60,7 +60,7 @@ class Lane(Machine):
             self.locks.setdefault(op.client, op)
 
 
-judge = machine_kernel(Lane, (Kind.ADD, Kind.LOCK), lease=False)
+judge = each_lane(Lane, KINDS, lease=False)
 
 
 def explain(found: LeaseAsked) -> str:

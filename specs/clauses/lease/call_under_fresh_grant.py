@@ -31,15 +31,8 @@ from specs.clauses.premises import NO_WALL_CLOCK_STEP, NOT_PAUSED, ORDERLY
 from specs.clauses.rows import over_us
 from specs.clauses.words import at, ms, who
 from specs.facts.findings import Findings
-from specs.facts.lanes import (
-    OP_COLUMNS,
-    LaneItems,
-    Machine,
-    Op,
-    Stretch,
-    ends_as,
-    machine_kernel,
-)
+from specs.facts.grants import refuses
+from specs.facts.lanes import OP_COLUMNS, LaneItems, Machine, Op, Stretch, each_lane, ends_as
 from specs.facts.segments import MS, NO_TEXT, NONE
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
@@ -85,7 +78,8 @@ class CalledWhileLeaving(NoLease):
 class Client:
     """What one client knows of its lease: `last` is a grant, a refusal, or its own unlock.
 
-    regained: its last grant, with the drop before it, while nothing but an unlock came after.
+    op: its last call. add, drop: the last ones. regained: its last grant, with the drop before it, while nothing but
+    an unlock came after.
     """
 
     __slots__ = ("add", "answered", "drop", "last", "op", "regained")
@@ -100,13 +94,14 @@ class Client:
 
 
 class Lane(Machine):
-    """The clients of the lane."""
+    """The clients of the lane. A stretch of calls under one fresh grant is taken whole."""
 
     ENDS = ends_as([Kind.LOCK])
 
     def __init__(self, lane: LaneItems, findings: Findings) -> None:
         super().__init__(lane, findings)
-        self.limit_us = (self.config.client_lease_ms + 1 + self.config.guard_slack_ms) * MS
+        self.look_us = self.config.guard_slack_ms * MS
+        self.limit_us = (self.config.client_lease_ms + 1) * MS + self.look_us
         self.clients: dict[int, Client] = {}
 
     def _client(self, code: int) -> Client:
@@ -126,8 +121,7 @@ class Lane(Machine):
             or self.are_of_two_processes(last, stretch.first)
         ):
             return False
-        since = last.over_us
-        if stretch.latest_us - since >= self.limit_us:
+        if stretch.latest_us - last.over_us >= self.limit_us:
             return False
         name, group = self.lane.name(stretch.first.client), self.lane.group
         if self.context.is_of_an_old_life(name, group, last.begin, stretch.last.end):
@@ -144,7 +138,7 @@ class Lane(Machine):
             client = self._client(op.client)
             if op.op != client.op:
                 client.op = op.op
-                self._call(op, client)
+                self._call_begins(op, client)
         elif op.kind is Kind.UNLOCK:
             self._client(op.client).last = op
         elif op.kind is Kind.ADD and op.incarnation != NO_TEXT:
@@ -152,7 +146,7 @@ class Lane(Machine):
         elif op.kind is Kind.DROP:
             self._client(op.client).drop = op
 
-    def _call(self, op: Op, client: Client) -> None:
+    def _call_begins(self, op: Op, client: Client) -> None:
         last, answered = client.last, client.answered
         if last is not None and self.is_of_an_old_life(op.client, last):
             if not self.is_of_the_process_before(last, op):
@@ -161,34 +155,45 @@ class Lane(Machine):
         if last is not None and self.are_of_two_processes(last, op):
             return
         self.stakes += answered
-        if last is None:
-            last = client.add
-            if (
-                last is None
-                or last.incarnation != op.incarnation
-                or self.is_of_an_old_life(op.client, last)
-            ):
-                return
-            since = last.started
-        elif last.kind is Kind.UNLOCK:
-            since = last.started
-        else:
-            since = last.over_us
-            if last.outcome is Outcome.OK:
-                if op.started - since < self.limit_us:
-                    return
-            elif op.started <= since + self.config.guard_slack_ms * MS:
-                return  # it may have looked before it was told
-        if self.paused_since(op.client, since):
+        last = self._begins_without(op, client) if last is None else last
+        if last is None or self._has_lease(last, op):
+            return
+        of_a_lock = last.kind is Kind.LOCK
+        if self.paused_since(op.client, last.over_us if of_a_lock else last.started):
             return
         self.stakes += not answered
-        if last.kind is Kind.UNLOCK and client.regained is not None:
-            grant, drop = client.regained
-            if drop.incarnation != op.incarnation and grant.begin < last.begin:
-                self.broken(LateUnlock, last=last, call=op, drop=drop, grant=grant)
-                return
-        shutdown = last.kind is Kind.UNLOCK and self.may_be_leaving(op.client)
-        self.broken(CalledWhileLeaving if shutdown else NoLease, last=last, call=op)
+        self._told_apart(op, last, client)
+
+    def _begins_without(self, op: Op, client: Client) -> Op | None:
+        """The ADD of the call's incarnation: since then its process has had no answer."""
+        add = client.add
+        if add is None or add.incarnation != op.incarnation:
+            return None
+        return None if self.is_of_an_old_life(op.client, add) else add
+
+    def _has_lease(self, last: Op, op: Op) -> bool:
+        """Is the lease fresh, by the last answer, or may the call's guard have looked before that came?"""
+        if last.kind is not Kind.LOCK:
+            return False
+        age_us = op.started - last.over_us
+        return age_us < self.limit_us if last.outcome is Outcome.OK else age_us <= self.look_us
+
+    def _told_apart(self, op: Op, last: Op, client: Client) -> None:
+        """The finding by its name: for what, and when, did the client give the lane back?"""
+        if last.kind is not Kind.UNLOCK:
+            self.broken(NoLease, last=last, call=op)
+            return
+        grant, drop = client.regained or (None, None)
+        if (
+            grant is not None
+            and drop is not None
+            and drop.incarnation != op.incarnation
+            and grant.begin < last.begin
+        ):
+            self.broken(LateUnlock, last=last, call=op, drop=drop, grant=grant)
+            return
+        kind = CalledWhileLeaving if self.may_be_leaving(op.client) else NoLease
+        self.broken(kind, last=last, call=op)
 
     def ends(self, op: Op) -> None:
         if op.kind is not Kind.LOCK or op.client == NO_TEXT:
@@ -197,7 +202,7 @@ class Lane(Machine):
         if op.outcome is Outcome.OK:
             client.last, client.answered = op, True
             client.regained = None if client.drop is None else (op, client.drop)
-        elif op.outcome is Outcome.REFUSED and op.code in (0, NONE):
+        elif refuses(op):
             client.answered = True
             # A late answer to a request that is older than the grant's takes nothing away.
             if (
@@ -208,10 +213,7 @@ class Lane(Machine):
                 client.last, client.regained = op, None
 
 
-_KINDS = (Kind.LOCK, Kind.UNLOCK, Kind.DELIVER, Kind.ADD, Kind.DROP)
-
-
-judge = machine_kernel(Lane, _KINDS, lease=True)
+judge = each_lane(Lane, KINDS, lease=True)
 
 
 def explain(found: NoLease) -> str:

@@ -31,12 +31,13 @@ from specs.facts.grants import refuses
 from specs.facts.lanes import BEGIN, END, OP_COLUMNS, Digest, Op
 from specs.facts.rows import Rows
 from specs.facts.run_context import RunContext
-from specs.facts.segments import MS, NEVER, NO_TEXT, NONE
+from specs.facts.segments import MS, NEVER, NO_TEXT, NONE, ints
 from specs.history.row import Row
 from specs.plan.traits import Stake, Trait
-from specs.vocabulary import Key, Kind, Outcome, Party
+from specs.vocabulary import Key, Kind, Lane, Outcome, Party
 
 DISTURBS = frozenset({Kind.CRASH, Kind.FAULT, Kind.JOIN, Kind.LEAVE, Kind.PAUSE})
+
 ID = "LSE-5"
 TITLE = "a dead owner's lane is taken over"
 STATEMENT = (
@@ -92,14 +93,13 @@ class NotTakenOver(Finding):
     lane: str
 
 
-_DISTURBS = (Kind.CRASH, Kind.FAULT, Kind.JOIN, Kind.LEAVE, Kind.PAUSE)
-_KINDS = (Kind.LOCK, Kind.UNLOCK, Kind.ADD, Kind.ASSIGN, Kind.FETCH_OFFSET, *_DISTURBS)
-Place = tuple[str, str, str, int]
-"""Group, topic, broker, queue."""
-
-
 class Run:
-    """What one run has come to so far."""
+    """What one run has come to so far.
+
+    owners: the last grant of each lane. takers: of orphans, who was granted it since. workers: who added which lane.
+    shares: the present assignments by group, client and topic, with the queues in them. orphans: with the dead owner's
+    grant, and its crash. lasting: so many disturbances have begun and not ended.
+    """
 
     def __init__(self, rows: Rows, context: RunContext, findings: Findings) -> None:
         self.rows, self.context, self.findings = rows, context, findings
@@ -111,59 +111,50 @@ class Run:
             config.schedule_slack_ms,
         )
         self.bound_us = sum(times) * MS
-        self.owners: dict[Place, Op] = {}
-        self.takers: dict[Place, int] = {}  # of orphans: who was granted it since
-        self.workers: set[tuple[Place, int]] = set()
+        self.owners: dict[Lane, Op] = {}
+        self.takers: dict[Lane, int] = {}
+        self.workers: set[tuple[Lane, int]] = set()
         self.shares: dict[tuple[str, int, str], tuple[Op, set[str]]] = {}
-        self.orphans: dict[Place, tuple[Op, Op]] = {}
+        self.orphans: dict[Lane, tuple[Op, Op]] = {}
         self.calm_us = self.lasting = self.stakes = 0
         # By client: the last request of its own that came to nothing.
         self.waited_us: dict[int, int] = {}
         # When the lease may have been given, nobody knows to whom.
-        self.doubted_us: dict[Place, int] = {}
+        self.doubted_us: dict[Lane, int] = {}
         # Requests that are under way, of clients that live: whose, and for which lease. By their places.
-        self.under_way: dict[int, tuple[int, Place | None]] = {}
+        self.under_way: dict[int, tuple[int, Lane | None]] = {}
         deaths = {*context.broker_died, *context.epochs}
         self.broker_lives_until = min(
             (seq for broker in deaths for seq in context.deaths_of(broker)), default=NEVER
         )
 
-    def _word(self, name: str, place: int) -> str:
-        code = int(self.rows.text(name)[place])
-        return "" if code == NO_TEXT else self.rows.words(name)[code]
-
-    def _lane(self, op: Op) -> Place | None:
+    def _lane(self, op: Op) -> Lane | None:
         queue = int(self.rows.number("queue_id")[op.place])
         if queue == NONE:
             return None
-        return (
-            self._word("group", op.place),
-            self._word("topic", op.place),
-            self._word("broker", op.place),
-            queue,
+        text = self.rows.name_of
+        return Lane(
+            text("group", op.place), text("topic", op.place), text("broker", op.place), queue
         )
 
-    def _leased(self, op: Op) -> Place | None:
+    def _leased(self, op: Op) -> Lane | None:
         """The lane of which it asks for the lease."""
         return self._lane(op) if op.kind is Kind.LOCK else None
 
     def begins(self, op: Op) -> None:
-        if op.kind in _DISTURBS:
+        if op.kind in DISTURBS:
             self._disturbed(op)
         elif op.client == NO_TEXT:
             return
         elif op.kind is Kind.ASSIGN:
-            group, topic = self._word("group", op.place), self._word("topic", op.place)
-            self.shares[group, op.client, topic] = (op, set(self._word("detail", op.place).split()))
+            text = self.rows.name_of
+            share = set(text("detail", op.place).split())
+            self.shares[text("group", op.place), op.client, text("topic", op.place)] = op, share
         elif op.kind is Kind.ADD:
-            lane = self._lane(op)
-            if lane is not None:
-                self.workers.add((lane, op.client))
-                orphan = self.orphans.pop(lane, None)
-                self.stakes += orphan is not None and orphan[0].client != op.client
+            self._adds(op)
         elif op.kind is Kind.UNLOCK:
             lane = self._lane(op)
-            if lane in self.owners and self.owners[lane].client == op.client:
+            if lane is not None and lane in self.owners and self.owners[lane].client == op.client:
                 del self.owners[lane]
                 self.orphans.pop(lane, None)
         else:
@@ -172,24 +163,36 @@ class Run:
             if op.end > op.begin:
                 self.under_way[op.place] = (op.client, self._leased(op))
 
+    def _adds(self, op: Op) -> None:
+        lane = self._lane(op)
+        if lane is not None:
+            self.workers.add((lane, op.client))
+            orphan = self.orphans.pop(lane, None)
+            self.stakes += orphan is not None and orphan[0].client != op.client
+
     def _disturbed(self, op: Op) -> None:
         self.calm_us = max(self.calm_us, op.started)
         self.lasting += op.end > op.begin
-        if op.kind is Kind.CRASH and op.client != NO_TEXT and op.begin < self.broker_lives_until:
+        if op.kind is Kind.CRASH and op.client != NO_TEXT:
+            self._dies(op)
+        if op.kind in (Kind.CRASH, Kind.LEAVE):
+            left = self.rows.name_of("group", op.place)
+            kept = [key for key in self.shares if key[1] != op.client or (left and key[0] != left)]
+            self.shares = {key: self.shares[key] for key in kept}
+
+    def _dies(self, op: Op) -> None:
+        """A client crashes: its lanes are orphans, and its requests are not under way any more."""
+        if op.begin < self.broker_lives_until:
             hers = {lane: own for lane, own in self.owners.items() if own.client == op.client}
             for lane, own in hers.items():
                 self.orphans[lane] = own, op
                 self.takers.pop(lane, None)
-        if op.kind in (Kind.CRASH, Kind.LEAVE):
-            if op.kind is Kind.CRASH:
-                self.under_way = {
-                    place: asked for place, asked in self.under_way.items() if asked[0] != op.client
-                }
-            left = self._word("group", op.place)
-            kept = [key for key in self.shares if key[1] != op.client or (left and key[0] != left)]
-            self.shares = {key: self.shares[key] for key in kept}
+        self.under_way = {
+            place: asked for place, asked in self.under_way.items() if asked[0] != op.client
+        }
 
     def _at_work(self, op: Op) -> None:
+        """A request shows that its client is at work: is it long since any of the orphans was assigned to it?"""
         # What happened from then on is no longer ago than the bound.
         lately_us = op.started - self.context.info.clock_bound_us - self.bound_us
         if max(self.calm_us, self.waited_us.get(op.client, 0)) >= lately_us:
@@ -208,19 +211,17 @@ class Run:
             del self.orphans[lane]
             if (lane, op.client) not in self.workers:
                 self.stakes += 1
-                self.findings.shown(
+                self.findings.broken(
                     NotTakenOver,
-                    {
-                        "grant": own.place,
-                        "crash": crash.place,
-                        "assignment": share.place,
-                        "later": op.place,
-                    },
-                    {"lane": str(self.findings.lane_of(own.place))},
+                    {"lane": str(lane)},
+                    grant=ints([own.place]),
+                    crash=ints([crash.place]),
+                    assignment=ints([share.place]),
+                    later=ints([op.place]),
                 )
 
     def ends(self, op: Op) -> None:
-        if op.kind in _DISTURBS:
+        if op.kind in DISTURBS:
             if op.end > op.begin:
                 self.lasting -= 1
                 self.calm_us = max(self.calm_us, op.over_us)
@@ -236,6 +237,7 @@ class Run:
                 self._in_vain(op)
 
     def _in_vain(self, op: Op) -> None:
+        """A request came to nothing. It holds up who asked; and somebody may be granted what it asked for."""
         until_us = op.over_us
         self.waited_us[op.client] = max(until_us, self.waited_us.get(op.client, 0))
         lane = self._leased(op)
@@ -252,12 +254,11 @@ class Run:
             if taker != op.client or self._share(op.client, lane) is None:
                 del self.orphans[lane]
 
-    def _share(self, client: int, lane: Place) -> Op | None:
+    def _share(self, client: int, lane: Lane) -> Op | None:
         """The client's assignment that holds the lane; one that names no topic may be of any."""
-        group, topic, broker, queue = lane
-        for name in (topic, ""):
-            share, places = self.shares.get((group, client, name), (None, set[str]()))
-            if share is not None and f"{broker}/{queue}" in places:
+        for topic in (lane.topic, ""):
+            share, places = self.shares.get((lane.group, client, topic), (None, set[str]()))
+            if share is not None and f"{lane.broker}/{lane.queue_id}" in places:
                 return share
         return None
 
@@ -266,7 +267,7 @@ def judge(rows: Rows, findings: Findings) -> None:
     """One pass over the few rows of each run in which anybody died."""
     if not rows.are(Kind.CRASH).any():
         return
-    where = rows.of(*_KINDS)
+    where = rows.of(*KINDS)
     closed = where[rows.end[where] < NEVER]
     row = np.concatenate([where, closed])
     phase = np.concatenate([np.full(len(where), BEGIN), np.full(len(closed), END)])
@@ -278,27 +279,22 @@ def judge(rows: Rows, findings: Findings) -> None:
         rows.run[row[order]].tolist(),
         phase[order].tolist(),
         time[order].tolist(),
-        row[order],
+        row[order].tolist(),
         strict=True,
     )
     ops = {op.place: op for op in rows.shared(Digest).ops(where)}
     for run, what, now, place in events:
         state = runs.get(run)
         if state is None:
-            state = runs[run] = Run(rows, rows.context_of(int(place)), findings)
-            first[run] = int(place)
+            state = runs[run] = Run(rows, rows.context_of(place), findings)
+            first[run] = place
         if now >= state.context.clock_stepped:
             continue
         if now >= state.broker_lives_until:
             state.orphans.clear()
-        op = ops[int(place)]
-        if what == BEGIN:
-            state.begins(op)
-        else:
-            state.ends(op)
+        (state.begins if what == BEGIN else state.ends)(ops[place])
     for run, state in runs.items():
-        if state.stakes:
-            findings.at_stake_times(first[run], int(state.stakes))
+        findings.at_stake_times(first[run], int(state.stakes))
 
 
 def explain(found: NotTakenOver) -> str:

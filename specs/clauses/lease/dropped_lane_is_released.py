@@ -22,13 +22,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from specs.clauses.judging import Finding
-from specs.clauses.premises import (
-    BROKER_LIVES,
-    NO_WALL_CLOCK_STEP,
-    NOT_PAUSED,
-    ORDERLY,
-    Premise,
-)
+from specs.clauses.premises import BROKER_LIVES, NO_WALL_CLOCK_STEP, NOT_PAUSED, ORDERLY, Premise
 from specs.clauses.words import at, ms
 from specs.facts.findings import Findings
 from specs.facts.grants import refuses
@@ -38,9 +32,9 @@ from specs.facts.lanes import (
     Machine,
     Op,
     Stretch,
+    each_lane,
     ended_before,
     ends_as,
-    machine_kernel,
 )
 from specs.facts.segments import MS, NEVER, NO_TEXT
 from specs.history.row import Row
@@ -72,6 +66,10 @@ CONCLUDES_FROM_ABSENCE = True
 COLUMNS = OP_COLUMNS
 
 
+LATE_MS = 20_000
+"""How long clients put a release off: to their next rebalance, or by `unlockDelayTimeMills`; both by default."""
+
+
 @dataclass(frozen=True, slots=True)
 class NotReleased(Finding):
     lock: Row
@@ -98,20 +96,17 @@ class TakenAgain(NotReleased):
     unlock: Row
 
 
-LATE_MS = 20_000
-
-
 class Client:
-    """Its drop of the lane, its last unlock, and of its calls and dead letters the one that ends last.
+    """Its drop of the lane, its last unlock, and of its calls and dead letters the one that ends last (`work`).
 
-    busy: the one that ran at the drop. freed: its unlock, until it adds the lane anew. shared: of each of its processes
-    that has not dropped the lane, what it did there last.
+    busy: the work that ran at the drop. freed: its unlock, until it adds the lane anew. at_work: of each of its
+    processes that has not dropped the lane, what it did there last.
     """
 
-    __slots__ = ("busy", "drop", "freed", "shared", "unlock", "work")
+    __slots__ = ("at_work", "busy", "drop", "freed", "unlock", "work")
 
     def __init__(self) -> None:
-        self.shared: dict[int, Op] = {}
+        self.at_work: dict[int, Op] = {}
         self.freed: Op | None = None
         self.busy: Op | None = None
         self.drop: Op | None = None
@@ -120,7 +115,7 @@ class Client:
 
 
 class Lane(Machine):
-    """The last grant, and the clients of the lane."""
+    """The lane's last grant, and for each client whether it dropped the lane and gave it back."""
 
     ENDS = ends_as([Kind.LOCK])
 
@@ -147,13 +142,13 @@ class Lane(Machine):
     def _is_at_work(self, op: Op) -> None:
         process = int(self.processes[op.place])
         if process != NO_TEXT:
-            self.clients[op.client].shared[process] = op
+            self.clients[op.client].at_work[process] = op
 
     def _drops(self, client: Client, op: Op) -> None:
         """One of the client's processes drops the lane; where another one goes on with it, they keep the lease."""
         process = int(self.processes[op.place])
-        client.shared.pop(process, None)
-        others = client.shared.values() if process != NO_TEXT else ()
+        client.at_work.pop(process, None)
+        others = client.at_work.values() if process != NO_TEXT else ()
         if any(not self.is_of_an_old_life(op.client, each) for each in others):
             client.drop = None
             return
@@ -181,19 +176,18 @@ class Lane(Machine):
     def ends(self, op: Op) -> None:
         if op.kind is not Kind.LOCK or op.client == NO_TEXT:
             return
-        granted = op.outcome is Outcome.OK
-        if granted or refuses(op):
-            drop = self._awaited(op)
+        lock, granted = self.lock, op.outcome is Outcome.OK
+        if lock is not None and (granted or refuses(op)):
+            drop = self._awaited(lock, op)
             self.stakes += drop is not None
             if drop is not None and not granted:
-                self._refused(drop, op)
+                self._refused(lock, drop, op)
         if granted:
             self.lock = op
 
-    def _awaited(self, op: Op) -> Op | None:
-        """The drop of the last owner, whose lease lives on if it was not given back."""
-        lock = self.lock
-        if lock is None or lock.client == op.client or op.ended >= NEVER:
+    def _awaited(self, lock: Op, op: Op) -> Op | None:
+        """The last owner's drop, where its lease would live through the other's request if it were not given back."""
+        if lock.client == op.client or op.ended >= NEVER:
             return None
         drop = self.clients[lock.client].drop
         if drop is None or not ended_before(lock, drop) or not ended_before(drop, op):
@@ -206,9 +200,10 @@ class Lane(Machine):
             return None
         return drop
 
-    def _refused(self, drop: Op, op: Op) -> None:
-        lock, owner = self.lock, self.clients[drop.client]
-        if lock is None or (owner.unlock is not None and owner.unlock.begin > lock.begin):
+    def _refused(self, lock: Op, drop: Op, op: Op) -> None:
+        """Who asked was refused the lane: should the owner have begun to give it back, and could it?"""
+        owner = self.clients[drop.client]
+        if owner.unlock is not None and owner.unlock.begin > lock.begin:
             return
         since = drop.started
         if owner.work is not None:
@@ -218,11 +213,10 @@ class Lane(Machine):
         late = op.started - since - self.slack_us
         if late - self.clocks_us <= 0:
             return
-        after = (
-            drop.started + self.config.delay_bound_ms * MS
-        )  # what was over by the drop is no matter
+        # Links suffer for the delay bound after a fault; here only what lasted beyond the drop counts.
+        after = drop.started + self.config.delay_bound_ms * MS
         if self.was_disturbed(drop.client, Kind.UNLOCK, after, since + self.slack_us):
-            return  # it could not be sent
+            return
         if owner.freed is not None and owner.freed.begin < lock.begin:
             self.broken(TakenAgain, lock=lock, drop=drop, refused=op, unlock=owner.freed)
         elif late > self.interval_us:
@@ -233,10 +227,7 @@ class Lane(Machine):
             self.broken(LateAfterCall, lock=lock, drop=drop, refused=op, call=owner.busy)
 
 
-_KINDS = (Kind.LOCK, Kind.UNLOCK, Kind.ADD, Kind.DROP, Kind.DELIVER, Kind.DEAD_LETTER)
-
-
-judge = machine_kernel(Lane, _KINDS, lease=True)
+judge = each_lane(Lane, KINDS, lease=True)
 
 
 def explain(found: NotReleased) -> str:

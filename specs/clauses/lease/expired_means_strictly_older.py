@@ -14,15 +14,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from specs.clauses.grants import UNHINDERED
 from specs.clauses.judging import Finding
-from specs.clauses.premises import BROKER_LIVES, NO_FRAME_TWICE, NO_WALL_CLOCK_STEP
+from specs.clauses.premises import BROKER_LIVES, NO_FRAME_TWICE, NO_WALL_CLOCK_STEP, UNHINDERED
 from specs.clauses.rows import over_us
-from specs.clauses.words import at, ms
+from specs.clauses.words import MS, at, ms
 from specs.facts.findings import Findings
 from specs.facts.grants import EXPIRED, LeaseEndLane
-from specs.facts.lanes import OP_COLUMNS, LaneItems, Op, ended_before, machine_kernel
-from specs.facts.segments import MS
+from specs.facts.lanes import OP_COLUMNS, LaneItems, Op, each_lane, ended_before
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
 
@@ -42,6 +40,9 @@ CONCLUDES_FROM_ABSENCE = True
 REFINES = ("LSE-1", "LSE-4")
 COLUMNS = OP_COLUMNS
 
+EDGE_MS = 10
+"""A grant of an owned lane this short before the end of the lease is a matter of its limit, and not of ownership."""
+
 
 @dataclass(frozen=True, slots=True)
 class WrongEnd(Finding):
@@ -51,26 +52,24 @@ class WrongEnd(Finding):
     asked: Row
 
 
-EDGE_MS = 10
-
-
 class Lane(LeaseEndLane):
-    """The last moments of an owner's lease, and the first ones after it."""
+    """Looks at the last moments of an owner's lease, and at the first ones after it."""
 
     def __init__(self, lane: LaneItems, findings: Findings) -> None:
         super().__init__(lane, findings)
         self.edge_us = (self.config.broker_lease_ms - EDGE_MS) * MS
 
     def owned(self, op: Op, lease: Op) -> None:
-        if ended_before(lease, op) and op.started - lease.ended >= self.edge_us:
-            self.at_stake(op, False, WrongEnd, lease=lease, asked=op)
+        at_the_end = ended_before(lease, op) and op.started - lease.ended >= self.edge_us
+        if at_the_end and self.is_wrong(op, granted=False):
+            self.broken(WrongEnd, lease=lease, asked=op)
 
     def free(self, op: Op, grant: Op, why: str) -> None:
-        if why == EXPIRED:
-            self.at_stake(op, True, WrongEnd, lease=grant, asked=op)
+        if why == EXPIRED and self.is_wrong(op, granted=True):
+            self.broken(WrongEnd, lease=grant, asked=op)
 
 
-judge = machine_kernel(Lane, (Kind.LOCK, Kind.UNLOCK), lease=True)
+judge = each_lane(Lane, KINDS, lease=True)
 
 
 def explain(found: WrongEnd) -> str:

@@ -15,15 +15,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from specs.clauses.grants import UNHINDERED
 from specs.clauses.judging import Finding
-from specs.clauses.premises import BROKER_LIVES, NO_FRAME_TWICE, NO_WALL_CLOCK_STEP
+from specs.clauses.premises import BROKER_LIVES, NO_FRAME_TWICE, NO_WALL_CLOCK_STEP, UNHINDERED
 from specs.clauses.rows import over_us
 from specs.clauses.words import at, ms
 from specs.facts.findings import Findings
-from specs.facts.grants import RELEASED, LastGrantLane, answers, refuses
-from specs.facts.lanes import OP_COLUMNS, LaneItems, Op, machine_kernel
-from specs.facts.segments import NO_TEXT
+from specs.facts.grants import RELEASED, LastGrantLane, Since, answers, refuses
+from specs.facts.lanes import OP_COLUMNS, LaneItems, Op, each_lane
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
 
@@ -65,56 +63,56 @@ class NeverGranted(Finding):
 class Lane(LastGrantLane):
     """Wants every lane granted that is free for the asker.
 
-    early: answers to members before any grant of the run was seen; refused: the first refusal among them, with the
-    seq of the asker's join. They count only if nobody turns out to have been at work before the history begins.
+    early: answers to members before any grant of the run was seen; refused: the first refusal among them, with what
+    shows that the lane was empty. They count at the end only: who was at work on the lane before the history begins
+    shows that sooner or later.
     """
 
     def __init__(self, lane: LaneItems, findings: Findings) -> None:
         super().__init__(lane, findings)
         self.early = 0
-        self.refused: tuple[Op, int] | None = None
-        self.whole = True
+        self.refused: tuple[Op, Since] | None = None
+        self.from_the_begin = True
 
     def begins(self, op: Op) -> None:
         if not (op.kind is Kind.LOCK and refuses(op)):
-            name = self.lane.name(op.client) if op.client != NO_TEXT else ""
-            self.whole = (
-                self.whole
-                and self.context.member_since(self.lane.group, name, self.now) is not None
-            )
+            name = self.lane.name(op.client)
+            joined = self.context.member_since(self.lane.group, name, self.now)
+            self.from_the_begin = self.from_the_begin and joined is not None
         super().begins(op)
 
     def free(self, op: Op, grant: Op, why: str) -> None:
-        unlock = self.last.released if why == RELEASED else None
-        self.at_stake(op, True, Refused, grant=grant, unlock=unlock, refused=op)
+        if self.is_wrong(op, granted=True):
+            unlock = self.last.released if why == RELEASED else None
+            self.broken(Refused, grant=grant, unlock=unlock, refused=op)
 
     def asked(self, op: Op) -> None:
         super().asked(op)
-        if not answers(op):
+        since = self.last.empty_since(op) if answers(op) else None
+        if since is None:
             return
-        what, shown = self.last.empty_since(op)
-        granted = op.outcome is Outcome.OK
-        if what == "join":
+        if since.kind is Kind.JOIN:
             self.early += 1
-            if not granted and self.refused is None:
-                self.refused = op, shown
-        elif what:
-            self.stakes += 1
-            if not granted and what == "op":
-                self.findings.shown(NeverGranted, {"since": shown, "refused": op.place})
-            elif not granted:
-                self.broken(NeverGranted, of_context={"since": shown}, refused=op)
+            if op.outcome is not Outcome.OK and self.refused is None:
+                self.refused = op, since
+        elif self.is_wrong(op, granted=True):
+            self._never_granted(op, since)
 
     def finish(self) -> None:
-        if not self.whole:
+        if not self.from_the_begin:
             return
         self.stakes += self.early
         if self.refused is not None:
-            op, joined = self.refused
-            self.broken(NeverGranted, of_context={"since": joined}, refused=op)
+            self._never_granted(*self.refused)
+
+    def _never_granted(self, op: Op, since: Since) -> None:
+        if since.request is None:
+            self.broken(NeverGranted, of_context={"since": since.seq}, refused=op)
+        else:
+            self.broken(NeverGranted, since=since.request, refused=op)
 
 
-judge = machine_kernel(Lane, (Kind.LOCK, Kind.UNLOCK), lease=True)
+judge = each_lane(Lane, KINDS, lease=True)
 
 
 def explain(found: Refused | NeverGranted) -> str:

@@ -20,15 +20,7 @@ from specs.clauses.premises import ORDERLY
 from specs.clauses.words import at, ms, who
 from specs.facts.findings import Findings
 from specs.facts.grants import refuses
-from specs.facts.lanes import (
-    OP_COLUMNS,
-    LaneItems,
-    Machine,
-    Op,
-    Stretch,
-    ends_as,
-    machine_kernel,
-)
+from specs.facts.lanes import OP_COLUMNS, LaneItems, Machine, Op, Stretch, each_lane, ends_as
 from specs.facts.segments import NO_TEXT
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
@@ -53,7 +45,10 @@ class PulledWithoutLease(Finding):
 
 
 class Client:
-    """One client: the grant, refusal or own unlock that came last, and its incarnation (add: while not granted)."""
+    """One client: the grant, refusal or own unlock that is its last word, and the incarnation that it began last.
+
+    add: of that incarnation, without a grant so far. pulled: whether it has pulled.
+    """
 
     __slots__ = ("add", "last", "pulled", "work")
 
@@ -88,9 +83,8 @@ class Lane(Machine):
             self._client(op.client).last = op
         elif op.kind is Kind.ADD and op.incarnation != NO_TEXT:
             client = self._client(op.client)
-            client.work, client.pulled, client.add = op.incarnation, False, None
-            if not self._may_have_lease(client, op):
-                client.add = op
+            client.work, client.pulled = op.incarnation, False
+            client.add = None if self._may_have_lease(client, op) else op
         elif op.kind is Kind.PULL and op.incarnation != NO_TEXT:
             client = self._client(op.client)
             if client.work == op.incarnation and not client.pulled:
@@ -119,10 +113,7 @@ class Lane(Machine):
             client.last = op
 
 
-_KINDS = (Kind.LOCK, Kind.UNLOCK, Kind.ADD)
-
-
-judge = machine_kernel(Lane, _KINDS, lease=False, asides=(Kind.PULL,))
+judge = each_lane(Lane, KINDS - {Kind.PULL}, lease=False, asides=(Kind.PULL,))
 
 
 def explain(found: PulledWithoutLease) -> str:

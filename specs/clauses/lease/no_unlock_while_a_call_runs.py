@@ -27,9 +27,9 @@ from specs.facts.lanes import (
     Machine,
     Op,
     Stretch,
+    each_lane,
     ended_before,
     ends_as,
-    machine_kernel,
 )
 from specs.facts.segments import MS, NO_TEXT
 from specs.history.row import Row
@@ -80,9 +80,9 @@ class LateUnlock(UnlockedTooSoon):
 
 
 class Lane(Machine):
-    """Of each client's calls the one that ends last; its last drop, and the grant since.
+    """Of each client the call that ends last of all its process's calls; its last drop, and the grant since.
 
-    undecided: an unlock during a call, as long as nothing else of its client has come that tells more of it.
+    undecided: a call and an unlock during it, until the client's next row, which may be the drop that names it.
     """
 
     ENDS = ends_as([Kind.LOCK], [Outcome.OK])
@@ -101,6 +101,7 @@ class Lane(Machine):
             self.broken(UnlockedTooSoon, running=call, unlock=unlock)
 
     def _decide(self, op: Op) -> None:
+        """The unlock that waited for the client's next row, by its name."""
         if op.client not in self.undecided:
             return
         call, unlock = self.undecided.pop(op.client)
@@ -149,12 +150,12 @@ class Lane(Machine):
         if last is None or self.is_of_an_old_life(op.client, last):
             return
         self.stakes += 1
-        cut = (
+        was_cut = (
             last.outcome is Outcome.CUT
             and last.incarnation != NO_TEXT
             and last.incarnation == op.incarnation
         )
-        if ended_before(last, op) and not cut:
+        if ended_before(last, op) and not was_cut:
             return
         left_us = self.context.left_us(self.lane.name(op.client), self.lane.group, self.now)
         if op.started - left_us >= self.wait_us:
@@ -172,10 +173,7 @@ class Lane(Machine):
             self.undecided[op.client] = last, op
 
 
-_KINDS = (Kind.UNLOCK, Kind.DELIVER, Kind.DROP, Kind.LOCK)
-
-
-judge = machine_kernel(Lane, _KINDS, lease=False)
+judge = each_lane(Lane, KINDS, lease=False)
 
 
 def explain(found: UnlockedTooSoon) -> str:

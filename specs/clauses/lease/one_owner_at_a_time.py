@@ -15,14 +15,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from specs.clauses.grants import UNHINDERED
 from specs.clauses.judging import Finding
-from specs.clauses.premises import BROKER_LIVES, NO_WALL_CLOCK_STEP
+from specs.clauses.premises import BROKER_LIVES, NO_WALL_CLOCK_STEP, UNHINDERED
 from specs.clauses.rows import ended_before, over_us
 from specs.clauses.words import at, ms
 from specs.facts.findings import Findings
 from specs.facts.grants import Grants
-from specs.facts.lanes import OP_COLUMNS, LaneItems, Machine, Op, machine_kernel
+from specs.facts.lanes import OP_COLUMNS, LaneItems, Machine, Op, each_lane
 from specs.facts.segments import NO_TEXT
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
@@ -49,11 +48,12 @@ class TwoOwners(Finding):
 
 
 class Lane(Machine):
-    """The grants that certainly live."""
+    """The grants of one lane that certainly live."""
 
     def __init__(self, lane: LaneItems, findings: Findings) -> None:
         super().__init__(lane, findings)
         self.grants = Grants(self)
+        self.tells_delays = self.context.tells(Kind.FAULT, Kind.PAUSE)
 
     def begins(self, op: Op) -> None:
         if op.kind is Kind.UNLOCK:
@@ -65,15 +65,16 @@ class Lane(Machine):
         for grant in self.grants.contested_by(op):
             self.stakes += 1
             if op.outcome is Outcome.OK:
-                clients, released = {grant.client, op.client}, self.grants.unlocks
-                never = clients.isdisjoint(released.until) and clients.isdisjoint(released.waiting)
-                told = self.context.tells(Kind.FAULT, Kind.PAUSE)
-                self.broken(TwoOwners, first=grant, second=op, certain=told or never)
+                unlocks = self.grants.unlocks
+                late = unlocks.has_of(grant.client) or unlocks.has_of(op.client)
+                self.broken(
+                    TwoOwners, first=grant, second=op, certain=self.tells_delays or not late
+                )
                 self.grants.over(grant)
         self.grants.lock_ends(op)
 
 
-judge = machine_kernel(Lane, (Kind.LOCK, Kind.UNLOCK), lease=True)
+judge = each_lane(Lane, KINDS, lease=True)
 
 
 def explain(found: TwoOwners) -> str:

@@ -42,9 +42,9 @@ from specs.facts.lanes import (
     Machine,
     Op,
     Stretch,
+    each_lane,
     ended_before,
     ends_as,
-    machine_kernel,
 )
 from specs.facts.segments import MS, NEVER, NO_TEXT, NONE
 from specs.history.row import Row
@@ -122,7 +122,7 @@ class LateUnlock(TwoProcessors):
 
 
 class Calls:
-    """Of one process of a client: its last call, and the one that ends last."""
+    """The calls of one process: the last one, and of all of them the one that ends last."""
 
     __slots__ = ("op", "running")
 
@@ -138,9 +138,10 @@ class Calls:
 
 
 class Client:
-    """One client: its last grant, its last certain one, its last drop and unlock, and the calls of its processes.
+    """One client on the lane, and the calls of its processes.
 
-    over: when (seq) it first gave the lane back since the certain grant; whatever it calls later has no lease.
+    granted: its last grant; lock: the last one that is certain. over: when (seq) it first gave the lane back since,
+    which ended the lease for whatever call begins after it. drop, unlock: its last ones.
     """
 
     __slots__ = ("calls", "drop", "granted", "lock", "over", "unlock")
@@ -155,7 +156,7 @@ class Client:
 
 
 class Lane(Machine):
-    """The clients of the lane."""
+    """The clients of the lane. A stretch is taken whole unless another call may still run while it begins."""
 
     ENDS = ends_as([Kind.LOCK], [Outcome.OK])
 
@@ -165,7 +166,7 @@ class Lane(Machine):
         self.unlocks = Unlocks(self)
         self.limit_us = self.config.broker_lease_ms * MS
         self.look_us = self.config.guard_slack_ms * MS
-        self.stop_us = self.look_us if self.look_us else -1
+        self.stop_us = self.look_us or -1  # at one moment nobody can be stopped in between
         self.clocks_us = self.context.info.clock_bound_us
         self.by_connection = may_end_with_its_connection(self.config)
         self.processes = lane.digest.rows.text("process")
@@ -180,7 +181,11 @@ class Lane(Machine):
         return int(self.processes[op.place])
 
     def _others(self, op: Op, at_us: int) -> Iterator[tuple[int, Client, Op, Op]]:
-        """The calls beside which this one would count then: of whom, its lock, and the one that ends last."""
+        """The calls beside which this one would count then: of whom, its lock, and the one that ends last.
+
+        Two of one client id count where both say of which process they are, and both have ended: one without an end
+        may be of the process before.
+        """
         mine = self._process(op)
         for code, client in self.clients.items():
             lock = client.lock
@@ -212,7 +217,7 @@ class Lane(Machine):
             self.broker, granted.begin, granted.epoch, until
         ):
             return False
-        if granted is not None and self._late(granted, stretch.earliest_us, stretch.latest_us):
+        if granted is not None and self._was_late(granted, stretch.earliest_us, stretch.latest_us):
             return False
         if context.paused_since(name(first.client), stretch.earliest_us - self.stop_us, until):
             return False
@@ -260,20 +265,20 @@ class Lane(Machine):
         elif op.kind is Kind.DELIVER:
             calls = client.calls.get(self._process(op))
             if calls is None or calls.op != op.op:
-                self._call(op, client.granted)
+                self._call_begins(op, client.granted)
             if calls is None:
                 calls = client.calls[self._process(op)] = Calls(op)
             calls.runs(op, anew=self.is_of_an_old_life(op.client, calls.running))
 
-    def _late(self, granted: Op, earliest_us: int, latest_us: int) -> bool:
+    def _was_late(self, granted: Op, earliest_us: int, latest_us: int) -> bool:
         """Might one of the calls rely on an answer that came so late that the lease was over at the broker?"""
         fresh_us = (self.config.client_lease_ms + 1) * MS + self.look_us
         relies = earliest_us < granted.ended + fresh_us
         return relies and latest_us > granted.started + self.limit_us
 
-    def _call(self, op: Op, granted: Op | None) -> None:
+    def _call_begins(self, op: Op, granted: Op | None) -> None:
         if granted is not None and (
-            self.broker_died_since(granted) or self._late(granted, op.started, op.started)
+            self.broker_died_since(granted) or self._was_late(granted, op.started, op.started)
         ):
             return
         if self.paused_since(op.client, op.started - self.stop_us):
@@ -288,7 +293,7 @@ class Lane(Machine):
                 continue
             self.stakes += 1
             if not ended_before(running, op):
-                self._two(client, lock, running, op)
+                self._told_apart(client, lock, running, op)
 
     def _may_be_cut(self, code: int, lock: Op) -> bool:
         """May the lease have ended with its owner's connection?"""
@@ -296,26 +301,22 @@ class Lane(Machine):
         since_us = lock.started - self.clocks_us
         return self.by_connection and self.context.fault_between(since_us, NEVER, self.now, party)
 
-    def _two(self, client: Client, lock: Op, running: Op, op: Op) -> None:
+    def _told_apart(self, client: Client, lock: Op, running: Op, second: Op) -> None:
+        """The finding by its name: has the client of the running call dropped the lane, and given it back?"""
         drop, unlock = client.drop, client.unlock
         if drop is not None and unlock is not None and unlock.begin >= running.begin:
             soon = drop.started - unlock.started <= self.config.schedule_slack_ms * MS
+            kind: type[DroppedWhileRunning | LateUnlock] | None = None
             if soon and drop.incarnation != NO_TEXT and drop.incarnation == running.incarnation:
+                kind = DroppedWhileRunning
+            elif drop.begin < lock.begin < unlock.begin:
+                kind = LateUnlock
+            if kind is not None:
                 self.broken(
-                    DroppedWhileRunning,
-                    lock=lock,
-                    running=running,
-                    second=op,
-                    drop=drop,
-                    unlock=unlock,
+                    kind, lock=lock, running=running, second=second, drop=drop, unlock=unlock
                 )
                 return
-            if drop.begin < lock.begin < unlock.begin:
-                self.broken(
-                    LateUnlock, lock=lock, running=running, second=op, drop=drop, unlock=unlock
-                )
-                return
-        self.broken(TwoProcessors, lock=lock, running=running, second=op)
+        self.broken(TwoProcessors, lock=lock, running=running, second=second)
 
     def ends(self, op: Op) -> None:
         if op.kind is Kind.LOCK and op.outcome is Outcome.OK and op.client != NO_TEXT:
@@ -325,10 +326,7 @@ class Lane(Machine):
                 client.lock, client.over = op, NEVER
 
 
-_KINDS = (Kind.LOCK, Kind.UNLOCK, Kind.DELIVER, Kind.DROP)
-
-
-judge = machine_kernel(Lane, _KINDS, lease=True)
+judge = each_lane(Lane, KINDS, lease=True)
 
 
 def explain(found: TwoProcessors) -> str:

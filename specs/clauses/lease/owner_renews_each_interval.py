@@ -29,7 +29,7 @@ from specs.clauses.premises import (
 from specs.clauses.rows import over_us
 from specs.clauses.words import at, ms, who
 from specs.facts.findings import Findings
-from specs.facts.lanes import OP_COLUMNS, LaneItems, Machine, Op, Stretch, machine_kernel
+from specs.facts.lanes import OP_COLUMNS, LaneItems, Machine, Op, Stretch, each_lane
 from specs.facts.segments import MS, NO_TEXT
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Party
@@ -73,7 +73,10 @@ class NotRenewed(Finding):
 
 
 class Lane(Machine):
-    """The last request of each client at work on the lane."""
+    """When each client at work on the lane last asked for its lease.
+
+    A stretch is taken whole when all of it lies within the bound since then.
+    """
 
     def __init__(self, lane: LaneItems, findings: Findings) -> None:
         super().__init__(lane, findings)
@@ -87,6 +90,7 @@ class Lane(Machine):
         return not any(self._is_late(op, op.started) for op in self.inside)
 
     def _is_late(self, op: Op, at_us: int) -> bool:
+        """Is it more than an interval ago, and a round of requests to all of the client's brokers?"""
         last = self.last.get(op.client)
         if last is None or last.incarnation != op.incarnation:
             return False
@@ -109,8 +113,8 @@ class Lane(Machine):
         else:
             self._works(op)
 
-    def _hindered(self, op: Op, last: Op) -> bool:
-        """Did client, broker or link not work as always since the last request?"""
+    def _is_hindered(self, op: Op, last: Op) -> bool:
+        """May something have kept the client from asking since, or its requests from being seen?"""
         return (
             self.leaving(op.client)
             or self.is_of_an_old_life(op.client, last)
@@ -122,7 +126,7 @@ class Lane(Machine):
         last, late = self.last.get(op.client), self._is_late(op, op.started)
         asks = op.kind is Kind.LOCK
         if last is not None and (late or (asks and last.incarnation == op.incarnation)):
-            if self._hindered(op, last):
+            if self._is_hindered(op, last):
                 del self.last[op.client]
             else:
                 self.stakes += 1
@@ -136,10 +140,7 @@ class Lane(Machine):
                 self.last.pop(op.client, None)
 
 
-_KINDS = (Kind.ADD, Kind.DROP, Kind.LOCK, Kind.DELIVER, Kind.COMMIT)
-
-
-judge = machine_kernel(Lane, _KINDS, lease=True, asides=(Kind.PULL,))
+judge = each_lane(Lane, KINDS - {Kind.PULL}, lease=True, asides=(Kind.PULL,))
 
 
 def explain(found: NotRenewed) -> str:

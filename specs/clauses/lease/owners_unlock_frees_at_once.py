@@ -13,12 +13,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from specs.clauses.grants import UNHINDERED
 from specs.clauses.judging import Finding
-from specs.clauses.premises import BROKER_LIVES, NO_FRAME_TWICE, NO_WALL_CLOCK_STEP
+from specs.clauses.premises import BROKER_LIVES, NO_FRAME_TWICE, NO_WALL_CLOCK_STEP, UNHINDERED
 from specs.clauses.words import at, ms
-from specs.facts.grants import OWN, RELEASED, LastGrantLane
-from specs.facts.lanes import OP_COLUMNS, Op, machine_kernel
+from specs.facts.grants import EXPIRED, OWN, LastGrantLane
+from specs.facts.lanes import OP_COLUMNS, Op, each_lane
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
 
@@ -48,12 +47,14 @@ class Lane(LastGrantLane):
     """Wants every lane granted that its owner gave back."""
 
     def free(self, op: Op, grant: Op, why: str) -> None:
+        if why == EXPIRED:
+            return
         unlock = self.last.arrived(op) if why == OWN else self.last.released
-        if why in (OWN, RELEASED) and unlock is not None:
-            self.at_stake(op, True, NotFreed, grant=grant, unlock=unlock, refused=op)
+        if unlock is not None and self.is_wrong(op, granted=True):
+            self.broken(NotFreed, grant=grant, unlock=unlock, refused=op)
 
 
-judge = machine_kernel(Lane, (Kind.LOCK, Kind.UNLOCK), lease=True)
+judge = each_lane(Lane, KINDS, lease=True)
 
 
 def explain(found: NotFreed) -> str:

@@ -13,14 +13,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from specs.clauses.grants import UNHINDERED
 from specs.clauses.judging import Finding
-from specs.clauses.premises import BROKER_LIVES, NO_FRAME_TWICE, NO_WALL_CLOCK_STEP
+from specs.clauses.premises import BROKER_LIVES, NO_FRAME_TWICE, NO_WALL_CLOCK_STEP, UNHINDERED
 from specs.clauses.rows import over_us
 from specs.clauses.words import at, ms
 from specs.facts.findings import Findings
 from specs.facts.grants import EXPIRED, LeaseEndLane, refuses
-from specs.facts.lanes import OP_COLUMNS, LaneItems, Op, ended_before, machine_kernel
+from specs.facts.lanes import OP_COLUMNS, LaneItems, Op, each_lane, ended_before
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
 
@@ -70,8 +69,8 @@ class Lane(LeaseEndLane):
 
     def owned(self, op: Op, lease: Op) -> None:
         refusal = self._culprit(lease, op)
-        if refusal is not None:
-            self.at_stake(op, False, Changed, lease=lease, refusal=refusal, asked=op)
+        if refusal is not None and self.is_wrong(op, granted=False):
+            self.broken(Changed, lease=lease, refusal=refusal, asked=op)
         if refuses(op) and ended_before(lease, op):
             self.met[lease.client] = lease, op
 
@@ -79,8 +78,9 @@ class Lane(LeaseEndLane):
         refusal = self._culprit(grant, op)
         if refusal is None or why != EXPIRED or grant.client in self.given_back:
             return
-        if op.started - refusal.over_us + self.last.clocks_us < self.last.limit_us:
-            self.at_stake(op, True, Changed, lease=grant, refusal=refusal, asked=op)
+        lately = op.started - refusal.over_us + self.last.clocks_us < self.last.limit_us
+        if lately and self.is_wrong(op, granted=True):
+            self.broken(Changed, lease=grant, refusal=refusal, asked=op)
 
     def asked(self, op: Op) -> None:
         super().asked(op)
@@ -88,7 +88,7 @@ class Lane(LeaseEndLane):
             self.given_back.discard(op.client)
 
 
-judge = machine_kernel(Lane, (Kind.LOCK, Kind.UNLOCK), lease=True)
+judge = each_lane(Lane, KINDS, lease=True)
 
 
 def explain(found: Changed) -> str:

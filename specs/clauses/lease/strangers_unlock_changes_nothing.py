@@ -9,14 +9,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from specs.clauses.grants import UNHINDERED
 from specs.clauses.judging import Finding
-from specs.clauses.premises import BROKER_LIVES, NO_WALL_CLOCK_STEP
+from specs.clauses.premises import BROKER_LIVES, NO_WALL_CLOCK_STEP, UNHINDERED
 from specs.clauses.rows import over_us
 from specs.clauses.words import at, ms
 from specs.facts.findings import Findings
 from specs.facts.grants import Grants
-from specs.facts.lanes import OP_COLUMNS, LaneItems, Machine, Op, ended_before, machine_kernel
+from specs.facts.lanes import OP_COLUMNS, LaneItems, Machine, Op, each_lane, ended_before
 from specs.facts.segments import NO_TEXT
 from specs.history.row import Row
 from specs.plan.traits import Stake, Trait
@@ -78,7 +77,7 @@ class Lane(Machine):
         self.grants.lock_ends(op)
 
 
-judge = machine_kernel(Lane, (Kind.LOCK, Kind.UNLOCK), lease=True)
+judge = each_lane(Lane, KINDS, lease=True)
 
 
 def explain(found: FreedByStranger) -> str:

@@ -23,28 +23,35 @@ the run for as long as that bound. Its queue may have left the topic's route, wh
 
 Where the members' shares are fixed lists nothing is claimed: who has gone leaves a lane that is in nobody else's list.
 
-What *settled* means, and what else is left out, is said in `specs.clauses.settled`. Within what bound the survivor to
+What *settled* means, and what else is left out, is said in `specs.facts.settled`. Within what bound the survivor to
 whom a dead owner's lane is assigned takes it is the affair of LSE-5.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from specs.clauses.judging import Finding
 from specs.clauses.premises import AUTO_MODE, DEALT, NO_FILTER, NO_RESET, ORDERLY, SETTLED, Premise
-from specs.clauses.rows import is_copy_topic
-from specs.clauses.settled import SETTLED_KINDS
+from specs.clauses.rows import is_copy_topic, over_us
 from specs.clauses.words import at, ms, who
 from specs.facts.findings import Findings
 from specs.facts.lanes import LaneItems, Op
 from specs.facts.progress import Incarnation
 from specs.facts.rows import Rows
-from specs.facts.segments import MS, NEVER, NO_TEXT, NONE
-from specs.facts.settled import SETTLED_COLUMNS, Settled, readings, settled_kernel
+from specs.facts.segments import MS, NEVER, NO_TEXT, NONE, NOWHERE
+from specs.facts.settled import (
+    SETTLED_COLUMNS,
+    SETTLED_KINDS,
+    Event,
+    Settled,
+    each_settled_lane,
+    readings,
+)
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
 
@@ -76,9 +83,11 @@ SETTINGS = (
     "rebalance_ms",
 )
 NEEDS = frozenset({Kind.ADD, Kind.DELIVER, Kind.READ})
-COLUMNS = SETTLED_COLUMNS
 EXCUSED_BY = frozenset({Kind.CRASH, Kind.JOIN, Kind.LEAVE})
 CONCLUDES_FROM_ABSENCE = True
+COLUMNS = SETTLED_COLUMNS
+MAY_LEAVE_OUT = ("MACHINE_ROOM",)
+"""Strategies that deal out, but may leave a queue to nobody."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,23 +123,28 @@ class TooLate(Finding):
     bound_ms: int
 
 
+class End(NamedTuple):
+    """Why an incarnation is over: seq_begin of the row that tells, when it was over, and of a drop the row itself."""
+
+    seq: int
+    us: int
+    drop: Op | None = None
+
+
 class Lane(Settled):
-    """At stake where the lane had to find another owner, now or before, and the group lives."""
+    """At stake where the lane had to find another owner, now or before, and the group lives.
+
+    strangers_us: when somebody who is no member may have been granted the lease last.
+    """
 
     def __init__(self, lane: LaneItems, findings: Findings) -> None:
         super().__init__(lane, findings)
         config = self.config
-        gone_ms = max(config.broker_lease_ms, config.forgotten_ms)
-        taken_ms = (
-            config.rebalance_ms
-            + config.lock_interval_ms
-            + config.delay_bound_ms
-            + config.schedule_slack_ms
-        )
-        self.strangers_us = (
-            -1
-        )  # when the lease was last given, perhaps, to a client outside the group
-        self.bound_us = (gone_ms + taken_ms) * MS + self.context.info.clock_bound_us
+        forgotten_ms = max(config.broker_lease_ms, config.forgotten_ms)
+        retried_ms = config.rebalance_ms + config.lock_interval_ms
+        self.bound_ms = forgotten_ms + retried_ms + config.delay_bound_ms + config.schedule_slack_ms
+        self.bound_us = self.bound_ms * MS + self.context.info.clock_bound_us
+        self.strangers_us = -1
 
     def begins(self, op: Op) -> None:
         if op.kind is not Kind.LOCK:
@@ -145,33 +159,28 @@ class Lane(Settled):
             super().ends(op)
 
     def _member(self) -> int | None:
-        """The seq at which the living member of the group that started last joined."""
-        rows = self.lane.digest.rows
-        group = int(rows.group[self.lane.place])
-        return (
-            self.context.newest_member(rows.words("group")[group], self.now) if group >= 0 else None
-        )
+        """The seq of the JOIN of the living member of the group that started last."""
+        return self.context.newest_member(self.lane.group, self.now)
 
-    def _end_of(self, last: Incarnation) -> tuple[int, int, list[int]] | None:
-        """Why the incarnation is over, if it is: its seq, when that was, and its place if it is a row of the lane."""
-        if last.dropped is not None:
-            return last.dropped.begin, last.dropped.over_us, [last.dropped.place]
+    def _end_of(self, last: Incarnation) -> End | None:
+        """Why the incarnation is over, if it is."""
+        drop = last.dropped
+        if drop is not None:
+            return End(drop.begin, drop.over_us, drop)
         if last.add is None:
             return None
         client = self.lane.name(last.add.client)
         if self.has_died(last):
             seq = self.context.latest(client, Kind.CRASH, self.now)
-            return None if seq is None else (seq, self.context.died_us.get(seq, NEVER), [])
+            return None if seq is None else End(seq, self.context.died_us[seq])
         leave = self.context.leave_at(client, self.lane.group, self.now)
-        if leave is None:
-            return None
-        return leave.seq_begin, leave.started_us if leave.ended_us is None else leave.ended_us, []
+        return None if leave is None else End(leave.seq_begin, over_us(leave))
 
     def is_at_stake(self, last: Incarnation) -> bool:
         return (self.handed_over or not self.lives(last)) and self._member() is not None
 
     def _is_had(self) -> bool:
-        """Does any client live whose newest incarnation of the lane was never dropped?"""
+        """Has anybody the lane, be it since before its last incarnation?"""
         adds = [each.add for each in self.incarnations.values() if each.add is not None]
         newest = {add.client: add.begin for add in sorted(adds, key=lambda add: add.begin)}
         return any(
@@ -185,7 +194,7 @@ class Lane(Settled):
         if self._is_had() or add is None or last.start_row is None or join is None or end is None:
             return
         roles = {"add": add.place, "start": last.start_row.place, "read": read, "marker": marker}
-        self._found(Orphaned, roles, join, end)
+        self._shown(Orphaned, roles, join, end)
 
     def taken_over(self, last: Incarnation, add: Op) -> None:
         end, join = self._end_of(last), self._member()
@@ -193,92 +202,90 @@ class Lane(Settled):
             return
         if self._is_had() or any(seq <= self.now for seq in self.context.deaths_of(self.broker)):
             return
-        drop = last.dropped
-        if drop is not None:
-            undisturbed_us = drop.started - self.context.calm_since_us(drop.begin)
-            if undisturbed_us > self.bound_us:
-                return
+        if end.drop is not None and self._was_calm(end.drop):
+            return
         self.stakes += 1
-        if add.started - self._calm_since_us(end[1]) > self.bound_us:
+        disturbed_us = self.context.calm_since_us(self.now)
+        since_us = max(end.us, self.worked_us, self.strangers_us, disturbed_us)
+        if add.started - since_us > self.bound_us:
             roles = {"add": last.add.place, "again": add.place}
-            bound_us = self.bound_us - self.context.info.clock_bound_us
-            self._found(TooLate, roles, join, end, {"bound_ms": bound_us // MS})
+            self._shown(TooLate, roles, join, end, {"bound_ms": self.bound_ms})
 
-    def _found(
+    def _was_calm(self, drop: Op) -> bool:
+        """Had nothing disturbed the run for as long as the bound when the lane was dropped?"""
+        return self.context.calm_since_us(drop.begin) < drop.started - self.bound_us
+
+    def _shown(
         self,
         kind: type[Finding],
-        roles: Mapping[str, int],
+        roles: dict[str, int],
         join: int,
-        end: tuple[int, int, list[int]],
-        also: Mapping[str, int] | None = None,
+        end: End,
+        also: dict[str, int] | None = None,
     ) -> None:
-        seq, _us, of_lane = end
-        if of_lane:
-            self.findings.shown(kind, {**roles, "end": of_lane[0]}, also, of_context={"join": join})
+        """A finding of an incarnation that is over. join: the seq of the start of a member that lives."""
+        of_context = {"join": join}
+        if end.drop is None:
+            of_context["end"] = end.seq
         else:
-            self.findings.shown(kind, roles, also, of_context={"join": join, "end": seq})
-
-    def _calm_since_us(self, ended_us: int) -> int:
-        return max(
-            ended_us, self.worked_us, self.strangers_us, self.context.calm_since_us(self.now)
-        )
+            roles = {**roles, "end": end.drop.place}
+        self.findings.shown(kind, roles, also, of_context=of_context)
 
 
-def never_had(rows: Rows, findings: Findings) -> None:
+def judge(rows: Rows, findings: Findings) -> None:
+    """The lanes that somebody had, one by one; and the queues of which a group has never had the lane."""
+    each_settled_lane(Lane, unread=True, also=(Kind.LOCK,))(rows, findings)
+    _never_had(rows, findings)
+
+
+def _never_had(rows: Rows, findings: Findings) -> None:
     """Queues that a settled reading finds, of which a group that works on their topic has never had the lane."""
     taken = rows.are(Kind.ADD, Kind.RESET) | (
         rows.are(Kind.DELIVER) & (rows.text("incarnation") != NO_TEXT) & (rows.offset != NONE)
     )
+    words = rows.words("group")
     for queue, events in readings(rows).items():
         if not events:
             continue
         place = events[0][2]
         context, topic = rows.context_of(place), rows.name_of("topic", place)
         config = context.info.config
-        if (
-            is_copy_topic(topic)
-            or config.consume_from != "first"
-            or config.strategy == "MACHINE_ROOM"
-        ):
+        if config.consume_from != "first" or config.strategy in MAY_LEAVE_OUT:
+            continue
+        if is_copy_topic(topic):
             continue
         here = np.flatnonzero(taken & (rows.queue == queue))
-        names, words = rows.group[here], rows.words("group")
+        group_of = rows.group[here]
         of_topic = [group for group, added in context.adds if added == topic and group is not None]
         for group in sorted(of_topic):
-            code = words.index(group) if group in words else NO_TEXT - 1
-            begins = rows.begin[here[names == code]]
-            since = int(begins.min()) if len(begins) else NEVER
-            seq, _add = context.adds[group, topic]
-            first, marker, is_open = -1, -1, False
-            for now, is_end, at_place in events:
-                if is_end:
-                    join = context.newest_member(group, now)
-                    if (
-                        at_place == marker
-                        and is_open
-                        and first >= 0
-                        and join is not None
-                        and now < since
-                    ):
-                        findings.shown(
-                            NeverHad,
-                            {"read": first, "marker": at_place},
-                            of_context={"add": seq, "join": join},
-                            group=group,
-                        )
-                    is_open = is_open and at_place != marker
-                    continue
-                if rows.offset[at_place] == NONE:
-                    member = context.newest_member(group, now)
-                    first, marker, is_open = -1, at_place, seq < now < since and member is not None
-                elif is_open:
-                    findings.at_stake_times(at_place, 1)
-                    first = at_place if first < 0 else first
+            mine = here[group_of == words.index(group)] if group in words else here[:0]
+            since = int(rows.begin[mine].min(initial=NEVER))
+            _nobodys(rows, findings, events, group, since)
 
 
-def judge(rows: Rows, findings: Findings) -> None:
-    settled_kernel(Lane, unread=True, also=(Kind.LOCK,))(rows, findings)
-    never_had(rows, findings)
+def _nobodys(
+    rows: Rows, findings: Findings, events: Sequence[Event], group: str, since: int
+) -> None:
+    """What settled readings of one queue find while the group has never had it. since: the seq from which it has."""
+    context, topic = rows.context_of(events[0][2]), rows.name_of("topic", events[0][2])
+    added, _ = context.adds[group, topic]
+    marker = first = NOWHERE  # the reading that is under way, and the first message that it found
+    for now, is_end, place in events:
+        if is_end:
+            if place != marker:
+                continue
+            join = context.newest_member(group, now)
+            if first != NOWHERE and join is not None and now < since:
+                roles = {"read": first, "marker": marker}
+                of_context = {"add": added, "join": join}
+                findings.shown(NeverHad, roles, of_context=of_context, group=group)
+            marker = NOWHERE
+        elif rows.offset[place] == NONE:
+            lives = context.newest_member(group, now) is not None
+            marker, first = place if lives and added < now < since else NOWHERE, NOWHERE
+        elif marker != NOWHERE:
+            findings.at_stake_times(place, 1)
+            first = place if first == NOWHERE else first
 
 
 def explain(found: Orphaned | NeverHad | TooLate) -> str:

@@ -7,7 +7,7 @@ message on, the messages count from the lowest start that any incarnation of the
 finished was skipped for ever. A message whose last call ended well although its lane had been dropped meanwhile was
 worked on to its end, whatever became of the result: that a client lets go of a lane in the midst of a call, or commits
 what it did on it, is for other clauses. What *settled* means, and what else is left out, is said in
-`specs.clauses.settled`: nothing happens while such a drain reads, so that a message which is sent meanwhile is owed
+`specs.facts.settled`: nothing happens while such a drain reads, so that a message which is sent meanwhile is owed
 like any other. Nothing is said about how long it took.
 """
 
@@ -24,11 +24,9 @@ from specs.clauses.premises import (
     NOTHING_TAKEN_BACK,
     SETTLED,
 )
-from specs.clauses.progress import start_of
-from specs.clauses.settled import SETTLED_KINDS
-from specs.clauses.words import at, who
+from specs.clauses.words import at, start_of, who
 from specs.facts.progress import Incarnation
-from specs.facts.settled import SETTLED_COLUMNS, Settled, settled_kernel
+from specs.facts.settled import SETTLED_COLUMNS, SETTLED_KINDS, Settled, each_settled_lane
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Party
 
@@ -42,8 +40,8 @@ SOURCES = ("docs/sources.md#orderly-loop", "docs/sources.md#pull")
 KINDS = SETTLED_KINDS
 SETTINGS = ("consume_from", "max_reconsume_times")
 NEEDS = frozenset({Kind.DELIVER, Kind.READ})
-COLUMNS = SETTLED_COLUMNS
 EXCUSED_BY = frozenset({Kind.CRASH, Kind.JOIN, Kind.LEAVE})
+COLUMNS = SETTLED_COLUMNS
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,29 +72,32 @@ class Lane(Settled):
         return min(last.start or 0, self._first(last).start or 0)
 
     def _first(self, last: Incarnation) -> Incarnation:
-        """The incarnation with the lowest start, where everybody is recorded and the group owes all messages."""
-        first = last
-        if self.context.info.closed_world and self.config.consume_from == "first":
-            for each in self.incarnations.values():
-                if (
-                    each.add is not None
-                    and each.start is not None
-                    and not each.asked
-                    and each.start < (first.start or 0)
-                ):
-                    first = each
-        return first
+        """The incarnation with the lowest start, where all of them are recorded and no message is nobody's."""
+        if not self.context.info.closed_world or self.config.consume_from != "first":
+            return last
+        known = [
+            each
+            for each in self.incarnations.values()
+            if each.add is not None and each.start is not None and not each.asked
+        ]
+        return min([last, *known], key=lambda each: each.start or 0)
 
     def owes(self, last: Incarnation, read: int, marker: int) -> None:
         offset = int(self.lane.digest.rows.offset[read])
-        first = last if offset >= (last.start or 0) else self._first(last)
-        if first.start_row is not None and offset >= (first.start or 0):
-            begun = (first.add or first.start_row).place
-            roles = {"add": begun, "start": first.start_row.place, "read": read, "marker": marker}
-            self.findings.shown(NeverFinished, roles, certain=self.rests_for_certain)
+        # A look-up that is answered while the queue is read may say that an incarnation begins behind the message.
+        mine = last if offset >= (last.start or 0) else self._first(last)
+        if mine.add is None or mine.start_row is None or offset < (mine.start or 0):
+            return
+        roles = {
+            "add": mine.add.place,
+            "start": mine.start_row.place,
+            "read": read,
+            "marker": marker,
+        }
+        self.findings.shown(NeverFinished, roles, certain=self.rests_for_certain)
 
 
-judge = settled_kernel(Lane)
+judge = each_settled_lane(Lane)
 
 
 def explain(found: NeverFinished) -> str:

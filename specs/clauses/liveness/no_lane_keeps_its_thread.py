@@ -31,10 +31,10 @@ from specs.clauses.premises import (
 )
 from specs.clauses.words import at, ms, who
 from specs.facts.findings import Findings
-from specs.facts.rows import KINDS as CODED
+from specs.facts.rows import KINDS as ALL_KINDS
 from specs.facts.rows import OUTCOMES, Rows
 from specs.facts.run_context import RunContext
-from specs.facts.segments import MS, NEVER, NO_TEXT, NONE, Ints, Mask, by_time, dense
+from specs.facts.segments import MS, NEVER, NO_TEXT, NONE, NOWHERE, Ints, Mask, by_time, dense
 from specs.history.row import Row
 from specs.plan.traits import Stake, Trait
 from specs.vocabulary import Key, Kind, Outcome, Party
@@ -62,6 +62,17 @@ SETTINGS = ("client_lease_ms", "continuous_ms")
 NEEDS = frozenset({Kind.ADD, Kind.DELIVER, Kind.PULL})
 EXCUSED_BY = frozenset({Kind.JOIN})
 BY_CLIENTS = True
+COLUMNS = (
+    "client_id",
+    "code",
+    "ended_us",
+    "incarnation",
+    "op_id",
+    "outcome",
+    "queue_offset",
+    "started_us",
+    "value",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +90,11 @@ OK = OUTCOMES.index(Outcome.OK)
 
 
 class Waiting:
-    """One incarnation that was not called yet."""
+    """One incarnation that was not called yet, by the positions of its rows.
+
+    pull: since when it waits; NOWHERE before. granted: its lane's last grant. firsts: by incarnation the first call of
+    each other one since it waits.
+    """
 
     __slots__ = ("add", "firsts", "granted", "lane", "pull")
 
@@ -87,18 +102,22 @@ class Waiting:
         self.add = add
         self.lane = lane
         self.granted = granted
-        self.pull = -1
+        self.pull = NOWHERE
         self.firsts: dict[int, int] = {}
 
 
 class Group:
-    """One group: its clients' lanes that were not called yet, and the grants of all lanes."""
+    """One group: its clients' lanes that were not called yet, and the grants of all lanes.
+
+    place: of a row of the group. calls: those that may run in a later life of their lane. waiting: by client and
+    incarnation. granted: by client and lane. moves: the seqs, last first, at which somebody moved an offset.
+    """
 
     def __init__(self, rows: Rows, place: int, calls: Ints, findings: Findings) -> None:
         self.rows = rows
         self.place = place
         self.findings = findings
-        self.calls = calls  # those that may run in a later life of their lane
+        self.calls = calls
         self.context: RunContext = rows.context_of(place)
         config = self.context.info.config
         self.cap_us = (config.continuous_ms + config.schedule_slack_ms) * MS
@@ -113,7 +132,7 @@ class Group:
         while self.moves and self.moves[-1] < now:  # whoever waited starts anew
             self.moves.pop()
             self.waiting.clear()
-        rows, kind = self.rows, CODED[int(self.rows.kind[place])]
+        rows, kind = self.rows, ALL_KINDS[int(self.rows.kind[place])]
         client, lane, name = (
             int(rows.client[place]),
             int(rows.lane[place]),
@@ -129,7 +148,7 @@ class Group:
         elif kind is Kind.DROP:
             mine.pop(name, None)
         elif kind is Kind.PULL:
-            first = name in mine and mine[name].pull < 0
+            first = name in mine and mine[name].pull == NOWHERE
             if first and not self.context.is_filtered(rows.name_of("group", place), now):
                 if self._works_still(client, lane, now):
                     del mine[name]
@@ -140,7 +159,7 @@ class Group:
             if any(each.lane == lane for each in mine.values()):  # of two lives at a time
                 self.calls = np.append(self.calls, place)
             for each in mine.values():
-                if each.pull >= 0:
+                if each.pull != NOWHERE:
                     self._called(each, name, place, now)
 
     def _works_still(self, client: int, lane: int, now: int) -> bool:
@@ -154,6 +173,7 @@ class Group:
         return False
 
     def _called(self, each: Waiting, name: int, place: int, now: int) -> None:
+        """Another incarnation of the client is called while this one waits."""
         first = each.firsts.setdefault(name, place)
         if first == place:
             return
@@ -165,6 +185,7 @@ class Group:
             each.firsts[name] = place
 
     def _in_line(self, each: Waiting, place: int, now: int) -> bool:
+        """Has the lane been in line all the time, up to this call?"""
         rows, context = self.rows, self.context
         client, group = rows.name_of("client_id", place), rows.name_of("group", place)
         if context.leaving_at(client, group, now):
@@ -179,6 +200,7 @@ class Group:
         )
 
     def _answered(self, mine: dict[int, Waiting], client: int, lane: int, place: int) -> None:
+        """A request for the lease was granted or refused. mine: of the client."""
         rows = self.rows
         if rows.outcome[place] != OK:
             self._out_of_line(mine, lane)
@@ -192,11 +214,13 @@ class Group:
                 each.granted = place
 
     def _out_of_line(self, mine: dict[int, Waiting], lane: int) -> None:
+        """The lane loses its place in line."""
         for name in [name for name, each in mine.items() if each.lane == lane]:
             del mine[name]
 
 
 def judge(rows: Rows, findings: Findings) -> None:
+    """Of the calls, most of a history, only those are gone through that begin while a lane of their client waits."""
     known = rows.text("incarnation") != NO_TEXT
     adds = np.flatnonzero(rows.are(Kind.ADD) & known)
     if not len(adds):
@@ -278,19 +302,6 @@ def _while_somebody_waits(rows: Rows, adds: Ints, calls: Ints) -> Ints:
         own = np.flatnonzero(rows.incarnation[calls[low:high]] == rows.incarnation[add])
         chosen[low : low + int(own[0]) + 1 if len(own) else high] = True
     return calls[chosen]
-
-
-COLUMNS = (
-    "client_id",
-    "code",
-    "ended_us",
-    "incarnation",
-    "op_id",
-    "outcome",
-    "queue_offset",
-    "started_us",
-    "value",
-)
 
 
 def explain(found: Starved) -> str:

@@ -52,7 +52,7 @@ from specs.facts.presence import by_client, have_threads, were_there
 from specs.facts.ready import READY_COLUMNS, Lanes, Leases, ready_calls
 from specs.facts.rows import Rows
 from specs.facts.run_context import RunContext
-from specs.facts.segments import MS, NEVER, NONE, NOWHERE, Ints, Mask, by_time
+from specs.facts.segments import MS, NEVER, NONE, NOWHERE, Ints, Mask, by_time, positions
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
 
@@ -106,10 +106,12 @@ SETTINGS = (
     "threads",
 )
 NEEDS = frozenset({Kind.ADD, Kind.DELIVER, Kind.LOCK, Kind.PULL})
-COLUMNS = READY_COLUMNS
 CONCLUDES_FROM_ABSENCE = True
 LOOKS_BACK = True
 BY_CLIENTS = True
+COLUMNS = READY_COLUMNS
+ASKED = (Kind.LOCK, Kind.FETCH_OFFSET)
+"""What a client asks for before it adds a lane."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +150,7 @@ class NotAdded(Finding):
 
 
 def judge(rows: Rows, findings: Findings) -> None:
-    """What a client did with its lanes, client by client."""
+    """How soon a client calls and pulls for the lanes that it has, client by client."""
     lanes = rows.shared(Lanes)
     if len(lanes.adds):
         _calls(rows, lanes, findings)
@@ -156,10 +158,20 @@ def judge(rows: Rows, findings: Findings) -> None:
 
 
 def among_clients(rows: Rows, findings: Findings) -> None:
-    """Whom a lane was granted, group by group: leases grow with lanes and time, not with messages."""
+    """How soon a client adds what it was granted and nobody else was, group by group.
+
+    Requests for leases grow with lanes and time, not with messages, so that those of a whole group fit together.
+    """
     lanes = rows.shared(Lanes)
     if len(lanes.adds):
         _grants(rows, lanes, Waits(rows, lanes), findings)
+
+
+APART = Apart(
+    kinds=frozenset({*ASKED, Kind.UNLOCK, Kind.ADD, Kind.PULL}),
+    judge=among_clients,
+    only={Kind.PULL: ("outcome", Outcome.UNKNOWN.value)},
+)
 
 
 class Waits:
@@ -168,14 +180,15 @@ class Waits:
     def __init__(self, rows: Rows, lanes: Lanes) -> None:
         self.rows, self.lanes = rows, lanes
         in_vain = rows.are(Kind.PULL) & rows.ended_as(Outcome.UNKNOWN) & (rows.ended < NEVER)
-        where = np.flatnonzero(rows.are(Kind.LOCK, Kind.FETCH_OFFSET) | in_vain)
+        where = positions(rows.are(*ASKED) | in_vain)
         self.where = where[by_time(lanes.client[where], rows.begin[where])]
         self.client = lanes.client[self.where]
 
     def before(self, place: int) -> Ints:
         """What the client of this row had asked before, in the order of the begins."""
         mine = int(self.lanes.client[place])
-        asks = self.where[slice(*np.searchsorted(self.client, [mine, mine + 1]).tolist())]
+        start, stop = np.searchsorted(self.client, [mine, mine + 1]).tolist()
+        asks = self.where[start:stop]
         earlier: Ints = asks[self.rows.begin[asks] < self.rows.begin[place]]
         return earlier
 
@@ -184,7 +197,8 @@ class Waits:
         rows, info, waited_us = self.rows, self.rows.context_of(place).info, 0
         bound_us = info.config.delay_bound_ms * MS + info.clock_bound_us
         pulls = rows.are(Kind.PULL)
-        for ask in (asks := self.before(place))[rows.ended[asks] < NEVER].tolist():
+        asks = self.before(place)
+        for ask in asks[rows.ended[asks] < NEVER].tolist():
             until_us = min(int(rows.ended[ask]), int(rows.started[place]))
             if pulls[ask]:
                 until_us = min(until_us, int(rows.started[ask]) + bound_us)
@@ -196,14 +210,13 @@ class Waits:
         """Is there a request of the client, in its present life, of which the history has no end?"""
         rows, context, now = self.rows, self.rows.context_of(place), int(self.rows.begin[place])
         client, group = rows.name_of("client_id", place), rows.name_of("group", place)
-        endless = (asks := self.before(place))[rows.ended[asks] >= NEVER]
-        return any(
-            not context.is_of_an_old_life(client, group, int(rows.begin[ask]), now)
-            for ask in endless.tolist()
-        )
+        asks = self.before(place)
+        endless = rows.begin[asks[rows.ended[asks] >= NEVER]].tolist()
+        return any(not context.is_of_an_old_life(client, group, seq, now) for seq in endless)
 
 
 def _calls(rows: Rows, lanes: Lanes, findings: Findings) -> None:
+    """Calls of ready lanes: how long after the lane was ready?"""
     if not len(lanes.calls):
         return
     ready = rows.shared(ready_calls)
@@ -229,12 +242,13 @@ def _calls(rows: Rows, lanes: Lanes, findings: Findings) -> None:
 
 
 def _needed_us(rows: Rows, late: Ints, until: Ints) -> Ints:
-    """When a grant must have begun, at the earliest, to last until then, or until these rows."""
+    """When a grant must have begun, at the earliest, to last until then, or until these rows. until: in µs."""
     lease_us = rows.config("client_lease_ms", late) * MS
     return np.minimum(until, rows.started[late]) - lease_us
 
 
 def _pulls(rows: Rows, lanes: Lanes, waits: Waits, findings: Findings) -> None:
+    """Pulls that follow an answered one: how long after its answer? Only the late ones are looked at one by one."""
     leases = rows.shared(Leases)
     last, again, life = _pairs(rows, lanes)
     lock = leases.granted(last)
@@ -242,32 +256,31 @@ def _pulls(rows: Rows, lanes: Lanes, waits: Waits, findings: Findings) -> None:
     kept &= rows.begin[again] < rows.clock_stepped(again)
     kept &= _calm(rows, lanes, last, again)
     last, again, life, lock = last[kept], again[kept], life[kept], lock[kept]
-    few = rows.value[last] - _lowest(rows, lanes, last, again, life) <= rows.config(
-        "pull_batch", again
-    )
+    held = rows.value[last] - _lowest(rows, lanes, last, again, life)
+    few = held <= rows.config("pull_batch", again)
     last, again, life, lock = last[few], again[few], life[few], lock[few]
     until = rows.ended[last] + rows.config("schedule_slack_ms", again) * MS
-    for index in np.flatnonzero(rows.started[again] > until).tolist():
+    for index in positions(rows.started[again] > until).tolist():
         until[index] += waits.us(int(again[index]), int(rows.ended[last[index]]))
     outlives, renewal = leases.outlive(lock, last, again, _needed_us(rows, again, until))
     there = were_there(rows, lanes.client, again, rows.begin[life], rows.ended[last])
     counts = outlives & there
     findings.at_stake(again[counts])
-    for index in np.flatnonzero(counts & (rows.started[again] > until)).tolist():
-        if not waits.last_still(int(again[index])):
-            roles = {
-                "add": life,
-                "lock": lock,
-                "renewal": renewal,
-                "pull": last,
-                "again": again,
-            }
-            findings.shown(NotPulled, {name: int(each[index]) for name, each in roles.items()})
+    late = positions(counts & (rows.started[again] > until))
+    late = late[[not waits.last_still(place) for place in again[late].tolist()]]
+    findings.broken(
+        NotPulled,
+        add=life[late],
+        lock=lock[late],
+        renewal=renewal[late],
+        pull=last[late],
+        again=again[late],
+    )
 
 
 def _pairs(rows: Rows, lanes: Lanes) -> tuple[Ints, Ints, Ints]:
     """Each answered pull with the next one of its life, where no other pull of the lane began or ended in between."""
-    pulls = np.flatnonzero(rows.are(Kind.PULL) & lanes.named & (rows.offset != NONE))
+    pulls = positions(rows.are(Kind.PULL) & lanes.named & (rows.offset != NONE))
     closed = pulls[rows.end[pulls] < NEVER]
     where = np.concatenate([pulls, closed])
     is_end = np.concatenate([np.zeros(len(pulls), np.bool_), np.ones(len(closed), np.bool_)])
@@ -275,7 +288,7 @@ def _pairs(rows: Rows, lanes: Lanes) -> tuple[Ints, Ints, Ints]:
     order = np.lexsort((is_end, seq, lanes.lane[where]))
     where, is_end, seq = where[order], is_end[order], seq[order]
     life = lanes.life(where, seq)
-    pair = np.flatnonzero(is_end[:-1] & ~is_end[1:] & (life[:-1] >= 0) & (life[:-1] == life[1:]))
+    pair = positions(is_end[:-1] & ~is_end[1:] & (life[:-1] >= 0) & (life[:-1] == life[1:]))
     last, again = where[pair], where[pair + 1]
     answered = (
         rows.ended_as(Outcome.OK)[last] & (rows.value[last] != NONE) & (rows.ended[last] < NEVER)
@@ -305,24 +318,24 @@ def _bound_us(context: RunContext) -> int:
 def _lowest(rows: Rows, lanes: Lanes, last: Ints, again: Ints, life: Ints) -> Ints:
     """The lowest offset that the client may still hold when it pulls again."""
     found = _first_asked(rows, lanes, last, life)
-    calls = np.flatnonzero(rows.are(Kind.DELIVER) & lanes.named & (rows.offset != NONE))
+    calls = positions(rows.are(Kind.DELIVER) & lanes.named & (rows.offset != NONE))
     of = lanes.life(calls, rows.begin[calls])
     order = by_time(of, rows.begin[calls])
     calls, of = calls[order], of[order]
     by_hand = calls[may_be_by_hand(rows)[calls]]
     by_hand = by_hand[rows.end[by_hand] < NEVER]
     manual_since: dict[int, int] = {}
-    for each, end in zip(
-        lanes.life(by_hand, rows.end[by_hand]).tolist(), rows.end[by_hand].tolist(), strict=True
-    ):
+    lives = lanes.life(by_hand, rows.end[by_hand])
+    for each, end in zip(lives.tolist(), rows.end[by_hand].tolist(), strict=True):
         manual_since[each] = min(end, manual_since.get(each, NEVER))
     batch = rows.config("batch", again)
     order = np.argsort(life, kind="stable")
-    for mine in np.split(order, np.flatnonzero(np.diff(life[order])) + 1):
+    for mine in np.split(order, positions(np.diff(life[order])) + 1):
         if not len(mine):
             continue
         each = int(life[mine[0]])
-        called = calls[slice(*np.searchsorted(of, [each, each + 1]).tolist())]
+        start, stop = np.searchsorted(of, [each, each + 1]).tolist()
+        called = calls[start:stop]
         if len(called):
             before = np.searchsorted(rows.begin[called], rows.begin[again[mine]])
             highest = np.maximum.accumulate(rows.offset[called])[np.maximum(before - 1, 0)]
@@ -335,13 +348,14 @@ def _lowest(rows: Rows, lanes: Lanes, last: Ints, again: Ints, life: Ints) -> In
 def _first_asked(rows: Rows, lanes: Lanes, last: Ints, life: Ints) -> Ints:
     """Where the first answered pull of each one's life asked."""
     answered = rows.are(Kind.PULL) & lanes.named & rows.ended_as(Outcome.OK) & (rows.end < NEVER)
-    pulls = np.flatnonzero(answered & (rows.offset != NONE) & (rows.value != NONE))
+    pulls = positions(answered & (rows.offset != NONE) & (rows.value != NONE))
     pulls = pulls[np.argsort(rows.end[pulls], kind="stable")]
     of = lanes.life(pulls, rows.end[pulls])
+    if not len(life):
+        return rows.offset[last]
     lives, first = np.unique(of, return_index=True)
-    return (
-        rows.offset[pulls[first[np.searchsorted(lives, life)]]] if len(life) else rows.offset[last]
-    )
+    asked: Ints = rows.offset[pulls[first[np.searchsorted(lives, life)]]]
+    return asked
 
 
 def _grants(rows: Rows, lanes: Lanes, waits: Waits, findings: Findings) -> None:
@@ -349,8 +363,8 @@ def _grants(rows: Rows, lanes: Lanes, waits: Waits, findings: Findings) -> None:
     locks, asked = rows.are(Kind.LOCK), rows.are(Kind.FETCH_OFFSET)
     missing = rows.ended_as(Outcome.REFUSED) & (rows.value == -1)
     failed = asked & ~rows.ended_as(Outcome.OK) & ~missing
-    at_end = np.flatnonzero((locks | failed) & (rows.end < NEVER))
-    at_begin = np.flatnonzero(rows.are(Kind.UNLOCK, Kind.ADD))
+    at_end = positions((locks | failed) & (rows.end < NEVER))
+    at_begin = positions(rows.are(Kind.UNLOCK, Kind.ADD))
     where = np.concatenate([at_begin, at_end])
     seq = np.concatenate([rows.begin[at_begin], rows.end[at_end]])
     granted = locks & rows.ended_as(Outcome.OK)
@@ -374,6 +388,7 @@ def _grants(rows: Rows, lanes: Lanes, waits: Waits, findings: Findings) -> None:
 
 
 def _added(rows: Rows, grant: int, add: int, waits: Waits, findings: Findings) -> None:
+    """A client adds a lane for the first time, of which this grant stands: how long after it was answered?"""
     context, now, begin = rows.context_of(add), int(rows.begin[add]), int(rows.begin[grant])
     client, group = rows.name_of("client_id", add), rows.name_of("group", add)
     if now >= context.clock_stepped:
@@ -386,25 +401,13 @@ def _added(rows: Rows, grant: int, add: int, waits: Waits, findings: Findings) -
     broker, until_us = rows.name_of("broker", add), int(rows.started[add])
     if context.broker_died_since(broker, begin, epoch, now):
         return
-    if any(
-        rows.was_disturbed(grant, until_us, now, kind) for kind in (Kind.LOCK, Kind.FETCH_OFFSET)
-    ):
+    if any(rows.was_disturbed(grant, until_us, now, kind) for kind in ASKED):
         return
     findings.at_stake_times(add, 1)
-    late_us = until_us - int(rows.ended[grant]) - _bound_us(context)
-    if (
-        late_us > 0
-        and late_us > waits.us(add, int(rows.ended[grant]))
-        and not waits.last_still(add)
-    ):
+    granted_us = int(rows.ended[grant])
+    late_us = until_us - granted_us - _bound_us(context)
+    if late_us > 0 and late_us > waits.us(add, granted_us) and not waits.last_still(add):
         findings.shown(NotAdded, {"lock": grant, "add": add})
-
-
-APART = Apart(
-    frozenset({Kind.LOCK, Kind.UNLOCK, Kind.ADD, Kind.FETCH_OFFSET, Kind.PULL}),
-    among_clients,
-    {Kind.PULL: ("outcome", Outcome.UNKNOWN.value)},
-)
 
 
 def explain(found: NotCalled | NotPulled | NotAdded) -> str:

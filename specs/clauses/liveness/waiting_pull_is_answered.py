@@ -26,7 +26,7 @@ from specs.clauses.rows import over_us
 from specs.clauses.words import at, ms, who
 from specs.facts.findings import Findings
 from specs.facts.rows import Rows
-from specs.facts.segments import MS, NEVER, NONE, Ints, by_time
+from specs.facts.segments import MS, NEVER, NONE, Ints, by_time, ints, positions
 from specs.facts.stored import STORED_COLUMNS as SEND_COLUMNS
 from specs.facts.stored import STORED_WEAKLY, copies, delayed, halves
 from specs.history.row import Row
@@ -68,58 +68,51 @@ class NotWoken(Finding):
 
 
 def judge(rows: Rows, findings: Findings) -> None:
-    original = ~copies(rows) & (rows.offset != NONE) & (rows.end < NEVER)
-    pulls = np.flatnonzero(rows.are(Kind.PULL) & rows.ended_as(Outcome.OK) & original)
-    pulls = pulls[
-        (rows.ended[pulls] < NEVER)
-        & (rows.ended[pulls] - rows.started[pulls] >= _slack_us(rows, pulls))
-    ]
+    """Only pulls that took longer than a message could be sent in are looked at one by one."""
+    complete = ~copies(rows) & (rows.offset != NONE) & (rows.end < NEVER) & (rows.ended < NEVER)
+    complete &= rows.ended_as(Outcome.OK)
+    pulls = positions(rows.are(Kind.PULL) & complete)
+    pulls = pulls[rows.ended[pulls] - rows.started[pulls] >= _slack_us(rows, pulls)]
     if not len(pulls):
         return
-    there = (
-        rows.are(Kind.SEND) & rows.ended_as(Outcome.OK) & original & ~halves(rows) & ~delayed(rows)
-    )
-    sends = np.flatnonzero(
-        there & ~np.isin(rows.number("code"), list(STORED_WEAKLY)) & (rows.ended < NEVER)
-    )
+    there = rows.are(Kind.SEND) & complete & ~halves(rows) & ~delayed(rows)
+    sends = positions(there & ~np.isin(rows.number("code"), list(STORED_WEAKLY)))
     sends = sends[by_time(rows.queue[sends], rows.end[sends])]
     of_queue, wanted = rows.queue[sends], rows.queue[pulls]
-    low, high = (
-        np.searchsorted(of_queue, wanted, "left"),
-        np.searchsorted(of_queue, wanted, "right"),
-    )
-    for pull, first, last in zip(pulls.tolist(), low.tolist(), high.tolist(), strict=True):
-        sent = _first_that_came(rows, pull, sends[first:last])
-        if sent is None or _ends_before(rows, pull, sent):
+    low, high = (np.searchsorted(of_queue, wanted, side) for side in ("left", "right"))
+    slacks_us = _slack_us(rows, pulls)
+    for pull, slack_us, start, stop in zip(
+        pulls.tolist(), slacks_us.tolist(), low.tolist(), high.tolist(), strict=True
+    ):
+        sent = _first_that_came(rows, pull, sends[start:stop], slack_us)
+        if sent is None or _ends_before(rows, pull, sent) or not _had_a_clear_way(rows, pull):
             continue
-        if _had_a_clear_way(rows, pull):
-            findings.at_stake_times(pull, 1)
-            if rows.ended[pull] > rows.ended[sent] + _slack_us(rows, np.asarray([pull]))[0]:
-                findings.shown(NotWoken, {"pull": pull, "sent": sent})
-
-
-def _ends_before(rows: Rows, pull: int, sent: int) -> bool:
-    """Was the answer given for earlier messages? One of which all lie before this one was given before it came."""
-    value = int(rows.number("value")[pull])
-    return int(rows.offset[pull]) < value <= int(rows.offset[sent])
+        findings.at_stake_times(pull, 1)
+        if rows.ended[pull] > rows.ended[sent] + slack_us:
+            findings.shown(NotWoken, {"pull": pull, "sent": sent})
 
 
 def _slack_us(rows: Rows, where: Ints) -> Ints:
     """The slack of a timer, and what clocks may differ by."""
-    return rows.config("schedule_slack_ms", where) * MS + np.asarray(
-        [rows.context_of(int(place)).info.clock_bound_us for place in where], np.int64
-    )
+    clocks_us = ints([rows.context_of(place).info.clock_bound_us for place in where.tolist()])
+    return rows.config("schedule_slack_ms", where) * MS + clocks_us
 
 
-def _first_that_came(rows: Rows, pull: int, sends: Ints) -> int | None:
+def _first_that_came(rows: Rows, pull: int, sends: Ints, slack_us: int) -> int | None:
     """The first message that was acknowledged behind the pull's offset while the pull waited. sends: by their ends."""
     ends = rows.end[sends]
     during = sends[np.searchsorted(ends, rows.begin[pull]) : np.searchsorted(ends, rows.end[pull])]
-    waited = rows.started[during] - rows.started[pull] >= _slack_us(rows, np.asarray([pull]))[0]
+    waited = rows.started[during] - rows.started[pull] >= slack_us
     epoch, mine = rows.number("broker_epoch")[during], int(rows.number("broker_epoch")[pull])
     one_life = (epoch == mine) | (epoch == NONE) | (mine == NONE)
     found = during[waited & one_life & (rows.offset[during] >= rows.offset[pull])]
     return int(found[0]) if len(found) else None
+
+
+def _ends_before(rows: Rows, pull: int, sent: int) -> bool:
+    """Was the answer given for earlier messages? One of which all lie before this one was given before it came."""
+    value = int(rows.value[pull])
+    return int(rows.offset[pull]) < value <= int(rows.offset[sent])
 
 
 def _had_a_clear_way(rows: Rows, pull: int) -> bool:

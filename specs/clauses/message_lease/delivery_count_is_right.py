@@ -7,7 +7,7 @@ where it is higher than all hand-outs that the history shows together with all q
 of which each may have been one more. That is judged only where everybody is recorded from the begin on, and nobody asks
 besides: a question that is still open may stand for many. And a count is *beyond the limit* where the message had been
 handed out as often as it may be. Says nothing about a message that comes again after its acknowledgement was answered,
-nor about any once one was answered that may be of any message (`specs.clauses.message_leases`).
+nor about any once one was answered that may be of any message (`specs.facts.message_leases`).
 """
 
 from __future__ import annotations
@@ -17,14 +17,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from specs.clauses.judging import Finding
-from specs.clauses.message_leases import CONNECTED
-from specs.clauses.premises import BROKER_LIVES, NOT_MOVED
+from specs.clauses.premises import BROKER_LIVES, CONNECTED, NOT_MOVED
 from specs.clauses.words import at, who
 from specs.facts.findings import Findings
 from specs.facts.message_leases import LEASE_COLUMNS, may_be_cut, requests
 from specs.facts.message_names import may_be_any, offsets
 from specs.facts.rows import Rows
-from specs.facts.segments import NEVER, NO_TEXT, NONE, NOWHERE, Ints, by_time, dense
+from specs.facts.segments import NEVER, NO_TEXT, NONE, NOWHERE, Ints, by_time, dense, positions
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
 
@@ -40,8 +39,8 @@ PREMISE = (BROKER_LIVES, CONNECTED, NOT_MOVED)
 SOURCES = ("docs/sources.md#leases-of-messages",)
 KINDS = frozenset({Kind.RECEIVE, Kind.ACK})
 NEEDS = frozenset({Kind.RECEIVE})
-COLUMNS = LEASE_COLUMNS
 SETTINGS = ("max_reconsume_times",)
+COLUMNS = LEASE_COLUMNS
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,40 +62,35 @@ class BeyondTheLimit(Finding):
 def judge(rows: Rows, findings: Findings) -> None:
     """Only hand-outs that are not the first of their message, or that tell of one before, are looked at singly."""
     handed, before, nth = _in_turn(rows)
-    told = rows.number("reconsume_times")[handed]
-    again = (before != NOWHERE) | (told > 0)
+    told_at = rows.number("reconsume_times")
+    again = (before != NOWHERE) | (told_at[handed] > 0)
     findings.at_stake(handed[again])
     one_by_one = zip(
         handed[again].tolist(), before[again].tolist(), nth[again].tolist(), strict=True
     )
     for place, highest, seen in one_by_one:
+        times, limit = int(told_at[place]), rows.context_of(place).info.config.max_reconsume_times
         if highest != NOWHERE and _repeats(rows, highest, place):
             findings.shown(CountRepeats, {"first": highest, "second": place})
-            continue
-        times = int(rows.number("reconsume_times")[place])
-        info = rows.context_of(place).info
-        if 0 <= info.config.max_reconsume_times < times:
+        elif 0 <= limit < times:
             findings.shown(BeyondTheLimit, {"handed": place})
-        elif _runs_ahead(rows, place, seen):
+        elif _runs_ahead(rows, place, times - seen):
             findings.shown(CountRunsAhead, {"handed": place})
 
 
 def _in_turn(rows: Rows) -> tuple[Ints, Ints, Ints]:
-    """Hand-outs by message and answer: where, the one with the highest count before (-1: none), the number before.
+    """Hand-outs by message and answer: where, the one with the highest count before (NOWHERE: none), how many before.
 
-    Those after an acknowledgement that was answered are left out, or that may be of any message.
+    Left out are those after an acknowledgement that was answered, of their message or, as far as anybody knows, of any.
     """
     answered = rows.ended_as(Outcome.OK) & (rows.end < NEVER) & (rows.group != NO_TEXT)
-    of_any = np.flatnonzero(answered & rows.are(Kind.ACK) & may_be_any(rows))
+    of_any = positions(answered & rows.are(Kind.ACK) & may_be_any(rows))
     offset = rows.shared(offsets)
     answered &= offset != NONE
-    handed = np.flatnonzero(
-        rows.are(Kind.RECEIVE) & answered & (rows.number("reconsume_times") != NONE)
-    )
-    acks = np.flatnonzero(rows.are(Kind.ACK) & answered)
+    handed = positions(rows.are(Kind.RECEIVE) & answered & (rows.number("reconsume_times") != NONE))
+    acks = positions(rows.are(Kind.ACK) & answered)
     if not len(handed):
-        nothing = np.empty(0, np.int64)
-        return nothing, nothing, nothing
+        return handed, handed, handed
     where = np.concatenate([handed, acks])
     message, count = dense(rows.lane[where], offset[where])
     over = np.full(count, NEVER, np.int64)
@@ -118,7 +112,7 @@ def _highest_before(told: Ints, message: Ints, handed: Ints) -> tuple[Ints, Ints
         if message[index] != message[index - 1]:
             continue
         last = int(before[index - 1])
-        rises = last < 0 or told[index - 1] > told[last]
+        rises = last == NOWHERE or told[index - 1] > told[last]
         before[index] = index - 1 if rises else last
         nth[index] = nth[index - 1] + 1
     known = before != NOWHERE
@@ -127,6 +121,7 @@ def _highest_before(told: Ints, message: Ints, handed: Ints) -> tuple[Ints, Ints
 
 
 def _repeats(rows: Rows, highest: int, place: int) -> bool:
+    """Does it tell a count that the one with the highest count before leaves no room for?"""
     first, second = requests(rows, np.asarray([highest, place], np.int64))
     if second.times > first.times or (second.times < first.times and first.end >= second.begin):
         return False
@@ -134,16 +129,16 @@ def _repeats(rows: Rows, highest: int, place: int) -> bool:
     return not may_be_cut(rows.context_of(highest), party, first, second.end)
 
 
-def _runs_ahead(rows: Rows, place: int, seen: int) -> bool:
-    """Does it tell of more than were seen and were lost with answers, while nobody else of the lane asked?"""
+def _runs_ahead(rows: Rows, place: int, unseen: int) -> bool:
+    """Does it tell of more unseen hand-outs than answers were lost, while nobody else of the lane asked?"""
     info, now = rows.context_of(place).info, rows.end[place]
     if not info.closed_world or info.begins_late:
         return False
     asked = rows.are(Kind.RECEIVE) & (rows.lane == rows.lane[place]) & (rows.begin < now)
     known = rows.ended_as(Outcome.OK, Outcome.REFUSED)
-    lost = np.count_nonzero(asked & ~known & (rows.end < now))
+    lost = int(np.count_nonzero(asked & ~known & (rows.end < now)))
     is_alone = not np.any(asked & (rows.end > now))
-    return is_alone and int(rows.number("reconsume_times")[place]) > seen + int(lost)
+    return is_alone and unseen > lost
 
 
 def explain(found: CountRepeats | CountRunsAhead | BeyondTheLimit) -> str:

@@ -15,12 +15,13 @@ say for how long, its message is put off until it is acknowledged.
 At stake is each message that comes again. Says nothing of a message that somebody may have acknowledged, that was given
 up, or that was handed out as often as it may be, nor of a lease that has no end in time, which lasts until an
 acknowledgement or a release, nor of a lane in which a request may be of any message
-(`specs.clauses.message_leases`).
+(`specs.facts.message_leases`).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -38,9 +39,9 @@ from specs.facts.findings import Findings
 from specs.facts.message_leases import FOR_EVER, LEASE_COLUMNS, Request, applied_until, events
 from specs.facts.message_names import may_be_any, offsets
 from specs.facts.rows import Rows
-from specs.facts.segments import MS, NEVER, NO_TEXT, NONE, NOWHERE, Ints, ints
+from specs.facts.segments import MS, NEVER, NO_TEXT, NONE, NOWHERE, positions
 from specs.history.row import Row
-from specs.vocabulary import Key, Kind, Level, Outcome, Party, Queue
+from specs.vocabulary import Key, Kind, Level, Outcome, Party
 
 ID = "PML-5"
 TITLE = "an ended lease brings the message back"
@@ -82,24 +83,29 @@ class NotBroughtBack(Finding):
     asked: Row
 
 
-ABOUT = (Kind.RECEIVE, Kind.ACK, Kind.RELEASE, Kind.RENEW, Kind.DEAD_LETTER)
-
-
 def judge(rows: Rows, findings: Findings) -> None:
-    """A lane of which no message came twice, and nobody asked in vain, has nothing to tell."""
-    about = np.flatnonzero(rows.are(*ABOUT) & (rows.group != NO_TEXT))
+    """Lane by lane, in the total order."""
+    about = positions(rows.are(*KINDS) & (rows.group != NO_TEXT))
     if not len(about):
         return
-    lanes, order = rows.lane[about], np.argsort(rows.lane[about], kind="stable")
-    for places in np.split(about[order], np.flatnonzero(np.diff(lanes[order])) + 1):
-        _Lane(rows, findings, ints(places)).go()
+    about = about[np.argsort(rows.lane[about], kind="stable")]
+    for places in np.split(about, positions(np.diff(rows.lane[about]) != 0) + 1):
+        _Lane(rows, findings, places.tolist()).judge()
+
+
+class _Missed(NamedTuple):
+    """It is certain at this seq that a question brought nothing of what was there. released, asked: the positions of
+    the release that ended the lease (NOWHERE: its time did) and of the question."""
+
+    seq: int
+    released: int
+    asked: int
 
 
 @dataclass(slots=True)
 class _Loan:
     """A hand-out. lease_us: how long its lease is. free_us: when it is certainly over. owed: the message has to come
-    again. quiet: until which seq a question in vain waits for others to be answered. missed: once all are, where the
-    last was, by which release, and who asked."""
+    again. quiet: up to which seq another question in vain says nothing new: one waits for others to be answered."""
 
     row: Request
     offset: int
@@ -108,19 +114,28 @@ class _Loan:
     owed: bool
     released: int = NOWHERE
     quiet: int = -1
-    missed: tuple[int, int, int] | None = None
+    missed: _Missed | None = None
 
 
 class _Lane:
-    def __init__(self, rows: Rows, findings: Findings, places: Ints) -> None:
+    """One lane, event by event.
+
+    asks: its questions. loans: the last hand-out of each message that may be unfinished. unsure: messages that may be
+    finished. kept_away: of each message until when requests, or an earlier lease, may keep it away; busy_us: likewise
+    of those that nobody was handed. handed: messages that were handed out. lost_us: until when a message may have been
+    handed out of which nobody knows. free: questions in vain that began when nothing was lent, by their begin. missed:
+    loans of which it will be certain that they were not brought back. Times are in µs.
+    """
+
+    def __init__(self, rows: Rows, findings: Findings, places: list[int]) -> None:
         self.rows, self.findings = rows, findings
-        self.context = rows.context_of(int(places[0]))
+        self.context = rows.context_of(places[0])
         config, self.clocks_us = self.context.info.config, self.context.info.clock_bound_us
         self.limit, self.lease_us = config.max_reconsume_times, config.broker_lease_ms * MS
         self.late_us = config.delay_bound_ms * MS
         self.bound_us = config.schedule_slack_ms * MS + self.clocks_us
         self.offsets, self.of_any = rows.shared(offsets), rows.shared(may_be_any)
-        self.events = events(rows, places.tolist())
+        self.events = events(rows, places)
         self.asks = [row for _, row, begins in self.events if begins and row.kind is Kind.RECEIVE]
         self.loans: dict[int, _Loan] = {}
         self.unsure: set[int] = set()
@@ -131,7 +146,7 @@ class _Lane:
         self.stakes = 0
         self.missed: list[_Loan] = []
 
-    def go(self) -> None:
+    def judge(self) -> None:
         for now, row, begins in self.events:
             if now >= self.context.clock_stepped:
                 break
@@ -176,9 +191,11 @@ class _Lane:
             self._keep_away(offset, until)
 
     def _keep_away(self, offset: int, until: int) -> None:
+        """Something may keep the message away until then."""
         self.kept_away[offset] = max(self.kept_away.get(offset, -FOR_EVER), until)
 
     def _ends(self, row: Request, offset: int) -> None:
+        """A request ends. offset: of its message, NONE where nobody knows."""
         if row.kind is Kind.ACK and row.outcome is Outcome.OK:
             loan = self.loans.get(offset)
             if loan is not None and loan.row.lease == row.lease:
@@ -190,17 +207,21 @@ class _Lane:
         elif row.outcome is not Outcome.OK or offset == NONE:
             self.lost_us = max(self.lost_us, row.over_us + self.late_us)
         else:
-            before = self.loans.get(offset)
-            if before is not None:
-                self.stakes += before.owed
-                self._keep_away(offset, before.free_us)
-            self.handed.add(offset)
-            told_us = row.until - row.started if row.until != NONE else 0
-            lease_us = max(self.lease_us, told_us)
-            free_us = row.over_us + lease_us if row.until != NONE else FOR_EVER
-            last = self.limit >= 0 and (row.times == NONE or row.times >= self.limit)
-            owed = row.until != NONE and not last and offset not in self.unsure
-            self.loans[offset] = _Loan(row, offset, lease_us, free_us, owed)
+            self._lends(row, offset)
+
+    def _lends(self, row: Request, offset: int) -> None:
+        """A message was handed out."""
+        before = self.loans.get(offset)
+        if before is not None:
+            self.stakes += before.owed
+            self._keep_away(offset, before.free_us)
+        self.handed.add(offset)
+        ends = row.until != NONE
+        lease_us = max(self.lease_us, row.until - row.started if ends else 0)
+        free_us = row.over_us + lease_us if ends else FOR_EVER
+        is_last = self.limit >= 0 and (row.times == NONE or row.times >= self.limit)
+        owed = ends and not is_last and offset not in self.unsure
+        self.loans[offset] = _Loan(row, offset, lease_us, free_us, owed)
 
     def _lent_until(self) -> int:
         """Until when anything of the lane may be lent or put off, by what was told so far."""
@@ -209,26 +230,28 @@ class _Lane:
         return max([self.busy_us, self.lost_us + self._longest(), *lent, *away])
 
     def _longest(self) -> int:
+        """The longest lease of those lent: one of which nobody knows may be as long."""
         return max((loan.lease_us for loan in self.loans.values()), default=self.lease_us)
 
     def _due(self, asked: Request) -> int:
+        """Before when a lease must have ended for this question to bring the message, though a timer be late."""
         return asked.started - self.bound_us
 
     def _in_vain(self, asked: Request) -> None:
+        """A question ended, and brought nothing: was anything certainly there?"""
         due_us = self._due(asked)
         if asked.begin not in self.free or self._lent_until() >= due_us:
             return
         together = [row for row in self.asks if row.begin < asked.end and row.end > asked.begin]
         if any(row.outcome is Outcome.OK and row.end < asked.end for row in together):
             return
-        others = [row for row in together if row.end > asked.end]
-        dead = [row for row in others if self._died_us(row, asked.end) is not None]
-        if any(
-            (self._died_us(row, asked.end) or 0) + self.late_us + self._longest() >= due_us
-            for row in dead
-        ):
-            return
-        alive = [row for row in others if row not in dead]
+        alive = []
+        for row in (each for each in together if each.end > asked.end):
+            died_us = self._died_us(row, asked.end)
+            if died_us is None:
+                alive.append(row)
+            elif died_us + self.late_us + self._longest() >= due_us:
+                return
         for loan in self.loans.values():
             if loan.owed and loan.quiet < asked.end and not self._is_excused(loan, asked.end):
                 self._wait(loan, asked, alive)
@@ -239,32 +262,32 @@ class _Lane:
             loan.quiet = row.end
             if row.end == NEVER or row.outcome is not Outcome.REFUSED:
                 return
-        loan.missed = max([asked.end, *(row.end for row in others)]), loan.released, asked.place
+        seq = max([asked.end, *(row.end for row in others)])
+        loan.missed = _Missed(seq, loan.released, asked.place)
         loan.quiet = NEVER
         self.missed.append(loan)
 
     def _tell(self, now: int) -> None:
         """What is certain by then."""
-        for loan in [each for each in self.missed if each.missed and each.missed[0] <= now]:
+        for loan in list(self.missed):
+            missed = loan.missed
+            if missed is None or missed.seq > now:
+                continue
             self.missed.remove(loan)
-            assert loan.missed is not None
-            _, released, asked = loan.missed
-            loan.owed = False
+            loan.owed = False  # it is told once
             self.stakes += 1
-            roles = {"handed": loan.row.place, "released": released, "asked": asked}
+            roles = {"handed": loan.row.place, "released": missed.released, "asked": missed.asked}
             self.findings.shown(NotBroughtBack, roles)
 
     def _is_excused(self, loan: _Loan, now: int) -> bool:
+        """Did the server die or stand still, or a fault last, since the hand-out, or was the message removed, or the
+        lane's offset reset?"""
         context, row = self.context, loan.row
         since_us = row.started - self.clocks_us
-        _, broker = self._party(row)
-        topic = self.rows.name_of("topic", row.place)
-        number = int(self.rows.number("queue_id")[row.place])
-        queue = Queue(topic, broker, number)
-        group = self.rows.name_of("group", row.place)
+        queue, group = self.rows.queue_of(row.place), self.rows.name_of("group", row.place)
         return (
-            context.broker_died_since(broker, row.begin, row.epoch, now)
-            or context.broker_paused_since(broker, since_us, now)
+            context.broker_died_since(queue.broker, row.begin, row.epoch, now)
+            or context.broker_paused_since(queue.broker, since_us, now)
             or any(
                 fault.seq_begin <= now and (fault.ended_us is None or fault.ended_us >= since_us)
                 for fault in context.faults
@@ -274,10 +297,11 @@ class _Lane:
         )
 
     def _party(self, row: Request) -> tuple[str, str]:
+        """Who asked, and the server."""
         return self.rows.name_of("client_id", row.place), self.rows.name_of("broker", row.place)
 
     def _died_us(self, row: Request, now: int) -> int | None:
-        """When its member died since; None where he did not."""
+        """When the member that asked died since; None where it did not."""
         client = self._party(row)[0]
         seq = self.context.latest(client, Kind.CRASH, now)
         if seq is None or seq <= row.begin:

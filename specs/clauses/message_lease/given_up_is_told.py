@@ -3,7 +3,7 @@
 Judged of messages that were handed out as often as they may be, and of which no acknowledgement was begun since: once a
 witness has read a floor beyond such a message, and another reading, begun later by more than a timer may be late, finds
 the floor beyond it still, somebody has to have told that the message was given up (DEAD_LETTER: a dead letter, an
-advisory, whatever shows it). Where either may be of any message of the lane (`specs.clauses.message_leases`), nothing
+advisory, whatever shows it). Where either may be of any message of the lane (`specs.facts.message_leases`), nothing
 is said of it any more. A message that the floor passes before its last hand-out is a matter of the floor's own clause.
 """
 
@@ -19,9 +19,9 @@ from specs.clauses.words import at, who
 from specs.facts.findings import Findings
 from specs.facts.message_names import may_be_any, offsets
 from specs.facts.rows import Rows
-from specs.facts.segments import MS, NEVER, NO_TEXT, NONE, Ints
+from specs.facts.segments import MS, NEVER, NO_TEXT, NONE, Ints, positions
 from specs.history.row import Row
-from specs.vocabulary import Key, Kind, Level, Outcome, Party, Queue
+from specs.vocabulary import Key, Kind, Level, Outcome, Party
 
 ID = "PML-6"
 TITLE = "what is given up is told"
@@ -51,36 +51,37 @@ class GivenUpInSilence(Finding):
 
 
 def judge(rows: Rows, findings: Findings) -> None:
-    """Only messages that were handed out as often as they may be are looked at, one by one."""
+    """Only messages that were handed out as often as they may be are looked at: the first such hand-out of each."""
     done = rows.ended_as(Outcome.OK) & (rows.end < NEVER) & (rows.group != NO_TEXT)
     times = rows.number("reconsume_times")
-    handed = np.flatnonzero(rows.are(Kind.RECEIVE) & done & (rows.offset != NONE) & (times >= 0))
+    handed = positions(rows.are(Kind.RECEIVE) & done & (rows.offset != NONE) & (times >= 0))
     handed = handed[np.argsort(rows.end[handed], kind="stable")]
-    reads = np.flatnonzero(rows.are(Kind.PROGRESS) & done & (rows.value != NONE))
+    reads = positions(rows.are(Kind.PROGRESS) & done & (rows.value != NONE))
     reads = reads[np.argsort(rows.end[reads], kind="stable")]
     tells = rows.are(Kind.ACK, Kind.DEAD_LETTER) & ~rows.ended_as(Outcome.REFUSED)
     offset, of_any = rows.shared(offsets), may_be_any(rows)
-    told: set[tuple[int, int]] = set()
+    judged: set[tuple[int, int]] = set()
     for place in handed.tolist():
         limit = rows.context_of(place).info.config.max_reconsume_times
         message = int(rows.lane[place]), int(rows.offset[place])
-        if not 0 <= limit <= times[place] or message in told:
+        if not 0 <= limit <= times[place] or message in judged:
             continue
-        told.add(message)
-        mine = tells & (rows.lane == message[0]) & ((offset == message[1]) | of_any)
-        about = np.flatnonzero(mine)
-        over = int(rows.begin[about].min()) if len(about) else NEVER
+        judged.add(message)
+        about = positions(tells & (rows.lane == message[0]) & ((offset == message[1]) | of_any))
+        over = int(rows.begin[about].min(initial=NEVER))
         if over > rows.end[place]:
             _judge(rows, findings, place, reads[rows.lane[reads] == message[0]], over, about)
 
 
 def _judge(rows: Rows, findings: Findings, place: int, reads: Ints, over: int, about: Ints) -> None:
-    """over: the seq at which something was first told of the message. about: where such rows lie."""
+    """A last hand-out: was it told what came of it before a reading showed that it was given up, or at all?
+
+    reads: of its lane, by their ends. about: rows that tell something of the message. over: where the first begins.
+    """
     info = rows.context_of(place).info
     bound_us = info.config.schedule_slack_ms * MS + info.clock_bound_us
     beyond = reads[(rows.value[reads] > rows.offset[place]) & (rows.end[reads] < over)]
-    first = beyond[rows.begin[beyond] > rows.end[place]][:1].tolist()
-    for passed in first:
+    for passed in beyond[rows.begin[beyond] > rows.end[place]][:1].tolist():
         due_us = int(rows.ended[passed]) + bound_us
         later = beyond[(rows.end[beyond] > rows.end[passed]) & (rows.started[beyond] >= due_us)]
         for reading in later[:1].tolist():
@@ -89,18 +90,14 @@ def _judge(rows: Rows, findings: Findings, place: int, reads: Ints, over: int, a
                 roles = {"handed": place, "passed": passed, "reading": reading}
                 findings.shown(GivenUpInSilence, roles)
             return
-    shown = about[(rows.begin[about] == over) & (rows.shared(offsets)[about] != NONE)]
-    if len(shown) and rows.are(Kind.DEAD_LETTER)[shown[0]]:
-        findings.at_stake_times(place, 1)
+    first = about[rows.begin[about] == over]
+    first = first[rows.are(Kind.DEAD_LETTER)[first] & (rows.shared(offsets)[first] != NONE)]
+    findings.at_stake(np.full(len(first), place))
 
 
 def _is_excused(rows: Rows, place: int, now: int) -> bool:
-    context = rows.context_of(place)
-    queue = Queue(
-        rows.name_of("topic", place),
-        rows.name_of("broker", place),
-        int(rows.number("queue_id")[place]),
-    )
+    """Did the server die, or was the message removed, or the lane's offset reset, by then?"""
+    context, queue = rows.context_of(place), rows.queue_of(place)
     began, epoch = int(rows.begin[place]), int(rows.number("broker_epoch")[place])
     return (
         context.broker_died_since(queue.broker, began, epoch, now)

@@ -10,11 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from specs.clauses.judging import Finding
-from specs.clauses.message_leases import CONNECTED, OF_LEASES
-from specs.clauses.premises import BROKER_LIVES, NO_WALL_CLOCK_STEP, NOT_MOVED
+from specs.clauses.premises import BROKER_LIVES, CONNECTED, NO_WALL_CLOCK_STEP, NOT_MOVED
 from specs.clauses.rows import over_us
 from specs.clauses.words import at, ms, who
-from specs.facts.message_leases import LEASE_COLUMNS, Message, Request, kernel
+from specs.facts.message_leases import LEASE_COLUMNS, OF_LEASES, Message, Request, each_message
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Party
 
@@ -40,14 +39,15 @@ class HandedOutAgain(Finding):
 
 
 class Redelivered(Message):
+    """At stake whenever the message is handed out again."""
+
     def again(self, before: Request, row: Request, meets: bool) -> None:
         self.stakes += 1
         if meets:
-            roles = {"first": before.place, "second": row.place}
-            self.findings.shown(HandedOutAgain, roles)
+            self.findings.shown(HandedOutAgain, {"first": before.place, "second": row.place})
 
 
-judge = kernel(Redelivered)
+judge = each_message(Redelivered)
 
 
 def explain(found: HandedOutAgain) -> str:

@@ -3,7 +3,7 @@
 Judged whenever a message is handed out that somebody else had before: the lease before has to have ended, by its time,
 by an acknowledgement or a release, or with its holder. Only two hand-outs refute of which the later one certainly came
 in the other's lifetime, by more than a millisecond besides what clocks may be apart, wherever between question and
-answer either was made (`specs.clauses.message_leases`).
+answer either was made (`specs.facts.message_leases`).
 
 An acknowledgement or a release counts whoever made it, under whatever lease. It may be done until it was answered, or
 for `delay_bound_ms` where it was not, also to a lease that began while it was on its way. A renewal counts likewise of
@@ -19,11 +19,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from specs.clauses.judging import Finding
-from specs.clauses.message_leases import CONNECTED, OF_LEASES
-from specs.clauses.premises import BROKER_LIVES, NO_WALL_CLOCK_STEP, NOT_MOVED
+from specs.clauses.premises import BROKER_LIVES, CONNECTED, NO_WALL_CLOCK_STEP, NOT_MOVED
 from specs.clauses.rows import over_us
 from specs.clauses.words import at, ms, who
-from specs.facts.message_leases import LEASE_COLUMNS, Message, Request, kernel
+from specs.facts.message_leases import LEASE_COLUMNS, OF_LEASES, Message, Request, each_message
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Party
 
@@ -48,16 +47,17 @@ class TwoHolders(Finding):
 
 
 class Holders(Message):
+    """At stake whenever the message is handed to somebody else than before."""
+
     def again(self, before: Request, row: Request, meets: bool) -> None:
         if before.client == row.client:
             return
         self.stakes += 1
         if meets:
-            roles = {"first": before.place, "second": row.place}
-            self.findings.shown(TwoHolders, roles)
+            self.findings.shown(TwoHolders, {"first": before.place, "second": row.place})
 
 
-judge = kernel(Holders)
+judge = each_message(Holders)
 
 
 def explain(found: TwoHolders) -> str:

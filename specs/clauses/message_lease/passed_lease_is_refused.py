@@ -11,11 +11,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from specs.clauses.judging import Finding
-from specs.clauses.message_leases import CONNECTED, OF_LEASES
-from specs.clauses.premises import BROKER_LIVES, NO_WALL_CLOCK_STEP, NOT_MOVED
+from specs.clauses.premises import BROKER_LIVES, CONNECTED, NO_WALL_CLOCK_STEP, NOT_MOVED
 from specs.clauses.words import at, who
 from specs.facts.findings import Findings
-from specs.facts.message_leases import LEASE_COLUMNS, Message, Request, kernel
+from specs.facts.message_leases import LEASE_COLUMNS, OF_LEASES, Message, Request, each_message
 from specs.facts.rows import Rows
 from specs.facts.segments import NO_TEXT
 from specs.history.row import Row
@@ -46,7 +45,10 @@ class LateOneTaken(Finding):
 
 
 class Passed(Message):
-    """first: the hand-out before the last, where it certainly was before. late: requests under it, by their begin."""
+    """first: the hand-out before the last, where that certainly came after it.
+
+    late: requests under its lease that were made while the last one lived, by their begin: both hand-outs.
+    """
 
     def __init__(self, rows: Rows, findings: Findings, place: int) -> None:
         super().__init__(rows, findings, place)
@@ -55,10 +57,10 @@ class Passed(Message):
 
     def begins(self, row: Request, now: int) -> None:
         first, second = self.first, self.last
-        may_be_late = row.kind is not Kind.RECEIVE and row.lease != NO_TEXT
-        may_be_late = may_be_late and not self.is_over(now)
-        if may_be_late and first and second and first.lease == row.lease != second.lease:
-            self.late[row.begin] = first, second
+        names_a_lease = row.kind is not Kind.RECEIVE and row.lease != NO_TEXT
+        lives = names_a_lease and not self.is_over(now)
+        if lives and first and second and first.lease == row.lease != second.lease:
+            self.late[row.begin] = first, second  # what it does to the last lease is judged first
         else:
             super().begins(row, now)
 
@@ -72,6 +74,7 @@ class Passed(Message):
             self.first = None
 
     def _judge(self, first: Request, second: Request, late: Request, now: int) -> None:
+        """A request under the first lease ended. Was the second one's holder still at work?"""
         is_last = self.last is not None and self.last.place == second.place
         still = is_last and not self.is_over(now)
         if late.outcome not in (Outcome.OK, Outcome.REFUSED) or not still:
@@ -87,7 +90,7 @@ class Passed(Message):
         self.first = before if in_turn else None
 
 
-judge = kernel(Passed)
+judge = each_message(Passed)
 
 
 def explain(found: LateOneTaken) -> str:

@@ -34,8 +34,8 @@ from specs.facts.lanes import (
     Machine,
     Op,
     Stretch,
+    each_lane,
     ends_as,
-    machine_kernel,
     may_be_manual,
     may_put_back,
     may_put_back_unseen,
@@ -254,7 +254,7 @@ class Lane(Machine):
 _KINDS = (Kind.DELIVER, Kind.COMMIT, Kind.ADD, Kind.DROP, Kind.UNLOCK, Kind.RESET)
 
 
-judge = machine_kernel(Lane, _KINDS, lease=False)
+judge = each_lane(Lane, _KINDS, lease=False)
 
 
 def explain(found: RedeliveredMore) -> str:

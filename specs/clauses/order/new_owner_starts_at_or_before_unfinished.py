@@ -6,7 +6,7 @@ answered; it must have been stored before the client looked it up for this incar
 and a crash of the broker may have lost it. Of several the highest counts: it claims least. In a closed world only what
 somebody committed can be stored: an answer beyond every commit shows that something is stored, and the highest commit
 before it says how much (whether such an answer may be given is CMT-9's to say). What *finished* and *known* mean, and
-what is remembered of a queue, is said in `specs.clauses.progress`: of a batch that was sent the first message is known
+what is remembered of a queue, is said in `specs.facts.progress`: of a batch that was sent the first message is known
 by its answer, the others only once they are delivered, so that who skips one of those unseen is not found here. A
 group that is seen on the queue only after every other has finished a message is not judged by the SEND of that
 message. Nobody owes what the broker has removed on purpose: below the minimum that it announced before the delivery
@@ -29,7 +29,7 @@ from specs.clauses.premises import BROKER_LIVES, NO_FILTER, NO_RESET, NOT_REMOVE
 from specs.clauses.words import at, who
 from specs.facts.findings import Findings
 from specs.facts.lanes import OP_COLUMNS, LaneItems, Op, ends_as
-from specs.facts.progress import PROGRESS_KINDS, Choice, Incarnation, Progress, queue_kernel
+from specs.facts.progress import PROGRESS_KINDS, Choice, Incarnation, Progress, each_queue
 from specs.facts.segments import NO_TEXT, NONE
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
@@ -169,7 +169,7 @@ class Group(Progress):
                 mine.proof = self._better(mine.proof, told)
 
 
-judge = queue_kernel(Group, (*PROGRESS_KINDS, Kind.COMMIT))
+judge = each_queue(Group, (*PROGRESS_KINDS, Kind.COMMIT))
 
 
 def explain(found: StartedBeyond) -> str:

@@ -23,8 +23,8 @@ from specs.facts.lanes import (
     Machine,
     Op,
     Stretch,
+    each_lane,
     ends_as,
-    machine_kernel,
 )
 from specs.facts.segments import NO_TEXT, NONE
 from specs.history.row import Row
@@ -135,7 +135,7 @@ class Lane(Machine):
 _KINDS = (Kind.DELIVER, Kind.ADD, Kind.FETCH_OFFSET, Kind.RESET, Kind.COMMIT)
 
 
-judge = machine_kernel(Lane, _KINDS, lease=False, asides=(Kind.PULL,))
+judge = each_lane(Lane, _KINDS, lease=False, asides=(Kind.PULL,))
 
 
 def explain(found: BelowTheStart) -> str:

@@ -31,8 +31,8 @@ from specs.facts.lanes import (
     Machine,
     Op,
     asks_again,
+    each_lane,
     ended_before,
-    machine_kernel,
 )
 from specs.facts.segments import MS, NO_TEXT, NONE
 from specs.history.row import Row
@@ -205,7 +205,7 @@ class Lane(Machine):
 _KINDS = (Kind.DELIVER, Kind.DEAD_LETTER, Kind.ADD, Kind.DROP, Kind.RESET)
 
 
-judge = machine_kernel(Lane, _KINDS, lease=False)
+judge = each_lane(Lane, _KINDS, lease=False)
 
 
 def explain(found: OutOfTurn | HeldBack) -> str:

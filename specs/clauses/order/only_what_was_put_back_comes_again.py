@@ -21,11 +21,12 @@ import numpy as np
 
 from specs.clauses.judging import Finding
 from specs.clauses.premises import NO_RESET, ORDERLY
+from specs.clauses.rows import OFFSET_MOVED
 from specs.clauses.words import at, who
 from specs.facts.calls import may_be_by_hand, may_put_back_unseen_of
 from specs.facts.findings import Findings
 from specs.facts.rows import KINDS as CODED
-from specs.facts.rows import OFFSET_MOVED, OUTCOMES, Rows
+from specs.facts.rows import OUTCOMES, Rows
 from specs.facts.segments import (
     NEVER,
     NO_TEXT,

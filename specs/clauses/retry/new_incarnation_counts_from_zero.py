@@ -13,11 +13,11 @@ from __future__ import annotations
 from collections import OrderedDict
 from dataclasses import dataclass
 
-from specs.clauses.intervals import Intervals
 from specs.clauses.judging import Finding
 from specs.clauses.premises import IN_PLACE, NO_RESET
 from specs.clauses.words import at, who
 from specs.facts.findings import Findings
+from specs.facts.intervals import Intervals
 from specs.facts.lanes import (
     OP_COLUMNS,
     LaneItems,
@@ -25,8 +25,8 @@ from specs.facts.lanes import (
     Op,
     Stretch,
     asks_again,
+    each_lane,
     ends_as,
-    machine_kernel,
 )
 from specs.facts.segments import NO_TEXT, NONE
 from specs.history.row import Row
@@ -124,7 +124,7 @@ class Lane(Machine):
                 self.suspended.popitem(last=False)
 
 
-judge = machine_kernel(Lane, KINDS, lease=False)
+judge = each_lane(Lane, KINDS, lease=False)
 
 
 def explain(found: CountedOn) -> str:

@@ -21,8 +21,8 @@ from specs.facts.lanes import (
     Op,
     Stretch,
     asks_again,
+    each_lane,
     ends_as,
-    machine_kernel,
 )
 from specs.facts.segments import NEVER, NO_TEXT
 from specs.history.row import Row
@@ -128,7 +128,7 @@ def _is_taken(op: Op) -> bool:
     return op.manual and op.outcome is Outcome.SUCCESS
 
 
-judge = machine_kernel(Lane, KINDS, lease=False)
+judge = each_lane(Lane, KINDS, lease=False)
 
 
 def explain(found: GivenUp) -> str:

@@ -39,8 +39,7 @@ from specs.clauses.rows import asks_again
 from specs.clauses.words import at, ms, who
 from specs.facts.findings import Findings
 from specs.facts.presence import have_threads, last_crash, were_there
-from specs.facts.ready import READY_COLUMNS
-from specs.facts.ready import Lanes, Leases, Ready, ready_calls
+from specs.facts.ready import READY_COLUMNS, Lanes, Leases, Ready, ready_calls
 from specs.facts.rows import Rows
 from specs.facts.segments import (
     MS,

@@ -34,8 +34,8 @@ from specs.facts.lanes import (
     Op,
     Stretch,
     asks_again,
+    each_lane,
     ends_as,
-    machine_kernel,
     may_put_back,
     own_wait_ms,
     wait_ms,
@@ -316,7 +316,7 @@ class Lane(Machine):
             waiting.lock = self.locks.get(waiting.op.client)
 
 
-judge = machine_kernel(Lane, KINDS, lease=True)
+judge = each_lane(Lane, KINDS, lease=True)
 
 
 def explain(found: TooLate | RestTooLate) -> str:

@@ -25,8 +25,8 @@ from specs.facts.lanes import (
     Machine,
     Op,
     Stretch,
+    each_lane,
     ended_before,
-    machine_kernel,
 )
 from specs.facts.segments import NO_TEXT, NONE
 from specs.history.row import Row
@@ -175,7 +175,7 @@ class Lane(Machine):
                 work.rollback = op
 
 
-judge = machine_kernel(Lane, KINDS, lease=False)
+judge = each_lane(Lane, KINDS, lease=False)
 
 
 def explain(found: NotReplayed) -> str:

@@ -94,8 +94,8 @@ def judge(rows: Rows, findings: Findings) -> None:
         ],
         np.bool_,
     )
-    half = first_half[message[early]]
-    findings.broken(SeenUncommitted, half=half, seen=early, certain=certain)
+    halves_of = first_half[message[early]]
+    findings.broken(SeenUncommitted, half=halves_of, seen=early, certain=certain)
 
     asked = np.flatnonzero(rows.are(Kind.CHECK) & ~copies)
     findings.at_stake(asked)
