@@ -11,7 +11,7 @@ from random import Random
 from inorder.evidence import grid
 from inorder.evidence.operators.edits import Change, Place, again, changed, places
 from inorder.evidence.operators.histories import prepared
-from inorder.evidence.operators.pools import Side, concerned, left_out, modules, source_of
+from inorder.evidence.operators.pools import concerned, left_out, modules, source_of
 from inorder.evidence.operators.questions import questions_of
 from inorder.evidence.operators.trial import Noticed, noticed
 from specs.fingerprint import code_digest
@@ -20,10 +20,10 @@ CODE = ("specs", "reference_impl", "conformance", "spark_checkers", "inorder/evi
 """What becomes of a change depends on it."""
 
 
-def sample(side: Side, count: int, seed: int) -> list[Change]:
-    """So many places of a side's modules, drawn without putting back, each with one of its changes."""
-    draw = Random(f"{side} {seed}")
-    known = [(module, place) for module in modules(side) for place in places_of(module)]
+def sample(count: int, seed: int) -> list[Change]:
+    """So many places, drawn without putting back, each with one of its changes."""
+    draw = Random(f"operators {seed}")
+    known = [(module, place) for module in modules() for place in places_of(module)]
     chosen = draw.sample(known, min(count, len(known)))
     return [
         changed(text_of(module), module, place, draw.randrange(place.variants))[0]
@@ -41,22 +41,21 @@ def text_of(module: str) -> str:
     return source_of(module).read_text(encoding="utf-8")
 
 
-def cells_of(side: Side, count: int, seed: int) -> Iterator[grid.Cell]:
+def cells_of(count: int, seed: int) -> Iterator[grid.Cell]:
     """A cell for each change, with all that its fate depends on."""
-    for change in sample(side, count, seed):
+    for change in sample(count, seed):
         key = {
-            "side": side.value,
             "change": asdict(change),
             "seed": seed,
             **grid.code_key(*CODE),
         }
-        name = f"{side} {change.module} {change.node} {change.variant}"
+        name = f"{change.module} {change.node} {change.variant}"
         yield grid.Cell("operators", name, key)
 
 
 def suffer(cell: grid.Cell, store: Path | None = None) -> Noticed:
     """Make a cell: who notices the change. store: where the prepared histories are kept, too."""
-    change, side = Change(**cell.key["change"]), Side(cell.key["side"])
+    change = Change(**cell.key["change"])
     kept = store / f"histories-{code_digest(*CODE)}.pickle" if store is not None else None
-    questions = questions_of(side, concerned(change.module), prepared(kept))
+    questions = questions_of(concerned(change.module), prepared(kept))
     return noticed(change.module, again(text_of(change.module), change), questions)

@@ -181,7 +181,7 @@ def _is_message(node: ast.AST, field: str) -> bool:
 
 
 def _is_quoted(node: ast.AST) -> bool:
-    """Text for people, or a type that is spelled as a value (`Judge | None`)."""
+    """Text for people, or a type that is spelled as a value (`Row | None`)."""
     if isinstance(node, ast.JoinedStr):
         return True
     parts = (node.left, node.right) if isinstance(node, ast.BinOp) else ()

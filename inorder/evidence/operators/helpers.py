@@ -1,4 +1,4 @@
-"""What lies with the tests of the kernels: drawn histories, recordings, both engines asked alike. A checkout has it."""
+"""What lies with the tests: recordings, and both ways to judge rows. A checkout has it."""
 
 from __future__ import annotations
 

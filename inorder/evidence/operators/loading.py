@@ -12,7 +12,7 @@ from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from types import CodeType, ModuleType
 
-OURS = ("specs", "reference_impl", "conformance", "chaos", "spark_checkers", "inorder")
+OURS = ("specs", "reference_impl", "conformance", "chaos", "spark_checkers", "inorder", "tests")
 STAYS = (
     "specs.errors",
     "specs.faults",
@@ -20,7 +20,7 @@ STAYS = (
     "specs.plan",
     "specs.vocabulary",
 )
-"""What histories are made of: prepared ones go on being of these classes. It imports no judge and no kernel."""
+"""What histories are made of: prepared ones go on being of these classes. It imports no clause."""
 
 
 class _Changed(SourceFileLoader):

@@ -1,22 +1,19 @@
-"""What is asked of a changed module: the transcripts, the laws and the comparison, of the clauses that rest on it.
+"""What is asked of a changed module: transcripts, definitions and laws of the clauses that rest on it.
 
 Questions hold rows and names alone, no judge: they are answered in another process, by the changed code.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import cache, lru_cache
-from random import Random
-from typing import TypeVar
+from functools import cache
 
 from inorder.evidence import laws
-from inorder.evidence.operators.helpers import helper
-from inorder.evidence.operators.histories import History, Prepared, Valid
-from inorder.evidence.operators.pools import Side
-from specs.clauses.catalogue import get
+from inorder.evidence.operators.histories import Prepared, Valid
+from inorder.evidence.operators.pools import source_of
+from specs.clauses.catalogue import all_clauses, get
 from specs.clauses.transcript import Expected
 from specs.history.row import Row
 from specs.history.runinfo import RunInfo
@@ -24,22 +21,7 @@ from specs.history.text import parse_history
 
 FEW = 6
 """So many clauses are held to the laws in as many histories each, more of them in one each."""
-AS_IT_IS = "as it is"
-NEAR, NEAR_MOST = 100, 1000
-"""So many drawn histories near each of a transcript's, and near all of them, besides what is a step away."""
-STEPS_MOST = 3000
-"""So many that are a step away: of more, some at equal steps."""
-FEW_STEP, NEAR_FEW = 4, 3
-"""Where many clauses are asked: near every so manieth of their examples, and so many that are drawn."""
-STEPS_FEW = 120
-"""And so many of a clause that are a step away, none of them looked for at a turn."""
-KEPT = 8
-"""The histories near the transcripts of so many clauses are kept at a time."""
-SHARED_STEP = 4
-"""And of many clauses every so manieth drawn history is asked."""
-PLANTED_STEP = 4
-"""Of what was planted for other clauses every so manieth is asked: it has hardly ever told more."""
-_Some = TypeVar("_Some")
+AS_IT_IS, PLANTED = "as it is", "planted"
 MOST = 100
 """Questions of the laws, at equal steps where there are more: of a module that many clauses rest on."""
 
@@ -76,52 +58,47 @@ class LawQuestion:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
-    """A history of which both engines have to say the same, of these clauses."""
-
-    history: History
-    clauses: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Questions:
-    """side: whose text was changed; the laws are held by its engine. compared: in the order in which they are asked."""
+    """defined: those of the clauses that have a definition."""
 
-    side: Side
     clauses: tuple[str, ...]
+    defined: tuple[str, ...]
     examples: tuple[Example, ...]
     laws: tuple[LawQuestion, ...]
-    compared: tuple[Comparison, ...]
 
 
-def questions_of(side: Side, clauses: tuple[str, ...], known: Prepared) -> Questions:
+def questions_of(clauses: tuple[str, ...], known: Prepared) -> Questions:
     """Of these clauses."""
     return Questions(
-        side,
         clauses,
+        tuple(clause for clause in clauses if clause in defined()),
         tuple(each for clause in clauses for each in examples_of(clause)),
-        _at_steps(tuple(_laws(clauses, known)), MOST),
-        tuple(_compared(clauses, known)),
+        (
+            *_at_steps(tuple(_planted(clauses, known)), MOST),
+            *_at_steps(tuple(_laws(clauses, known)), MOST),
+        ),
     )
 
 
-def _compared(clauses: tuple[str, ...], known: Prepared) -> Iterator[Comparison]:
-    """What was planted for the clauses, what is near, what was drawn, and the rest; of many, each what is its own."""
-    own = [each for each in known.planted if each.clause in clauses]
-    for each in own:
-        yield Comparison(each, (each.clause or "",))
-    is_shared = len(clauses) > FEW
-    for clause in clauses:
-        for each in near_few(clause) if is_shared else near(clause):
-            yield Comparison(each, (clause,))
-    others = [each for each in known.planted if each.clause not in (None, *clauses)]
-    whole = [each for each in known.planted if each.clause is None]
-    drawn = known.drawn[:: SHARED_STEP if is_shared else 1]
-    for each in (*whole, *drawn, *(own if is_shared else others)[::PLANTED_STEP]):
-        yield Comparison(each, clauses)
+@cache
+def defined() -> frozenset[str]:
+    """The clauses that have a definition: a checkout has them."""
+    files = (source_of("specs").parents[1] / "tests" / "definitions").glob("*_*.py")
+    known = {clause.id for clause in all_clauses()}
+    return frozenset(known) & {each.stem.upper().replace("_", "-") for each in files}
 
 
-def _at_steps(asked: tuple[_Some, ...], most: int) -> tuple[_Some, ...]:
+def _planted(clauses: tuple[str, ...], known: Prepared) -> Iterator[LawQuestion]:
+    for each in known.planted:
+        if each.clause is None:
+            nothing = clauses, Answer.NOTHING_REFUTED
+            yield LawQuestion(PLANTED, each.name, *nothing, each.info, each.rows)
+        elif each.clause in clauses:
+            refuted = (each.clause,), Answer.REFUTED
+            yield LawQuestion(PLANTED, each.name, *refuted, each.info, each.rows)
+
+
+def _at_steps(asked: tuple[LawQuestion, ...], most: int) -> tuple[LawQuestion, ...]:
     return asked[:: -(-len(asked) // most)] if asked else ()
 
 
@@ -132,54 +109,6 @@ def examples_of(clause: str) -> tuple[Example, ...]:
         Example(clause, number, each.expected.value, *parse_history(each.text))
         for number, each in enumerate(get(clause).examples, start=1)
     )
-
-
-@lru_cache(KEPT)
-def near(clause: str) -> tuple[History, ...]:
-    """Histories near those of a clause's transcript, each of them once: those that are drawn and those at which an
-    answer turns, all of them, and as many others as there may be."""
-    examples = examples_of(clause)
-    turning, drawn = helper("neighbours")["turns"], min(NEAR, NEAR_MOST // len(examples))
-    found = list(_drawn(clause, examples, drawn))
-    for each in examples:
-        words = f"{clause} {each.number}"
-        found += (
-            History(f"near {words}", info, rows, clause)
-            for info, rows in turning(each.info, each.rows, get(clause), words)
-        )
-    return (*_once(found), *_at_steps(_once(_steps(clause, examples)), STEPS_MOST))
-
-
-@cache
-def near_few(clause: str) -> tuple[History, ...]:
-    """Some of them."""
-    examples = examples_of(clause)[::FEW_STEP]
-    steps = _at_steps(_once(_steps(clause, examples)), STEPS_FEW)
-    return (*_once(_drawn(clause, examples, NEAR_FEW)), *steps)
-
-
-def _drawn(clause: str, examples: Sequence[Example], count: int) -> Iterator[History]:
-    """So many near each of these."""
-    nearby, settings = helper("nearby")["nearby"], get(clause).settings
-    for each in examples:
-        words = f"{clause} {each.number}"
-        for turn in range(count):
-            info, rows = nearby(each.info, each.rows, Random(f"{words} {turn}"), settings)
-            yield History(f"near {words}", info, rows, clause)
-
-
-def _steps(clause: str, examples: Sequence[Example]) -> Iterator[History]:
-    """All that are a step from each of these."""
-    steps, others = helper("neighbours")["steps"], [each.rows for each in examples_of(clause)]
-    for each in examples:
-        words = f"{clause} {each.number}"
-        for info, rows in steps(each.info, each.rows, get(clause), others, words):
-            yield History(f"near {words}", info, rows, clause)
-
-
-def _once(histories: Iterable[History]) -> tuple[History, ...]:
-    """Each of them once, whatever its name."""
-    return tuple({(repr(each.info), tuple(each.rows)): each for each in histories}.values())
 
 
 def _laws(clauses: tuple[str, ...], known: Prepared) -> Iterator[LawQuestion]:
