@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from specs.clauses.incarnations import OFFSET_MOVED
+from specs.clauses.rows import OFFSET_MOVED
 from specs.history.clock import RecorderClock, host_clock
 from specs.history.hashes import props_hash
 from specs.history.journal import Journal

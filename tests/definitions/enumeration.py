@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
-from itertools import product
+from itertools import chain, islice, product
 from pathlib import Path
 from typing import Protocol, cast
 
@@ -43,6 +43,8 @@ EXCUSES_OF = {
 """Where no other row than those that a clause needs can excuse: a second send of the id with another content, a send
 that chose first, a second dead letter of a message or a second place of it."""
 ROWS, DRAWN = 4, 2_000
+TOGETHER = 2_000
+"""So many histories are judged at once."""
 
 
 class Definition(Protocol):
@@ -83,15 +85,26 @@ class Verdict:
 
 
 def judge(clause: str, info: RunInfo, rows: Sequence[Row]) -> Verdict:
+    return judge_together(clause, info, [rows])[0]
+
+
+def judge_together(clause: str, info: RunInfo, histories: Sequence[Sequence[Row]]) -> list[Verdict]:
+    """Of each history by itself; many are judged at once, as the runs of one history."""
     examiner = Examiner(info, [get(clause)])
-    examiner.feed(rows)
-    tally = examiner.result().tallies[clause]
-    found = tally.found.values()
-    return Verdict(
-        tally.opportunities,
-        any(each.violations for each in found),
-        any(each.possible for each in found),
-    )
+    if not examiner.benches:  # the clause does not apply
+        return [Verdict(0, False, False)] * len(histories)
+    (bench,) = examiner.benches
+    bench.kept = []
+    for number, rows in enumerate(histories):
+        examiner.feed(row._replace(run=str(number)) for row in rows)
+    examiner.result()
+    found = [{True: False, False: False} for _ in histories]
+    for finding in bench.kept:
+        found[int(finding.rows[0].run)][finding.certain] = True
+    return [
+        Verdict(bench.times.get(str(number), 0), each[True], each[False])
+        for number, each in enumerate(found)
+    ]
 
 
 def words(alphabet: Alphabet, rows: int) -> Iterator[tuple[int, ...]]:
@@ -147,18 +160,25 @@ def compare(clause: str, rows: int, number: int, seed: int = SEED) -> Count:
     """Ask both about every history: the enumerated ones and as many drawn ones, of either alphabet."""
     count = Count()
     for alphabet in ALPHABETS[clause]:
-        for word in words(alphabet, rows):
-            _take(count, clause, alphabet, word)
-        for word in drawn(alphabet, number, seed):
-            _take(count, clause, alphabet, word)
+        every = chain(words(alphabet, rows), drawn(alphabet, number, seed))
+        while some := list(islice(every, TOGETHER)):
+            histories = [alphabet.history(word) for word in some]
+            verdicts = judge_together(clause, alphabet.info, histories)
+            for word, history, verdict in zip(some, histories, verdicts, strict=True):
+                _take(count, clause, alphabet, word, history, verdict)
     return count
 
 
-def _take(count: Count, clause: str, alphabet: Alphabet, word: tuple[int, ...]) -> None:
+def _take(
+    count: Count,
+    clause: str,
+    alphabet: Alphabet,
+    word: tuple[int, ...],
+    history: Sequence[Row],
+    verdict: Verdict,
+) -> None:
     info = alphabet.info
-    history = alphabet.history(word)
     broken = definition(clause).broken(history, info.config)
-    verdict = judge(clause, info, history)
     count.histories += 1
     count.at_stake += verdict.at_stake > 0
     count.refuted += broken and verdict.certain

@@ -6,7 +6,6 @@ import re
 
 import pytest
 
-from specs.clauses.catalogue import get
 from specs.history.text import parse_history
 from tests.definitions.alphabets import ALPHABETS, MOST_SYMBOLS
 from tests.definitions.enumeration import (
@@ -27,12 +26,6 @@ from tests.definitions.wrong import rules_of
 
 FEW_ROWS, FEW_DRAWN = 3, 500
 CLAUSES = sorted(ALPHABETS)
-IN_EVERY_RUN = [
-    clause
-    for number, clause in enumerate(CLAUSES)
-    if number % 4 == 0 or get(clause).relation is not None
-]
-"""A quarter, and those that no second judge in the product is compared with; all of them in the long tests."""
 
 
 def _differences(count: Count) -> str:
@@ -50,7 +43,7 @@ def _check(clause: str, rows: int, drawn: int) -> None:
     assert not overlooked, f"no history tells a wrong judge from the definition: {overlooked}"
 
 
-@pytest.mark.parametrize("clause", IN_EVERY_RUN)
+@pytest.mark.parametrize("clause", CLAUSES)
 def test_short_histories_are_judged_as_defined(clause: str) -> None:
     """Every history of up to three symbols, and some longer ones; and wrong judges are noticed."""
     _check(clause, FEW_ROWS, FEW_DRAWN)

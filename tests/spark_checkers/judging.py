@@ -1,4 +1,4 @@
-"""Runs both judges on rows in memory and gives what each found in one shape, to be compared."""
+"""Judges rows as they lie in memory, and brought together as files are, and gives what was found in one shape."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from dataclasses import replace
 
 from spark_checkers.facts import OF_CONTEXT
 from spark_checkers.keyed import judge_in_memory
-from spark_checkers.twin import Twin
 from specs.clauses.certainty import told_of
 from specs.clauses.clause import Clause
 from specs.clauses.context import CONTEXT_KINDS
 from specs.clauses.rows import is_unsure
+from specs.facts.judges import Judge
 from specs.facts.run_context import RunContext
 from specs.history.columns import NAMES
 from specs.history.row import Row
@@ -23,8 +23,8 @@ Found = tuple[int, list[tuple[tuple[int, ...], bool, str]]]
 """(opportunities, violations as (seq_begin of the evidence, certain, name), sorted)."""
 
 
-def by_python(rows: Sequence[Row], info: RunInfo, clauses: Sequence[Clause]) -> dict[str, Found]:
-    """What the Python judges find."""
+def in_memory(rows: Sequence[Row], info: RunInfo, clauses: Sequence[Clause]) -> dict[str, Found]:
+    """What is found in them as they lie."""
     examiner = Examiner(info, clauses)
     for bench in examiner.benches:
         bench.kept = []
@@ -57,44 +57,44 @@ def context_of(rows: Sequence[Row], info: RunInfo) -> RunContext:
     )
 
 
-def together_by_twins(
-    histories: Sequence[tuple[RunInfo, Sequence[Row]]], twins: Sequence[Twin]
+def together_by_columns(
+    histories: Sequence[tuple[RunInfo, Sequence[Row]]], judges: Sequence[Judge]
 ) -> list[dict[str, Found]]:
-    """What the twins find in each of some histories, each as a run of its own, all of them judged at once."""
+    """What is found in each of some histories, each as a run of its own, all of them judged at once."""
     named = {str(number): history for number, history in enumerate(histories)}
     infos = {name: replace(info, run=name) for name, (info, _) in named.items()}
     of_run = {name: [row._replace(run=name) for row in rows] for name, (_, rows) in named.items()}
     contexts = {name: context_of(of_run[name], info) for name, info in infos.items()}
     found: dict[str, dict[str, Found]] = {
-        name: {twin.id: (0, []) for twin in twins} for name in named
+        name: {judge.id: (0, []) for judge in judges} for name in named
     }
-    for twin in twins:
-        runs = [name for name, info in infos.items() if _applies(twin, info)]
+    for judge in judges:
+        runs = [name for name, info in infos.items() if _applies(judge, info)]
         rows = [row for name in runs for row in of_run[name]]
         times = dict.fromkeys(runs, 0)
-        for each in judge_in_memory(rows_to_table(rows), [twin], contexts) if rows else ():
+        for each in judge_in_memory(rows_to_table(rows), [judge], contexts) if rows else ():
             for run, seqs, certain, name in each.violations:
-                found[run][twin.id][1].append((seqs, certain, name))
+                found[run][judge.id][1].append((seqs, certain, name))
             for run, count in each.opportunities.items():
                 times[run] += count
         for run, count in times.items():
-            found[run][twin.id] = (count, sorted(found[run][twin.id][1]))
+            found[run][judge.id] = (count, sorted(found[run][judge.id][1]))
     return [found[name] for name in named]
 
 
-def _applies(twin: Twin, info: RunInfo) -> bool:
+def _applies(judge: Judge, info: RunInfo) -> bool:
     known = told_of(info)
-    return twin.clause.unmet(info) is None and not (
-        known is not None and twin.clause.missing(known)
+    return judge.clause.unmet(info) is None and not (
+        known is not None and judge.clause.missing(known)
     )
 
 
-def by_twins(
-    rows: Sequence[Row], info: RunInfo, twins: Sequence[Twin], least: int = 1 << 19
+def by_columns(
+    rows: Sequence[Row], info: RunInfo, judges: Sequence[Judge], least: int = 1 << 19
 ) -> dict[str, Found]:
-    """What the twins find, in this process. least: of how many rows, at least, whole keys are judged together."""
-    found: dict[str, Found] = {twin.id: (0, []) for twin in twins}
-    chosen = [twin for twin in twins if _applies(twin, info)]
+    """What is found when they are brought together. least: so many rows, at least, are judged together."""
+    found: dict[str, Found] = {judge.id: (0, []) for judge in judges}
+    chosen = [judge for judge in judges if _applies(judge, info)]
     for each in judge_in_memory(
         rows_to_table(rows), chosen, {info.run: context_of(rows, info)}, least
     ):

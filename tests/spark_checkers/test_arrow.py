@@ -22,7 +22,7 @@ from recorded import recorded
 from conformance import run as runs
 from conformance.cli import seam
 from spark_checkers import engine, facts, hash_files, homes, ordered, scatter
-from spark_checkers.catalogue import all_twins, kernels
+from spark_checkers.catalogue import all_judges
 from spark_checkers.generate import generate
 from spark_checkers.hashing import of_texts
 from spark_checkers.homes import without_low
@@ -158,7 +158,7 @@ def names_away(
 ) -> Sequence[str]:
     """The ids of the messages that do not lie in one queue."""
     paths = write_history(tmp_path / "h", info, rows).parquet
-    messages = Together(GROUPINGS[Key.MESSAGE], tuple(t for t in all_twins() if t.id == "SND-2"))
+    messages = Together(GROUPINGS[Key.MESSAGE], tuple(t for t in all_judges() if t.id == "SND-2"))
     (away,) = facts.look(here, paths, info, tmp_path, [messages]).away
     groups, _sizes = row_groups(paths)
     table = with_source(read_group(*groups[0], ["run", "message_id", "origin_id"]))
@@ -251,9 +251,9 @@ GROW = {Kind.SEND, Kind.DELIVER, Kind.PULL, Kind.COMMIT, Kind.READ}
 
 
 def test_no_group_and_no_run_brings_what_grows_with_the_messages_into_one_task() -> None:
-    for twin in kernels(all_twins()):
-        if set(twin.grouping.columns) <= {"run", "group"} and twin.pick is None:
-            assert not GROW & twin.looks_at.difference(twin.only), twin.id
+    for judge in all_judges():
+        if set(judge.grouping.columns) <= {"run", "group"} and judge.pick is None:
+            assert not GROW & judge.kinds.difference(judge.only), judge.id
 
 
 def test_texts_with_wide_offsets_hash_alike() -> None:

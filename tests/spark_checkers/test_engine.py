@@ -283,8 +283,8 @@ def test_a_clause_without_a_twin_is_an_error(
 ) -> None:
     info, rows = recorded()
     history = write_history(tmp_path / "seq", info, rows[:10])
-    monkeypatch.setattr(engine, "all_twins", tuple)
-    with pytest.raises(SpecError, match="no columnar twin for"):
+    monkeypatch.setattr(engine, "all_judges", tuple)
+    with pytest.raises(SpecError, match="no columnar judge for"):
         engine.examine(history, here)
 
 
@@ -322,7 +322,7 @@ def test_findings_are_of_clauses_that_the_verdict_judges() -> None:
     assert "LSE-3" not in profiles.load("kafka-java").spoken_of
     assert "LSE-3" in profiles.load("rocketmq-5-orderly").spoken_of
     some, more = (
-        {twin.id for twin in applicable(RunInfo("r", records={"client": kinds}))}
+        {judge.id for judge in applicable(RunInfo("r", records={"client": kinds}))}
         for kinds in ((Kind.DELIVER,), (Kind.DELIVER, Kind.LOCK))
     )
     assert "LSE-3" in more - some

@@ -206,9 +206,9 @@ def test_our_packages_work_from_a_zip(tmp_path: Path) -> None:
     """Workers elsewhere import them from it, transcripts and profiles included."""
     code = (
         "import specs, spark_checkers.engine, spark_checkers.frames\n"
-        "from spark_checkers.catalogue import all_twins\n"
+        "from spark_checkers.catalogue import all_judges\n"
         "assert 'inorder.zip' in specs.__file__, specs.__file__\n"
-        "print(len(all_twins()))\n"
+        "print(len(all_judges()))\n"
     )
     done = subprocess.run(
         [sys.executable, "-P", "-c", code],

@@ -7,9 +7,9 @@ from pathlib import Path
 from drawn import histories
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from judging import by_python, context_of
+from judging import context_of, in_memory
 
-from spark_checkers.catalogue import all_twins
+from spark_checkers.catalogue import all_judges
 from spark_checkers.generate import queue_tables
 from specs.clauses.rows import REQUEST_LEVELS, changed_nothing
 from specs.facts.lanes import BEGIN, END, LANE_KINDS, STRETCH, Digest, Stretch, ends_as
@@ -82,15 +82,15 @@ def test_a_lane_without_ends_that_nobody_looks_at(
 def test_no_judge_finds_a_stake_in_a_lane_that_its_twin_leaves_out(history: tuple) -> None:
     info, rows = history
     left_out = [
-        (twin.clause, machine.STAKE)
-        for twin in all_twins()
-        if (machine := getattr(twin.kernel, "keywords", {}).get("machine")) is not None
+        (judge.clause, machine.STAKE)
+        for judge in all_judges()
+        if (machine := getattr(judge.find, "keywords", {}).get("machine")) is not None
         and getattr(machine, "STAKE", None) is not None
     ]
     assert left_out
     for clause, kind in left_out:
         without = [row for row in rows if row.kind is not kind]
-        assert by_python(without, info, [clause])[clause.id] == (0, [])
+        assert in_memory(without, info, [clause])[clause.id] == (0, [])
 
 
 def expanded(lane: object, stretch: Stretch) -> list:

@@ -36,10 +36,10 @@ def histories() -> list[tuple[RunInfo, list[Row]]]:
 
 
 def calls_taken_whole(info: RunInfo, rows: list[Row]) -> int:
-    from spark_checkers.catalogue import all_twins
+    from spark_checkers.catalogue import all_judges
 
-    twins = [twin for twin in all_twins() if twin.id == "ORD-4"]
-    table = together(rows_to_table(rows), twins, QUEUES)
+    judges = [judge for judge in all_judges() if judge.id == "ORD-4"]
+    table = together(rows_to_table(rows), judges, QUEUES)
     found = Rows(table, {info.run: context_of(rows, info)}).shared(Digest).stretches if rows else ()
     return max((stretch.calls for stretch in found), default=0)
 

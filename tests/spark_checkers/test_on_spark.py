@@ -1,4 +1,4 @@
-"""On Spark itself: the twins as DataFrame to DataFrame, and the engine over both layouts."""
+"""On Spark itself: the judges as DataFrame to DataFrame, and the engine over both layouts."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ import pytest
 from conftest import SPARK
 from drawn import histories
 from hypothesis import HealthCheck, Phase, given, seed, settings
-from judging import by_python, context_of
+from judging import context_of, in_memory
 from recorded import recorded
 
 from spark_checkers import engine
 from spark_checkers import session as session_module
-from spark_checkers.catalogue import all_twins, grouped
+from spark_checkers.catalogue import all_judges, grouped
 from spark_checkers.generate import generate, plan_defect
 from spark_checkers.jobs import OnSpark
 from spark_checkers.keyed import by_key
@@ -78,12 +78,12 @@ def test_every_twin_agrees_with_its_judge_on_many_runs_at_once(
     contexts: dict[str, RunContext] = {}
     unmet: set[tuple[str, str]] = (
         set()
-    )  # a twin alone knows no premise of the whole run: the engine leaves it out
+    )  # a judge alone knows no premise of the whole run: the engine leaves it out
     expected: dict[tuple[str, str], Any] = {}
     rows: list[Row] = []
     for info, its in many_runs():
         contexts[info.run] = context_of(its, info)
-        for clause, found in by_python(its, info, all_clauses()).items():
+        for clause, found in in_memory(its, info, all_clauses()).items():
             expected[(info.run, clause)] = found
         unmet |= {
             (info.run, clause.id) for clause in all_clauses() if clause.unmet(info) is not None
@@ -93,8 +93,8 @@ def test_every_twin_agrees_with_its_judge_on_many_runs_at_once(
     pq.write_table(rows_to_table(rows), tmp_path / "rows.parquet")
     frame = session.read.parquet(str(tmp_path / "rows.parquet"))
     seen = {place: (0, []) for place in expected}
-    for _grouping, twins in grouped(all_twins()):
-        for row in by_key(frame, twins, contexts).collect():
+    for _grouping, judges in grouped(all_judges()):
+        for row in by_key(frame, judges, contexts).collect():
             if (row["run"], row["clause"]) in unmet:
                 continue
             times, violations = seen[(row["run"], row["clause"])]

@@ -1,4 +1,4 @@
-"""What a piece of a long queue adds does not depend on the rows that are not carried into it: a law for every twin."""
+"""What a piece of a long queue adds does not depend on the rows that are not carried into it: a law for every judge."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from drawn import histories
 from hypothesis import HealthCheck, given, settings
 from judging import context_of
 from recorded import recorded
-from test_twins import RECORDED, planted
+from test_judged_alike import RECORDED, planted
 
 from spark_checkers import engine, judge, keyed, ordered, pieces
-from spark_checkers import twin as twins_module
+from spark_checkers import judging as judging_module
 from spark_checkers.balances import Balance, Balances
 from spark_checkers.catalogue import applicable
 from spark_checkers.clauses.commit import fetch_answers_the_last_commit
-from spark_checkers.clauses.liveness import no_lane_keeps_its_thread
-from spark_checkers.clauses.message_lease import ended_lease_brings_it_back, one_holder_of_a_message
 from spark_checkers.coding import codes_of
 from spark_checkers.generate import generate, plan_defect
 from spark_checkers.jobs import InProcesses
+from spark_checkers.judging import judge_rows, levels_of, relevant
 from spark_checkers.keyed import IN_PIECES, columns_of, wanted_of, with_source
 from spark_checkers.pieces import Pieces
 from spark_checkers.trace_mutants import DEFECTS, LOOKALIKES, Mutant, plant
-from spark_checkers.twin import Twin, judge_rows, levels_of, relevant
+from specs.clauses.catalogue import get
 from specs.errors import SpecError, UsageError
 from specs.facts.groupings import CLIENTS, QUEUES, Grouping
+from specs.facts.judges import Judge, judges_of
 from specs.facts.rows import Rows
 from specs.facts.run_context import Runs
 from specs.facts.segments import dense
@@ -61,11 +61,16 @@ def forgetful(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pieces, "INCARNATIONS", 2)
 
 
-def keys_of(rows: Sequence[Row], twins: Sequence[Twin], grouping: Grouping) -> list[pa.Table]:
+def judge_of(clause: str) -> Judge:
+    (found,) = judges_of([get(clause)])
+    return found
+
+
+def keys_of(rows: Sequence[Row], judges: Sequence[Judge], grouping: Grouping) -> list[pa.Table]:
     """The rows of each key by seq_begin."""
     table = rows_to_table(sorted(rows, key=lambda row: row.seq_begin))
-    table = with_source(table).take(pa.array(wanted_of(table, twins, grouping)))
-    names = [*columns_of(twins, grouping), *IN_PIECES[grouping]]
+    table = with_source(table).take(pa.array(wanted_of(table, judges, grouping)))
+    names = [*columns_of(judges, grouping), *IN_PIECES[grouping]]
     table = table.select(list(dict.fromkeys(names)))
     if not table.num_rows:
         return []
@@ -74,10 +79,10 @@ def keys_of(rows: Sequence[Row], twins: Sequence[Twin], grouping: Grouping) -> l
 
 
 def judged(
-    table: pa.Table, twins: Sequence[Twin], runs: Runs, balances: Balances, sign: int
+    table: pa.Table, judges: Sequence[Judge], runs: Runs, balances: Balances, sign: int
 ) -> None:
-    for levels in {levels_of((twin,)) for twin in twins}:
-        some = [twin for twin in twins if levels_of((twin,)) == levels]
+    for levels in {levels_of((each,)) for each in judges}:
+        some = [each for each in judges if levels_of((each,)) == levels]
         rows = Rows(table.filter(pa.array(relevant(table, some))), runs)
         if rows.size:
             balances.add(judge_rows(rows, some), sign)
@@ -94,20 +99,20 @@ def found(balances: Balances) -> Found:
     }
 
 
-def whole(table: pa.Table, twins: Sequence[Twin], runs: Runs) -> Found:
+def whole(table: pa.Table, judges: Sequence[Judge], runs: Runs) -> Found:
     balances = Balances()
-    judged(table, twins, runs, balances, 1)
+    judged(table, judges, runs, balances, 1)
     return found(balances)
 
 
 def in_pieces(
-    table: pa.Table, twins: Sequence[Twin], runs: Runs, piece_rows: int, folder: Path
+    table: pa.Table, judges: Sequence[Judge], runs: Runs, piece_rows: int, folder: Path
 ) -> Found:
     cut, balances = Pieces(str(folder), runs, piece_rows), Balances()
     cut.take(table)
     for piece in cut.beside_what_matters():
-        judged(piece.both, twins, runs, balances, 1)
-        judged(piece.carried, twins, runs, balances, -1)
+        judged(piece.both, judges, runs, balances, 1)
+        judged(piece.carried, judges, runs, balances, -1)
     return found(balances)
 
 
@@ -115,11 +120,11 @@ def holds(info: RunInfo, rows: Sequence[Row], sizes: Sequence[int], folder: Path
     """sizes: of pieces, in rows."""
     runs = {info.run: context_of(rows, info)}
     for grouping in IN_PIECES:
-        twins = [twin for twin in applicable(info) if twin.grouping == grouping]
-        for table in keys_of(rows, twins, grouping):
-            expected = whole(table, twins, runs)
+        judges = [each for each in applicable(info) if each.grouping == grouping]
+        for table in keys_of(rows, judges, grouping):
+            expected = whole(table, judges, runs)
             for size in sizes:
-                assert in_pieces(table, twins, runs, size, folder) == expected, size
+                assert in_pieces(table, judges, runs, size, folder) == expected, size
     assert not list(folder.glob("*.arrow"))
 
 
@@ -241,7 +246,7 @@ def test_the_engine_judges_clients_in_pieces(
 def test_a_frame_judges_long_queues_in_pieces(
     session: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By Spark's own shuffle, what a twin picks of its queues among it."""
+    """By Spark's own shuffle, what a judge picks of its queues among it."""
     generate(tmp_path / "h", 20_000, 3, queues=1, change=plan_defect("lost-dead-letter", 20_000, 3))
     history = open_history(tmp_path / "h")
     expected = engine.judge_here(history, load("reference")).to_json()
@@ -273,7 +278,7 @@ def test_what_was_made_of_a_piece_is_let_go_before_the_next_one(
             alive.append(sum(each() is not None for each in made))
 
     monkeypatch.setattr(engine, "Rows", Watched)
-    monkeypatch.setattr(twins_module, "Rows", Watched)
+    monkeypatch.setattr(judging_module, "Rows", Watched)
     monkeypatch.setattr(engine, "LONG_ROWS", 600)
     monkeypatch.setattr(engine, "PIECE_ROWS", 300)
     monkeypatch.setattr(keyed, "BATCH_ROWS", 150)
@@ -297,10 +302,10 @@ def test_as_many_reports_are_carried_as_a_judge_remembers(
     monkeypatch.setattr(pieces, "REPORTS", 9)
     monkeypatch.setattr(pieces, "LAST", 1)
     rows = list(generated.rows())
-    twins = [fetch_answers_the_last_commit.TWIN]
+    judges = [judge_of("CMT-9")]
     runs = {generated.info.run: context_of(rows, generated.info)}
-    for table in keys_of(rows, twins, QUEUES):
-        assert in_pieces(table, twins, runs, 60, tmp_path) == whole(table, twins, runs)
+    for table in keys_of(rows, judges, QUEUES):
+        assert in_pieces(table, judges, runs, 60, tmp_path) == whole(table, judges, runs)
 
 
 def test_turns_of_others_are_carried_while_a_lane_waits(
@@ -309,11 +314,11 @@ def test_turns_of_others_are_carried_while_a_lane_waits(
     """Else it would be told anew of each piece for how long another lane goes on."""
     monkeypatch.setattr(pieces, "LAST", 1)
     info, rows = planted(DEFECTS["starved-lane"])
-    twins, runs = [no_lane_keeps_its_thread.TWIN], {info.run: context_of(rows, info)}
+    judges, runs = [judge_of("LIV-3")], {info.run: context_of(rows, info)}
     told = 0
-    for table in keys_of(rows, twins, CLIENTS):
-        expected = whole(table, twins, runs)
-        assert in_pieces(table, twins, runs, 10, tmp_path) == expected
+    for table in keys_of(rows, judges, CLIENTS):
+        expected = whole(table, judges, runs)
+        assert in_pieces(table, judges, runs, 10, tmp_path) == expected
         told += sum(len(violations) for _times, violations in expected.values())
     assert told
 
@@ -339,7 +344,7 @@ IN_VAIN = f"{ALICE}\n3s..3001ms  bob  receives  {LANE}  refused"
 
 @pytest.mark.parametrize("size", [4, 20, 60])
 @pytest.mark.parametrize(
-    ("before", "after", "twin", "told"),
+    ("before", "after", "judge", "told"),
     [
         pytest.param(
             f"""
@@ -347,7 +352,7 @@ IN_VAIN = f"{ALICE}\n3s..3001ms  bob  receives  {LANE}  refused"
             5ms..6ms  carol  acks      {LANE}  offset=8  id=m8        lease=r0             ok
             """,
             IN_VAIN,
-            ended_lease_brings_it_back.TWIN,
+            judge_of("PML-5"),
             0,
             id="acknowledged under an earlier lease, and lent still",
         ),
@@ -357,7 +362,7 @@ IN_VAIN = f"{ALICE}\n3s..3001ms  bob  receives  {LANE}  refused"
             5ms..6ms  carol  acks      {LANE}  offset=8  id=m8        lease=r0              ok
             """,
             IN_VAIN,
-            ended_lease_brings_it_back.TWIN,
+            judge_of("PML-5"),
             1,
             id="acknowledged under an earlier lease, and lent no more",
         ),
@@ -370,21 +375,21 @@ IN_VAIN = f"{ALICE}\n3s..3001ms  bob  receives  {LANE}  refused"
             400ms..401ms  alice  acks      {LANE}            id=m8                             ok
             500ms..501ms  bob    receives  {LANE}  offset=7  id=m7  rt=1  lease=r4  until=30s  ok
             """,
-            one_holder_of_a_message.TWIN,
+            judge_of("PML-1"),
             1,
             id="acknowledged once more, by its id alone",
         ),
     ],
 )
 def test_what_may_be_lent_still_is_carried(
-    before: str, after: str, twin: Twin, told: int, size: int, tmp_path: Path
+    before: str, after: str, judge: Judge, told: int, size: int, tmp_path: Path
 ) -> None:
     info, rows = parse_history("\n".join((LEASES, FIRST, before, MANY, after)))
     runs = {info.run: context_of(rows, info)}
     found_in_all = 0
-    for table in keys_of(rows, [twin], QUEUES):
-        expected = whole(table, [twin], runs)
-        assert in_pieces(table, [twin], runs, size, tmp_path) == expected
+    for table in keys_of(rows, [judge], QUEUES):
+        expected = whole(table, [judge], runs)
+        assert in_pieces(table, [judge], runs, size, tmp_path) == expected
         found_in_all += sum(len(violations) for _times, violations in expected.values())
     assert found_in_all == told
 

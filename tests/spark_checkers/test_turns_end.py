@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from judging import by_python, by_twins
+from judging import by_columns, in_memory
 
 from reference_impl.sim.simulate import simulate
-from spark_checkers.catalogue import all_twins
+from spark_checkers.catalogue import all_judges
 from specs.clauses.catalogue import all_clauses
 from specs.plan.config import Config
 from specs.plan.plan import Action, ClientPlan, ListenerRule, Plan, TopicPlan, Topology
@@ -63,7 +63,7 @@ def test_a_turn_that_ends_at_a_give_up_is_held_against_nobody(
         row for row in rows if row.kind is Kind.DELIVER and row.started_us >= (letter.ended_us or 0)
     )
     assert (after.queue_id != letter.queue_id) is other_lane_first
-    found = by_python(rows, info, all_clauses())
+    found = in_memory(rows, info, all_clauses())
     assert {clause: violations for clause, (_, violations) in found.items() if violations} == {}
-    assert by_twins(rows, info, all_twins()) == found
+    assert by_columns(rows, info, all_judges()) == found
     assert found["DLQ-9"][0] == (0 if other_lane_first else 1)

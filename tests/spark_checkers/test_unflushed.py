@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from judging import by_python, by_twins
+from judging import by_columns, in_memory
 
-from spark_checkers.catalogue import all_twins
+from spark_checkers.catalogue import all_judges
 from specs.clauses.catalogue import all_clauses, get
 from specs.clauses.premises import NOTHING_TAKEN_BACK
 from specs.history.runinfo import RunInfo
@@ -76,7 +76,7 @@ def _judged(violations: int, config: str, text: str, crash: str) -> None:
     )
     info, rows = parse_history("\n".join((f"config {config}", *lines)))
     assert len(find_violations(get("SND-1"), rows, info)) == violations
-    assert by_twins(rows, info, all_twins()) == by_python(rows, info, all_clauses())
+    assert by_columns(rows, info, all_judges()) == in_memory(rows, info, all_clauses())
 
 
 @pytest.mark.parametrize("clause", ["ORD-12", "DLQ-1", "SND-6", "LIV-1"])

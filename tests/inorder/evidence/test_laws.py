@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
@@ -20,16 +19,13 @@ from inorder.evidence.laws import (
     hear_kept,
     hear_valid,
 )
-from spark_checkers.catalogue import all_twins
-from specs.clauses.catalogue import all_clauses
 from specs.clauses.clause import Clause
-from specs.clauses.context import Context
-from specs.clauses.incarnations import UntoldLetters
 from specs.clauses.stored import is_marker
+from specs.facts import findings
+from specs.facts.lanes import Machine
+from specs.facts.run_context import RunContext
 from specs.history.row import Row
-from specs.history.runinfo import RunInfo
 from specs.verdicts import examine as examining
-from specs.verdicts.tally import Examination, Found, Tally
 from specs.vocabulary import Kind, Outcome
 
 SPARK_TESTS = Path(__file__).parents[2] / "spark_checkers"
@@ -64,25 +60,6 @@ def broken() -> Hearing:
     for clause, history in laws.broken_transcripts():
         hear_broken(clause, history, hearing)
     return hearing
-
-
-def by_twins(rows: Iterable[Row], info: RunInfo, clauses: Sequence[Clause]) -> Examination:
-    """The other engine's kernels, in this process."""
-    sys.path.insert(0, str(SPARK_TESTS))
-    try:
-        import judging
-    finally:
-        sys.path.remove(str(SPARK_TESTS))
-    rows = sorted(rows, key=lambda row: row.seq_begin)
-    twins = [twin for twin in all_twins() if twin.clause in clauses]
-    tallies = {clause.id: Tally() for clause in all_clauses()}
-    for clause, (times, violations) in judging.by_twins(rows, info, twins).items():
-        found = {name: Found() for _seqs, _certain, name in violations}
-        for _seqs, certain, name in violations:
-            found[name].violations += certain
-            found[name].possible += not certain
-        tallies[clause] = Tally(times, found)
-    return Examination(tallies)
 
 
 @pytest.mark.parametrize("histories", ["one", pytest.param("all", marks=pytest.mark.long)])
@@ -137,13 +114,6 @@ def test_what_is_broken_stays_broken() -> None:
     assert broken().reasons == []
 
 
-def test_the_twins_keep_the_laws_too() -> None:
-    """Of the shorter history: the other engine is asked as often as the laws have changes."""
-    hearing = Hearing()
-    hear_valid(shorter(), hearing, judge=by_twins)
-    assert hearing.reasons == []
-
-
 @pytest.mark.long
 def test_most_clauses_are_at_stake_where_the_laws_are_held() -> None:
     """A law that meets no clause at stake would hold of nothing."""
@@ -157,7 +127,7 @@ def test_most_clauses_are_at_stake_where_the_laws_are_held() -> None:
 REVERTED = {
     "a party missing": (Clause, "stands_in", lambda self, info, **_: True),
     "a kind missing": (Clause, "missing", lambda self, known: frozenset()),
-    "other clocks": (examining, "is_quiet", lambda evidence, others, bound_us: True),
+    "other clocks": (findings, "is_quiet", lambda evidence, others, bound_us: True),
     "answers unknown": (Clause, "stands_in", lambda self, info, **_: True),
 }
 """Of each law a mend without which it is broken."""
@@ -175,7 +145,7 @@ def test_a_law_is_broken_again_without_its_mend(law: str, monkeypatch: pytest.Mo
 @pytest.mark.long
 def test_a_missing_begin_is_broken_again_without_its_mend(monkeypatch: pytest.MonkeyPatch) -> None:
     """What was given up before the first row, told by nobody, is no longer owed."""
-    monkeypatch.setattr(UntoldLetters, "begins", lambda self, row: setattr(self, "told", True))
+    monkeypatch.setattr(Machine, "untold_letters", lambda self: False)
     hearing = Hearing()
     for history in laws.played():
         hear_valid(history, hearing, laws=("the begin missing",))
@@ -217,28 +187,22 @@ def test_needs_removed_is_broken_again_without_its_mend(monkeypatch: pytest.Monk
 
 def test_others_added_is_broken_again_without_its_mend(monkeypatch: pytest.MonkeyPatch) -> None:
     """A departure of somebody else excuses nobody."""
-    monkeypatch.setattr(
-        Context, "is_leaving", lambda self, client, group: next(iter(self.leaving.values()), None)
-    )
-    monkeypatch.setattr(
-        Context, "broker_died_since", lambda self, broker, row: bool(self.broker_died)
-    )
-    monkeypatch.setattr(
-        Context, "client_died_since", lambda self, client, row: bool(self.last_death)
-    )
+    monkeypatch.setattr(RunContext, "leaving_at", lambda self, *_: bool(self.ended))
+    monkeypatch.setattr(RunContext, "broker_died_since", lambda self, *_: bool(self.broker_died))
+    monkeypatch.setattr(RunContext, "client_died_between", lambda self, *_: bool(self.died_us))
     assert any(reason.startswith("others added") for reason in broken().reasons)
 
 
 def test_renaming_is_broken_again_without_its_mend(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing may hang on a name but its prefix."""
-    monkeypatch.setattr(Context, "begins", _knows_b0_alone(Context.begins))
+    monkeypatch.setattr(RunContext, "_take", _knows_b0_alone(RunContext._take))
     assert any(reason.startswith("renamed") for reason in broken().reasons)
     assert set(LEFT_BROKEN) == {"others added", "renamed and shifted"}
 
 
-def _knows_b0_alone(begins):  # type: ignore[no-untyped-def]
-    def begin(self: Context, row: Row) -> None:
+def _knows_b0_alone(take):  # type: ignore[no-untyped-def]
+    def taken(self: RunContext, row: Row) -> None:
         if (row.client_id or "alice") in ("alice", "bob", "carol", "dora", "shop", "drain", "till"):
-            begins(self, row)
+            take(self, row)
 
-    return begin
+    return taken

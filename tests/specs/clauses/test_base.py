@@ -1,4 +1,4 @@
-"""What clauses are made of: sets of offsets, keys, deaths and pauses, words for people."""
+"""What clauses are made of: sets of offsets, deaths and pauses, words for people."""
 
 from __future__ import annotations
 
@@ -7,16 +7,15 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from specs.clauses.context import Context
-from specs.clauses.intervals import Intervals
-from specs.clauses.keys import key_of
-from specs.clauses.progress import QueueProgress
 from specs.clauses.rows import acknowledges, asks_again
 from specs.clauses.words import at, ms, who
+from specs.facts.intervals import Intervals
+from specs.facts.run_context import RunContext
+from specs.facts.segments import NONE
 from specs.history.row import Row, make_row
 from specs.history.runinfo import RunInfo
 from specs.history.text import parse_history
-from specs.vocabulary import Key, Kind, Outcome
+from specs.vocabulary import Kind, Outcome
 
 RANGES = st.lists(st.tuples(st.integers(0, 30), st.integers(-1, 4)))
 
@@ -48,40 +47,6 @@ def test_ascending_numbers_are_one_range() -> None:
     assert intervals.ranges() == [(0, 1000)]
 
 
-def test_keys() -> None:
-    """A row without the columns of a key has no such key."""
-    row = make_row(
-        run="r",
-        seq_begin=1,
-        op_id=1,
-        kind="deliver",
-        started_us=0,
-        group="g",
-        topic="t",
-        broker="b",
-        queue_id=0,
-        message_id="m",
-        origin_id="o",
-        sharding_key="k",
-        client_id="c",
-    )
-    expected = {
-        Key.LANE: ("r", "g", "t", "b", 0),
-        Key.QUEUE: ("r", "t", "b", 0),
-        Key.MESSAGE: ("r", "o"),
-        Key.PRODUCER_KEY: ("r", "c", "t", "k"),
-        Key.TOPIC_KEY: ("r", "t", "k"),
-        Key.GROUP_KEY: ("r", "g", "t", "k"),
-        Key.GROUP: ("r", "g"),
-        Key.RUN: ("r",),
-    }
-    assert {key: key_of(key)(row) for key in Key} == expected
-    bare = row._replace(
-        group=None, queue_id=None, message_id=None, origin_id=None, sharding_key=None
-    )
-    assert {key: key_of(key)(bare) for key in Key} == {**dict.fromkeys(Key), Key.RUN: ("r",)}
-
-
 def rows_of(text: str) -> list[Row]:
     return parse_history(text)[1]
 
@@ -97,28 +62,19 @@ def test_the_context_knows_deaths_departures_and_pauses() -> None:
         10ms..20ms  bob    pauses   -
         """
     )
-    context = Context(RunInfo(run="r"))
-    context.begins(leave)
-    assert context.is_leaving("alice", "billing")
-    assert not context.is_leaving("alice", "audit")
-    context.begins(crash)
-    assert "alice" in context.client_died
-    context.begins(join)
-    assert not context.leaving
-    assert not context.client_died
-    assert context.client_died_since("alice", leave)
-    assert not context.client_died_since("alice", join)
-    context.begins(broker)
-    assert context.broker_died_since("b0", join)
-    assert not context.broker_died_since("b1", join)
-    assert "b0" not in context.client_died
-    context.begins(pause)
-    assert context.paused_since("bob", 20_000)
-    assert not context.paused_since("bob", 20_001)
-    assert not context.paused_since("alice", 0)
-    context.forget()
-    assert not context.broker_died_since("b0", join)
-    assert not context.client_died_since("alice", leave)
+    context = RunContext.of_rows(RunInfo(run="r"), [leave, crash, join, broker, pause])
+    left, died, came, fell, stood = (row.seq_begin for row in (leave, crash, join, broker, pause))
+    assert context.leaving_at("alice", "billing", left)
+    assert not context.leaving_at("alice", "audit", left)
+    assert context.has_a_client_died(died)
+    assert not context.leaving_at("alice", "billing", came)
+    assert context.client_died_between("alice", left, came)
+    assert not context.client_died_between("alice", came, stood)
+    assert context.broker_died_since("b0", came, NONE, fell)
+    assert not context.broker_died_since("b1", came, NONE, fell)
+    assert context.paused_since("bob", 20_000, stood)
+    assert not context.paused_since("bob", 20_001, stood)
+    assert not context.paused_since("alice", 0, stood)
 
 
 def test_results_of_a_call() -> None:
@@ -152,17 +108,3 @@ def test_words_for_people() -> None:
     assert at(row) == "1.250 s"
     assert who(row) == "alice"
     assert who(row._replace(client_id=None, process=None)) == "somebody"
-
-
-def test_what_is_kept_of_a_queue_is_the_backlog() -> None:
-    """Rows of finished messages are forgotten, ranges stay."""
-    progress = QueueProgress(Context(RunInfo("run")))
-    lines = [f"{n}ms  shop  sends  t/b/0  offset={n} id=m{n} ok" for n in range(100)]
-    lines += [f"{200 + n}ms  alice  delivers  g/t/b/0  offset={n} success" for n in range(90)]
-    for row in rows_of("\n".join(lines)):
-        progress.begins(row)
-        progress.ends(row)
-    assert sorted(progress.send_rows) == list(range(90, 100))
-    assert progress.groups["g"].finished.ranges() == [(0, 90)]
-    assert not progress.groups["g"].unfinished
-    assert list(progress.groups["g"].owed(0, 95)) == [90, 91, 92, 93, 94]

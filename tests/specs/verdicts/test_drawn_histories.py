@@ -114,6 +114,20 @@ CONFIGS = st.builds(
 OFFSETS = st.integers(0, 3)
 maybe = st.booleans
 
+AT_THE_END = (
+    "DLQ-1",
+    "DLQ-2",
+    "DLQ-4",
+    "DLQ-5",
+    "LSE-4",
+    "LSE-15",
+    "SND-2",
+    "SND-3",
+    "SND-6",
+    "SND-12",
+)
+"""What these find they find when the history is over."""
+
 
 @st.composite
 def operations(draw: st.DrawFn, theme: tuple[Kind, ...]) -> list[dict[str, Any]]:
@@ -345,7 +359,7 @@ def test_a_prefix_finds_nothing_that_the_whole_does_not_root(
         for row in half
     ]
     for clause in all_clauses():
-        if clause.needs_finish:
+        if clause.id in AT_THE_END:
             continue  # decided when the history is over
         whole = {found.rows[-1].seq_begin for found in find_violations(clause, rows, info)}
         for found in find_violations(clause, seen, info):

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from specs.clauses.context import Context
+from specs.facts.rows import Rows
+from specs.facts.run_context import RunContext
 from specs.history.row import Row
 from specs.history.runinfo import RunInfo
+from specs.history.store import rows_to_table
 from specs.history.text import parse_history
-from specs.verdicts.identity import Identity, as_recorded
-from specs.vocabulary import Kind, Level, Outcome
+from specs.vocabulary import Kind, Level
 
 LANE = "billing/orders/b0/3"
 CALL = f"delivers {LANE} client_id={{}} incarnation=1 offset={{}} id=m{{}} success"
@@ -20,19 +21,14 @@ def told_apart(*events: str) -> list[int]:
     _, rows = parse_history(
         "\n".join(f"{at}ms..{at + 1}ms {each}" for at, each in enumerate(events))
     )
-    context = Context(RunInfo("r"))
-    identity, names = Identity(context), dict[str, int]()
-    found = []
-    for row in rows:
-        if row.kind in (Kind.JOIN, Kind.LEAVE, Kind.ADD):
-            context.begins(row)
-        if row.kind is Kind.CRASH:
-            identity.crashed(row.client_id or "")
-        named = identity.named(row)
-        assert as_recorded(named) == row
-        if row.kind is Kind.DELIVER:
-            found.append(names.setdefault(named.incarnation or "", len(names) + 1))
-    return found
+    return numbered(rows)
+
+
+def numbered(rows: list[Row]) -> list[int]:
+    columns = Rows(rows_to_table(rows), {rows[0].run: RunContext.of_rows(RunInfo("r"), rows)})
+    names = dict[int, int]()
+    calls = columns.incarnation[columns.of(Kind.DELIVER)].tolist()
+    return [names.setdefault(each, len(names) + 1) for each in calls]
 
 
 def call(process: str, offset: int, client: str = "alice") -> str:
@@ -72,8 +68,5 @@ def test_who_is_told_apart(events: tuple[str, ...], found: list[int]) -> None:
 def test_a_row_of_another_level_names_no_process() -> None:
     """On the wire a connection stands there."""
     _, (first, second) = parse_history(f"0ms..1ms {call('p1', 1)}\n2ms..3ms {call('c:7', 2)}")
-    identity = Identity(Context(RunInfo("r")))
-    identity.named(first)
-    seen: Row = second._replace(level=Level.WIRE, outcome=Outcome.OK)
-    assert identity.named(seen) == seen
-    assert identity.named(second) != second
+    assert numbered([first, second]) == [1, 2]
+    assert numbered([first, second._replace(level=Level.WIRE)]) == [1, 1]
