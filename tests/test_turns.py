@@ -77,19 +77,19 @@ def test_nothing_begins_after_its_time(suite: Path) -> None:
 
 
 def test_each_long_test_has_one_turn() -> None:
-    """Of those that compare judges with kernels one in ten, another one each time round."""
+    """Of those with a planted defect one in ten, another one each time round."""
     names = [f"tests/some/test_{n}.py::test_it[{n}]" for n in range(400)]
     for name in names:
         assert sum(turns.is_of_turn(name, turn) for turn in range(turns.TURNS)) == 1
-    compared = [f"{turns.COMPARED[0]}::test_it[{n}]" for n in range(400)]
-    once = [name for name in compared if any(turns.is_of_turn(name, t) for t in range(turns.TURNS))]
+    planted = [f"{turns.PLANTED[0]}::test_it[{n}]" for n in range(400)]
+    once = [name for name in planted if any(turns.is_of_turn(name, t) for t in range(turns.TURNS))]
     assert 10 < len(once) < 80
     rounds = turns.TURNS * turns.FEWER
-    assert all(sum(turns.is_of_turn(name, t) for t in range(rounds)) == 1 for name in compared)
-    now = [name for name in compared if turns.is_compared_now(name, 3)]
+    assert all(sum(turns.is_of_turn(name, t) for t in range(rounds)) == 1 for name in planted)
+    now = [name for name in planted if turns.is_planted_now(name, 3)]
     assert set(once) & set(now)
     assert 10 < len(now) < 80
-    assert all(turns.is_compared_now(name, 3) for name in names)
+    assert all(turns.is_planted_now(name, 3) for name in names)
 
 
 def test_a_group_is_no_part_of_a_name() -> None:
@@ -118,6 +118,6 @@ def test_pytest_takes_what_make_hands_it(target: str, tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_what_is_compared_is_there() -> None:
+def test_what_is_made_more_seldom_is_there() -> None:
     """The files of the tests that are made more seldom."""
-    assert [name for name in turns.COMPARED if not (turns.ROOT / name).is_file()] == []
+    assert [name for name in turns.PLANTED if not (turns.ROOT / name).is_file()] == []

@@ -1,7 +1,7 @@
 """Which long tests a run makes: an eighth of them by turns, and what an earlier sitting on the same code left.
 
 A turn is a number that follows from the commit. Each long test has its own eighth by its name, so that eight commits
-make all of them; of the tests that compare judges with kernels a tenth, in a sitting of all tests too. A sitting
+make all of them; of the tests that judge long queues in pieces a tenth, in a sitting of all tests too. A sitting
 writes down each test that passed or was skipped, and the next one on the same code leaves those out: what failed is
 made again.
 """
@@ -25,12 +25,8 @@ import pytest
 ROOT = Path(__file__).parents[1]
 TURNS = 8
 FEWER = 10
-COMPARED = (
-    "tests/spark_checkers/test_twins.py",
-    "tests/spark_checkers/test_pieces.py",
-    "tests/spark_checkers/test_generate.py",
-)
-"""Some 600 tests, of which one in `FEWER` is made in its turn."""
+PLANTED = ("tests/spark_checkers/test_pieces.py", "tests/spark_checkers/test_generate.py")
+"""Some 290 tests, one for each planted defect, of which one in `FEWER` is made in its turn."""
 IN_THE_GATE = "tests/docs/test_commands.py::test_all_commands_of_a_page"
 """`make promises` makes these by turns of its own."""
 SITTINGS = ROOT / "runs" / "test-all"
@@ -61,12 +57,12 @@ def is_of_turn(name: str, turn: int) -> bool:
     """Whether a long test of this id belongs to a turn."""
     if name.startswith(IN_THE_GATE):
         return False
-    return _number(name) % TURNS == turn % TURNS and is_compared_now(name, turn)
+    return _number(name) % TURNS == turn % TURNS and is_planted_now(name, turn)
 
 
-def is_compared_now(name: str, turn: int) -> bool:
-    """Whether a test that compares judges with kernels is among the tenth of these eight commits; any other is."""
-    return not name.startswith(COMPARED) or _number(name) // TURNS % FEWER == turn // TURNS % FEWER
+def is_planted_now(name: str, turn: int) -> bool:
+    """Whether one of those is among the tenth of these eight commits; any other test is."""
+    return not name.startswith(PLANTED) or _number(name) // TURNS % FEWER == turn // TURNS % FEWER
 
 
 def _number(name: str) -> int:
@@ -127,7 +123,7 @@ class Turns:
         if item.get_closest_marker("long") is not None:
             if self.turn is not None:
                 return is_of_turn(name, self.turn)
-            if self.store is not None and not is_compared_now(name, self.commit):
+            if self.store is not None and not is_planted_now(name, self.commit):
                 return False
         return name not in self.done
 
