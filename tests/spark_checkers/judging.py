@@ -78,7 +78,8 @@ def together_by_columns(
             for run, count in each.opportunities.items():
                 times[run] += count
         for run, count in times.items():
-            found[run][judge.id] = (count, sorted(found[run][judge.id][1]))
+            before, violations = found[run][judge.id]
+            found[run][judge.id] = (before + count, sorted(violations))
     return [found[name] for name in named]
 
 

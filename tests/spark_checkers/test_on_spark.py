@@ -25,8 +25,9 @@ from spark_checkers.keyed import by_key
 from spark_checkers.layout import compact
 from spark_checkers.trace_mutants import DEFECTS, plant, spread
 from specs import profiles
-from specs.clauses.catalogue import all_clauses
+from specs.clauses.catalogue import all_clauses, get
 from specs.errors import HistoryError, TargetMisbehaved, UsageError
+from specs.facts.judges import judges_of
 from specs.facts.run_context import RunContext
 from specs.history.columns import COLUMNS
 from specs.history.row import Row
@@ -106,17 +107,15 @@ def test_every_twin_agrees_with_its_judge_on_many_runs_at_once(
     } == expected
 
 
-def test_one_twin_alone_is_a_function_from_rows_to_findings(session: Any, tmp_path: Path) -> None:
+def test_one_judge_alone_is_a_function_from_rows_to_findings(session: Any, tmp_path: Path) -> None:
     import pyarrow.parquet as pq
 
-    from spark_checkers.clauses.commit import commits_never_go_back
-
-    info, rows = parse_history(commits_never_go_back.TWIN.clause.shortest_violation)
+    clause = get("CMT-4")
+    info, rows = parse_history(clause.shortest_violation)
     pq.write_table(rows_to_table(rows), tmp_path / "rows.parquet")
     frame = session.read.parquet(str(tmp_path / "rows.parquet"))
-    found = frame.transform(
-        commits_never_go_back.find, {info.run: context_of(rows, info)}
-    ).collect()
+    contexts = {info.run: context_of(rows, info)}
+    found = frame.transform(by_key, judges_of([clause]), contexts).collect()
     assert sorted(
         (row["seqs"], row["certain"], row["opportunities"]) for row in found if row["seqs"]
     ) == [([1, 2], True, 0)]

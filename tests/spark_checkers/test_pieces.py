@@ -22,7 +22,6 @@ from spark_checkers import engine, judge, keyed, ordered, pieces
 from spark_checkers import judging as judging_module
 from spark_checkers.balances import Balance, Balances
 from spark_checkers.catalogue import applicable
-from spark_checkers.clauses.commit import fetch_answers_the_last_commit
 from spark_checkers.coding import codes_of
 from spark_checkers.generate import generate, plan_defect
 from spark_checkers.jobs import InProcesses
@@ -31,6 +30,7 @@ from spark_checkers.keyed import IN_PIECES, columns_of, wanted_of, with_source
 from spark_checkers.pieces import Pieces
 from spark_checkers.trace_mutants import DEFECTS, LOOKALIKES, Mutant, plant
 from specs.clauses.catalogue import get
+from specs.clauses.commit import fetch_answers_the_last_commit
 from specs.errors import SpecError, UsageError
 from specs.facts.groupings import CLIENTS, QUEUES, Grouping
 from specs.facts.judges import Judge, judges_of

@@ -386,18 +386,7 @@ class Lane(Machine):
             mine.given_up.add(op.offset + 1)
 
 
-_KINDS = (
-    Kind.COMMIT,
-    Kind.DELIVER,
-    Kind.DEAD_LETTER,
-    Kind.ADD,
-    Kind.DROP,
-    Kind.FETCH_OFFSET,
-    Kind.RESET,
-)
-
-
-judge = each_lane(Lane, _KINDS, lease=False, asides=(Kind.PULL,))
+judge = each_lane(Lane, KINDS, lease=False, asides=(Kind.PULL,))
 
 
 def explain(found: OddValue | NotInTime) -> str:

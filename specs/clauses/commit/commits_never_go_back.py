@@ -140,10 +140,7 @@ class Lane(Machine):
                 self._ended(op)
 
 
-_KINDS = (Kind.COMMIT, Kind.ADD, Kind.RESET, Kind.FETCH_OFFSET)
-
-
-judge = each_lane(Lane, _KINDS, lease=False)
+judge = each_lane(Lane, KINDS, lease=False)
 
 
 def explain(found: CommitWentBack) -> str:

@@ -293,18 +293,7 @@ class Lane(Machine):
         return by_itself and call.offset == letter.offset and ended_before(call, letter)
 
 
-_KINDS = (
-    Kind.ADD,
-    Kind.DROP,
-    Kind.DELIVER,
-    Kind.DEAD_LETTER,
-    Kind.COMMIT,
-    Kind.UNLOCK,
-    Kind.RESET,
-)
-
-
-judge = each_lane(Lane, _KINDS, lease=False)
+judge = each_lane(Lane, KINDS, lease=False)
 
 
 def explain(found: ReleasedFirst | ReleasedWhileLeaving) -> str:

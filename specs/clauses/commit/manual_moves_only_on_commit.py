@@ -199,10 +199,7 @@ class Lane(Machine):
         mine.held.clear()
 
 
-_KINDS = (Kind.ADD, Kind.DROP, Kind.DELIVER, Kind.DEAD_LETTER, Kind.COMMIT, Kind.RESET)
-
-
-judge = each_lane(Lane, _KINDS, lease=False)
+judge = each_lane(Lane, KINDS, lease=False)
 
 
 def explain(found: MovedWithoutCommit) -> str:

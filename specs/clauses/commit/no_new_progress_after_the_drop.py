@@ -218,18 +218,7 @@ class Lane(Machine):
             mine.given_up = max(mine.given_up, op.offset + 1)
 
 
-_KINDS = (
-    Kind.ADD,
-    Kind.DROP,
-    Kind.DELIVER,
-    Kind.DEAD_LETTER,
-    Kind.COMMIT,
-    Kind.FETCH_OFFSET,
-    Kind.RESET,
-)
-
-
-judge = each_lane(Lane, _KINDS, lease=False)
+judge = each_lane(Lane, KINDS, lease=False)
 
 
 def explain(found: ProgressAfterDrop) -> str:

@@ -224,10 +224,7 @@ class Lane(Machine):
             self.broken(Overwritten, commit=named[-1], reset=reset, answer=op)
 
 
-_KINDS = (Kind.RESET, Kind.COMMIT, Kind.FETCH_OFFSET, Kind.ADD, Kind.DROP)
-
-
-judge = each_lane(Lane, _KINDS, lease=False, asides=(Kind.PULL,))
+judge = each_lane(Lane, KINDS, lease=False, asides=(Kind.PULL,))
 
 
 def explain(found: Overwritten | CommittedTheOld) -> str:

@@ -274,10 +274,7 @@ class Lane(Machine):
                 self.findings.shown(NotYoung, {"send": first, "lookup": op.place})
 
 
-_KINDS = (Kind.FETCH_OFFSET, Kind.ADD, Kind.RESET)
-
-
-judge = each_lane(Lane, _KINDS, lease=True, asides=(Kind.PULL,))
+judge = each_lane(Lane, KINDS, lease=True, asides=(Kind.PULL,))
 
 
 def explain(found: WrongStart | StartMoved | PulledElsewhere | PulledAfterError | NotYoung) -> str:

@@ -41,6 +41,7 @@ PREMISE = (BROKER_LIVES,)
 SOURCES = ("docs/sources.md#store", "docs/sources.md#send")
 KINDS = frozenset({Kind.SEND, Kind.READ})
 NEEDS = frozenset({Kind.SEND})
+COLUMNS = ("queue_offset", "delay_level", "message_id", "attempt", "detail")
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,9 +291,6 @@ class _Queue:
                 {"offsets": offsets},
                 certain=not self.rows.context_of(earlier).info.begins_late,
             )
-
-
-COLUMNS = ("queue_offset", "delay_level", "message_id", "attempt", "detail")
 
 
 def explain(found: Overtook) -> str:

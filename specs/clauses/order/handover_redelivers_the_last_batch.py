@@ -251,10 +251,7 @@ class Lane(Machine):
             work.taken.clear()
 
 
-_KINDS = (Kind.DELIVER, Kind.COMMIT, Kind.ADD, Kind.DROP, Kind.UNLOCK, Kind.RESET)
-
-
-judge = each_lane(Lane, _KINDS, lease=False)
+judge = each_lane(Lane, KINDS, lease=False)
 
 
 def explain(found: RedeliveredMore) -> str:

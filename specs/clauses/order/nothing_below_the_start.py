@@ -132,10 +132,7 @@ class Lane(Machine):
             self.start.pop(name, None)
 
 
-_KINDS = (Kind.DELIVER, Kind.ADD, Kind.FETCH_OFFSET, Kind.RESET, Kind.COMMIT)
-
-
-judge = each_lane(Lane, _KINDS, lease=False, asides=(Kind.PULL,))
+judge = each_lane(Lane, KINDS, lease=False, asides=(Kind.PULL,))
 
 
 def explain(found: BelowTheStart) -> str:

@@ -202,10 +202,7 @@ class Lane(Machine):
                     call.letter(op, arrived=arrived)
 
 
-_KINDS = (Kind.DELIVER, Kind.DEAD_LETTER, Kind.ADD, Kind.DROP, Kind.RESET)
-
-
-judge = each_lane(Lane, _KINDS, lease=False)
+judge = each_lane(Lane, KINDS, lease=False)
 
 
 def explain(found: OutOfTurn | HeldBack) -> str:

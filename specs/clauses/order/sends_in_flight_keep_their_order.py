@@ -42,6 +42,7 @@ PREMISE = (IN_FLIGHT, ANSWERED, NO_FRAME_TWICE, BROKER_LIVES)
 SOURCES = ("docs/sources.md#sends-in-flight",)
 KINDS = frozenset({Kind.SEND, Kind.READ})
 NEEDS = frozenset({Kind.SEND})
+COLUMNS = ("process", "queue_offset", "delay_level", "message_id", "attempt", "detail", "value")
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,9 +195,6 @@ class _Queue:
                 {"earlier": first, "later": second, "reads": reads},
                 {"offsets": (int(rows.offset[one]), int(rows.offset[two]))},
             )
-
-
-COLUMNS = ("process", "queue_offset", "delay_level", "message_id", "attempt", "detail", "value")
 
 
 def explain(found: LiesBehind) -> str:

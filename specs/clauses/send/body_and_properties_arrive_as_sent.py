@@ -51,6 +51,18 @@ PREMISE = ()
 SOURCES = ("docs/sources.md#store", "docs/sources.md#send", "docs/sources.md#delay")
 KINDS = frozenset({Kind.SEND, Kind.DELIVER, Kind.READ})
 NEEDS = frozenset({Kind.SEND})
+COLUMNS = (
+    "message_id",
+    "origin_id",
+    "outcome",
+    "body_hash",
+    "props_hash",
+    "tags",
+    "sharding_key",
+    "delay_level",
+    "detail",
+    "queue_offset",
+)
 LOOKS_BACK = True
 
 
@@ -143,20 +155,6 @@ def _last_level(rows: Rows) -> Ints:
     firsts = first_of_each(rows.run, len(rows.words("run"))).tolist()
     levels = [len(rows.config_of(place).delay_levels.split()) or NEVER for place in firsts]
     return ints(levels)[rows.run]
-
-
-COLUMNS = (
-    "message_id",
-    "origin_id",
-    "outcome",
-    "body_hash",
-    "props_hash",
-    "tags",
-    "sharding_key",
-    "delay_level",
-    "detail",
-    "queue_offset",
-)
 
 
 def contents(row: Row) -> tuple[int | None, str | None, str | None]:

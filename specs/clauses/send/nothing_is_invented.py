@@ -46,6 +46,16 @@ PREMISE = (CLOSED_WORLD, NO_FRAME_TWICE)
 SOURCES = ("docs/sources.md#send",)
 KINDS = frozenset({Kind.SEND, Kind.DELIVER, Kind.READ})
 NEEDS = frozenset({Kind.SEND})
+COLUMNS = (
+    "message_id",
+    "origin_id",
+    "outcome",
+    "queue_offset",
+    "code",
+    "delay_level",
+    "detail",
+    "attempt",
+)
 EXCUSED_IF = {Kind.CRASH: lambda config: config.flush == FLUSHED_LATER}
 CONCLUDES_FROM_ABSENCE = True
 
@@ -72,16 +82,6 @@ class StoredAgainAfterCrash(Finding):
 
 
 EVIDENCE_MAX = 9
-COLUMNS = (
-    "message_id",
-    "origin_id",
-    "outcome",
-    "queue_offset",
-    "code",
-    "delay_level",
-    "detail",
-    "attempt",
-)
 
 
 def seen(rows: Rows) -> Ints:

@@ -24,7 +24,6 @@ OTHER_MEANINGS = {
     "conformance/reports/incident.py": "what a timeline draws for a row of that kind",
     "reference_impl/core/broker/storing.py": "the name of a timer",
     "chaos/toxiproxy/toxics.py": "an attribute of toxiproxy's own",
-    "specs/facts/grants.py": "how a lease ended",
     "specs/facts/batches.py": "a slot for the outcome CUT",
     "fuzzing/readers.py": "bytes that end too soon",
     "conformance/targets/kafka.py": "what an application does when a record failed: Consumer.pause",
