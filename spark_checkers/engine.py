@@ -25,7 +25,7 @@ import pyarrow.parquet as pq
 
 from spark_checkers import facts, scatter
 from spark_checkers.balances import Balance, Balances
-from spark_checkers.catalogue import all_judges, applicable, grouped
+from spark_checkers.catalogue import applicable, grouped
 from spark_checkers.facts import Facts
 from spark_checkers.hashing import Hashes
 from spark_checkers.homes import MOST_KEYS, without_home
@@ -64,7 +64,7 @@ from specs.clauses.catalogue import all_clauses
 from specs.clauses.certainty import told_of
 from specs.clauses.clause import Clause
 from specs.clauses.judging import Finding
-from specs.errors import HistoryError, SpecError
+from specs.errors import HistoryError
 from specs.facts.findings import Findings
 from specs.facts.groupings import QUEUES, SOURCE
 from specs.facts.judges import Judge
@@ -188,11 +188,6 @@ def examine(
     clauses: which to judge, by default all. findings: a folder for all findings, or for those of the clauses `told`;
     scratch: one that every task can write.
     """
-    missing = {clause.id for clause in all_clauses()} - {judge.id for judge in all_judges()}
-    if missing:
-        raise SpecError(
-            f"no columnar judge for {', '.join(sorted(missing))}: judge with --engine python"
-        )
     with Scratch("judging", scratch) as folder:
         try:
             examiner = _Examiner(history, jobs, Path(folder))

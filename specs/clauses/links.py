@@ -3,8 +3,8 @@
 A one-way request is applied within `delay_bound_ms` or never, and so is one that was not answered. That holds for a
 link at work. Bytes that a partition held back arrive when it heals, perhaps in a connection that its client has given
 up long since; a process that stood still sends and reads when it goes on. So whoever asks until when a request may
-still be applied asks here (`Context.may_arrive_until`, and its twin), and whoever takes for granted that it was
-applied asks whether anything stood in its way (`Context.is_disturbed`).
+still be applied asks here (`RunContext.may_arrive_until`), and whoever takes for granted that it was applied asks
+whether anything stood in its way (`RunContext.is_disturbed`).
 
 Who is meant: a fault's row says so in its detail, after what it is: `partition alice b0`, `hold alice b0`. Two names
 are the ends of one link; one name is everything to and from it; none is everybody. A fault of which no effect was

@@ -41,7 +41,7 @@ READY_COLUMNS = (
     "suspend_ms",
     "value",
 )
-"""What the questions here, and those of the two twins, use."""
+"""What the questions here, and those of the two clauses, use."""
 
 
 def moves_of(rows: Rows, group: Ints) -> tuple[Ints, Ints]:

@@ -20,7 +20,7 @@ from spark_checkers.layout import compact
 from spark_checkers.trace_mutants import DEFECTS, plant, spread
 from specs import profiles
 from specs.clauses.catalogue import get
-from specs.errors import HistoryError, SpecError
+from specs.errors import HistoryError
 from specs.history.columns import NAMES
 from specs.history.row import Row, make_row
 from specs.history.runinfo import RunInfo, write_runinfo
@@ -276,16 +276,6 @@ def test_a_torn_file_is_an_error_before_spark_starts(
     monkeypatch.setattr(engine, "open_session", lambda *_, **__: pytest.fail("Spark was started"))
     with pytest.raises(HistoryError, match="torn or no Parquet file"):
         engine.judge(history, None)  # type: ignore[arg-type]
-
-
-def test_a_clause_without_a_twin_is_an_error(
-    here: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    info, rows = recorded()
-    history = write_history(tmp_path / "seq", info, rows[:10])
-    monkeypatch.setattr(engine, "all_judges", tuple)
-    with pytest.raises(SpecError, match="no columnar judge for"):
-        engine.examine(history, here)
 
 
 def test_evidence_that_does_not_stand_alone_is_shown_whole() -> None:

@@ -189,7 +189,7 @@ def at_once(number: int) -> bool:
 def test_planted_defects_are_named_and_lookalikes_are_not(
     tmp_path: Path, here: object, number: int, name: str
 ) -> None:
-    """The others are in the long tests; test_twins.py plants every one of them into a recorded history at once."""
+    """The others are in the long tests; test_judged_alike.py plants each in a recorded history at once."""
     history = with_planted(tmp_path, name, EDGES[number % len(EDGES)])
     found = examine_on_spark(history, here)
     is_lookalike = name not in DEFECTS

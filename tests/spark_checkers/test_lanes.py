@@ -79,7 +79,7 @@ def test_a_lane_without_ends_that_nobody_looks_at(
 
 @settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))
 @given(histories())
-def test_no_judge_finds_a_stake_in_a_lane_that_its_twin_leaves_out(history: tuple) -> None:
+def test_nothing_is_at_stake_in_a_lane_that_is_left_out(history: tuple) -> None:
     info, rows = history
     left_out = [
         (judge.clause, machine.STAKE)

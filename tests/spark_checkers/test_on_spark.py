@@ -70,9 +70,7 @@ def many_runs() -> Iterator[tuple[RunInfo, list[Row]]]:
         yield named(f"drawn-{number}", history)
 
 
-def test_every_twin_agrees_with_its_judge_on_many_runs_at_once(
-    session: Any, tmp_path: Path
-) -> None:
+def test_many_runs_at_once_are_judged_as_in_memory(session: Any, tmp_path: Path) -> None:
     """One DataFrame holds all runs; one job for each kind of key."""
     import pyarrow.parquet as pq
 

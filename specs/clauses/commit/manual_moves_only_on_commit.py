@@ -88,7 +88,11 @@ class Incarnation:
     def clear(self) -> None:
         """All that was taken is committed, but for what was put back."""
         self.held.clear()
-        self.lowest = self.taken_since = self.back[min(self.back)] if self.back else None
+        self.lowest = self.taken_since = self.lowest_back
+
+    @property
+    def lowest_back(self) -> Op | None:
+        return self.back[min(self.back)] if self.back else None
 
     def worked_on(self, start: int, stop: int) -> None:
         """Calls for these offsets ended, and suspended none of them."""
@@ -179,7 +183,7 @@ class Lane(Machine):
             if acknowledges(op):
                 mine.clear()
             elif self.may_be_given_up(op):
-                mine.taken_since = None
+                mine.taken_since = mine.lowest_back
             elif op.manual and mine.add.begin < op.begin:
                 mine.took(op)
                 mine.held.append(op)
