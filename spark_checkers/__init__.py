@@ -1,4 +1,4 @@
-"""The clauses over histories of any size: judges of the Python judges, layout, generator, benchmarks.
+"""The clauses over histories of any size: how rows come together for them, layout, generator, benchmarks.
 
 For users of Spark: `judge`, `read_history`, `write_history`, `schema` and `conform`; docs/spark-api.md shows them.
 """

@@ -23,7 +23,6 @@ from spark_checkers import engine
 from spark_checkers.catalogue import applicable
 from spark_checkers.generate import generate
 from spark_checkers.in_sql import CLAUSES, InDuckDB
-from spark_checkers.judging import needed
 from spark_checkers.layout import sort_on_spark
 from spark_checkers.ordered import is_by_queue, row_groups
 from spark_checkers.session import DEFAULT_MEMORY, open_session
@@ -31,6 +30,7 @@ from spark_checkers.writing import BY_SEQ
 from specs import profiles
 from specs.errors import InorderError
 from specs.facts.segments import MS
+from specs.facts.together import needed
 from specs.history.clock import host_clock
 from specs.history.runinfo import write_runinfo
 from specs.history.store import History, open_history

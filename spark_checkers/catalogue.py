@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Iterable
 from functools import cache
 from types import ModuleType
 
 import spark_checkers.clauses as package
 from specs.clauses.catalogue import FAMILIES, all_clauses
 from specs.clauses.certainty import told_of
-from specs.facts.groupings import Grouping
 from specs.facts.judges import Judge, judges_of
 from specs.history.runinfo import RunInfo
-from specs.vocabulary import Level
 
 
 @cache
@@ -44,13 +41,3 @@ def applicable(info: RunInfo) -> tuple[Judge, ...]:
         for judge in all_judges()
         if judge.clause.unmet(info) is None and (known is None or not judge.clause.missing(known))
     )
-
-
-def grouped(judges: Iterable[Judge]) -> list[tuple[Grouping, tuple[Judge, ...]]]:
-    """The judges that share one pass, by what they need together and the levels that they look at; one that picks its
-    rows stands alone."""
-    found: dict[tuple[Grouping, str, frozenset[Level]], list[Judge]] = {}
-    for judge in judges:
-        alone = judge.id if judge.pick is not None else ""
-        found.setdefault((judge.grouping, alone, judge.clause.levels), []).append(judge)
-    return [(grouping, tuple(some)) for (grouping, _, _), some in found.items()]

@@ -31,7 +31,7 @@ def _format_option(command: Any) -> Any:
 
 
 class _NamesDefects(click.Command):
-    """Its help ends with what can be planted: that lies with the judges, which other commands need not wait for."""
+    """Its help ends with what can be planted, in many modules that other commands need not wait for."""
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         self.epilog = _defects()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
 import numpy as np
@@ -11,24 +11,9 @@ import pyarrow as pa
 from spark_checkers import hashing
 from spark_checkers.hashing import Hashes
 from specs.facts.groupings import SOURCE
-from specs.facts.rows import coded, encoded
-from specs.facts.segments import NONE, Ints, Mask
-
-
-def codes_of(table: pa.Table, columns: Sequence[str]) -> list[Ints]:
-    """The columns as numbers: equal values have equal numbers."""
-    return [
-        numbers_of(table.column(name))
-        if pa.types.is_integer(table.schema.field(name).type)
-        else encoded(table.column(name))[0]
-        for name in columns
-    ]
-
-
-def numbers_of(column: Any) -> Ints:
-    """A column of whole numbers; what is missing is NONE."""
-    found: Ints = (column.fill_null(NONE) if column.null_count else column).to_numpy()
-    return found
+from specs.facts.rows import coded
+from specs.facts.segments import Ints, Mask
+from specs.facts.together import numbers_of
 
 
 class Columns:

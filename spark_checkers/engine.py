@@ -25,28 +25,13 @@ import pyarrow.parquet as pq
 
 from spark_checkers import facts, scatter
 from spark_checkers.balances import Balance, Balances
-from spark_checkers.catalogue import applicable, grouped
+from spark_checkers.catalogue import applicable
 from spark_checkers.facts import Facts
 from spark_checkers.hashing import Hashes
 from spark_checkers.homes import MOST_KEYS, without_home
 from spark_checkers.jobs import InProcesses, Jobs, OnSpark
-from spark_checkers.judging import (
-    AT_HOME,
-    FINDINGS_ARROW,
-    judge_rows,
-    levels_of,
-    relevant,
-    to_batch,
-)
-from spark_checkers.keyed import (
-    IN_PIECES,
-    Long,
-    columns_of,
-    judge_sorted,
-    picked_anew,
-    whole_or_long,
-    with_source,
-)
+from spark_checkers.judging import AT_HOME, FINDINGS_ARROW, to_batch
+from spark_checkers.keyed import IN_PIECES, Long, judge_sorted, picked_anew, whole_or_long
 from spark_checkers.ordered import (
     Group,
     Part,
@@ -67,10 +52,12 @@ from specs.clauses.judging import Finding
 from specs.errors import HistoryError
 from specs.facts.findings import Findings
 from specs.facts.groupings import QUEUES, SOURCE
-from specs.facts.judges import Judge
+from specs.facts.judged import judge_rows
+from specs.facts.judges import Judge, grouped
 from specs.facts.rows import Rows, keep, kept
 from specs.facts.run_context import Runs
 from specs.facts.segments import Ints, Mask, positions
+from specs.facts.together import columns_of, levels_of, relevant, with_source
 from specs.history.arrow import in_our_schema
 from specs.history.columns import NAMES
 from specs.history.row import Row

@@ -24,7 +24,6 @@ from spark_checkers.hash_files import HashesFile
 from spark_checkers.hashing import Hashes
 from spark_checkers.homes import KeysSeen, keys_without_home
 from spark_checkers.jobs import Jobs
-from spark_checkers.keyed import with_source
 from spark_checkers.ordered import Group, Part, parts, read_group, read_groups, row_groups
 from spark_checkers.scatter import Spill, Together, even_cuts, gathered, spilled
 from specs.clauses.context import CONTEXT_KINDS
@@ -33,6 +32,7 @@ from specs.errors import HistoryError
 from specs.facts.rows import KINDS, LEVELS, OUTCOMES, coded
 from specs.facts.run_context import RunContext, Runs
 from specs.facts.segments import NEVER, NONE, Ints, Mask, dense, first_of_each, ints, positions
+from specs.facts.together import with_source
 from specs.history import telling
 from specs.history.columns import COLUMNS
 from specs.history.runinfo import RunInfo

@@ -20,7 +20,7 @@ from typing import Any
 import pyarrow as pa
 
 from spark_checkers import facts
-from spark_checkers.catalogue import all_judges, applicable, grouped
+from spark_checkers.catalogue import all_judges, applicable
 from spark_checkers.engine import Named, Sum, tallies_of
 from spark_checkers.facts import Facts, Report
 from spark_checkers.keyed import by_key
@@ -32,6 +32,7 @@ from specs.clauses.context import CONTEXT_KINDS
 from specs.clauses.rows import REQUEST_LEVELS
 from specs.documents import from_json
 from specs.errors import HistoryError, UsageError
+from specs.facts.judges import grouped
 from specs.facts.rows import KINDS, LEVELS, OUTCOMES
 from specs.history import telling
 from specs.history.arrow import near_name

@@ -65,12 +65,7 @@ WINDOW_ROWS = 1 << 20
 ORDERS = ("queue", "time")
 CONFIG = Config(max_reconsume_times=2, consume_from="first")
 _WHOLE = [column.name for column in COLUMNS if column.type == "int64"]
-_TEXT = [column.name for column in COLUMNS if column.type == "string"]
 _PLAIN = {column.name for column in COLUMNS if column.type == "string" and not column.dictionary}
-
-Floats = npt.NDArray[np.float64]
-Text = tuple[Ints, Sequence[str]]
-"""Texts by code: (a code per row, the texts)."""
 
 
 @dataclass

@@ -21,11 +21,11 @@ from spark_checkers.coding import Columns
 from spark_checkers.hash_files import HashesFile
 from spark_checkers.hashing import Hashes
 from spark_checkers.jobs import Jobs
-from spark_checkers.keyed import wanted_of
 from spark_checkers.scatter import Together
 from specs.facts.groupings import QUEUES, SOURCE
 from specs.facts.rows import Rows
 from specs.facts.segments import NO_TEXT, NONE, Mask, dense, first_of_each
+from specs.facts.together import wanted_of
 
 MOST_QUEUES = 1 << 20
 """So many queues a task can tell apart."""

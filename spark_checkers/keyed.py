@@ -18,16 +18,15 @@ import pyarrow.compute as pc
 
 from spark_checkers import pieces
 from spark_checkers.balances import Balance, Balances
-from spark_checkers.catalogue import grouped
-from spark_checkers.coding import codes_of, numbers_of
-from spark_checkers.judging import FINDINGS, judge_table, needed, relevant, relevant_where, to_batch
+from spark_checkers.judging import FINDINGS, judge_table, relevant_where, to_batch
 from spark_checkers.pieces import Pieces
 from specs.facts.findings import Findings
 from specs.facts.groupings import CLIENTS, GROUPINGS, QUEUES, SOURCE, Grouping
 from specs.facts.judges import Judge
 from specs.facts.rows import Rows, encoded
 from specs.facts.run_context import Runs
-from specs.facts.segments import Ints, positions
+from specs.facts.segments import Ints
+from specs.facts.together import columns_of, numbers_of, order_of
 from specs.scratch import Scratch
 from specs.vocabulary import Key
 
@@ -89,15 +88,6 @@ def _together(
         .repartition(*grouping.columns)
         .sortWithinPartitions(*grouping.columns, "seq_begin")
     )
-
-
-def columns_of(judges: Iterable[Judge], grouping: Grouping) -> list[str]:
-    """The columns that these judges need of rows that are brought together, in a fixed order."""
-    judges = tuple(judges)
-    names = [*needed(judges), *grouping.columns, *grouping.must_have]
-    if any("origin_id" in judge.columns for judge in judges):
-        names.append(SOURCE)
-    return list(dict.fromkeys(names))
 
 
 def _judge_batches(
@@ -177,38 +167,6 @@ def picked(table: pa.Table, judge: Judge, runs: Runs) -> pa.Table:
     return pa.concat_tables([queued, others])
 
 
-def with_source(table: pa.Table) -> pa.Table:
-    """The table with the column `SOURCE`."""
-    if SOURCE in table.column_names:
-        return table
-    origin, message = table.column("origin_id"), table.column("message_id")
-    if origin.null_count == len(origin):
-        return table.append_column(SOURCE, message)
-    named = pc.if_else(pc.not_equal(origin, ""), origin, None)
-    return table.append_column(SOURCE, pc.coalesce(named, message, origin))
-
-
-def together(
-    table: pa.Table, judges: Sequence[Judge], grouping: Grouping, *, whole: bool = True
-) -> pa.Table:
-    """The rows of a table that these judges need, with the columns that they need."""
-    names = columns_of(judges, grouping)
-    if SOURCE in names:
-        table = with_source(table)
-    return table.select(names).take(pa.array(wanted_of(table, judges, grouping, whole=whole)))
-
-
-def wanted_of(
-    table: pa.Table, judges: Sequence[Judge], grouping: Grouping, *, whole: bool = True
-) -> Ints:
-    """Where in a table the rows are that these judges need."""
-    found = relevant(table, judges)
-    for name in grouping.must_have if whole else ():
-        if table.column(name).null_count:
-            found &= np.asarray(table.column(name).is_valid())
-    return positions(found)
-
-
 def in_order(
     table: pa.Table, grouping: Grouping, size: int = BATCH_ROWS
 ) -> Iterator[pa.RecordBatch]:
@@ -219,31 +177,9 @@ def in_order(
             # Texts are told apart once, for the order and for all judges.
             table = table.set_column(number, name, table.column(name).dictionary_encode())
     table = table.unify_dictionaries()
-    keys = [codes for codes in codes_of(table, grouping.columns) if (codes != codes[:1]).any()]
-    order = np.lexsort((table.column("seq_begin").to_numpy(), *reversed(keys)))
+    order = order_of(table, grouping)
     for start in range(0, len(order), size):
         yield from table.take(pa.array(order[start : start + size])).combine_chunks().to_batches()
-
-
-def judge_in_memory(
-    table: pa.Table, judges: Sequence[Judge], runs: Runs, least: int = CHUNK_ROWS
-) -> Iterator[Findings]:
-    """The findings of all judges on an Arrow table of history rows, in this process and without Spark.
-
-    For slices and tests: the same judges, keys, cuts and order as of a job. Rows may come in any order.
-    """
-    for grouping, chosen in grouped(judges):
-        rows = together(table, chosen, grouping)
-        batches = in_order(rows, grouping, max(1, least // 4))
-        for part in whole_keys(batches, grouping.columns, least):
-            yield from judge_table(part, chosen, runs)
-
-
-def whole_keys(
-    batches: Iterable[pa.RecordBatch], columns: Sequence[str], least: int = CHUNK_ROWS
-) -> Iterator[pa.Table]:
-    """Sorted batches, cut and joined so that every table holds whole keys: as few tables as `least` rows each allow."""
-    yield from whole_or_long(batches, columns, None, least)
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,7 +198,11 @@ def whole_or_long(
     long: Long | None,
     least: int = CHUNK_ROWS,
 ) -> Iterator[Any]:
-    """Likewise, but a key of many rows comes as its `Pieces`, and what names no queue in tables as they come."""
+    """Sorted batches, cut and joined so that every table holds whole keys: as few tables as `least` rows each allow.
+
+    long: what becomes of a key of many rows, which comes as its `Pieces`; what names no queue comes in tables as it
+    comes. None: a key comes whole, however long it is.
+    """
     batches = iter(batches)
     least = least if long is None else min(least, long.rows)
     waiting: list[pa.RecordBatch] = []

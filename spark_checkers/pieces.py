@@ -7,7 +7,7 @@ on all that went before, but on the few rows of it that still matter: those are 
     what is found in the carried rows and the piece, less what is found in the carried rows alone,
 
 and whatever the carried rows would show for the lack of the others is in both, and cancels out. That it adds the same
-as with all rows is a law, held for every judge (`tests/spark_checkers/test_pieces.py`).
+as with all rows is a law, held for every clause (`tests/spark_checkers/test_pieces.py`).
 
 What is carried knows nothing of clauses, and is said of each queue of the key by itself. Some rows are there from the
 first piece on: what a lane has by time rather than by message (grants, incarnations, look-ups, ...), the markers of

@@ -5,8 +5,8 @@ broken with it: whoever skips a message also commits past it). A *lookalike* cha
 Both work on generated and on recorded histories; what they need (a suspended call, a handover) must be there.
 Rows that are added take seq numbers between those of their neighbours: `spread` makes room in a recorded history.
 
-The defects of a clause lie with its judge, as `DEFECTS`, and what only looks like one as `LOOKALIKES`; here is what
-several of them share.
+The defects of a clause lie in the file of `spark_checkers.clauses` that has its name, as `DEFECTS`, and what only looks
+like one as `LOOKALIKES`; here is what several of them share.
 """
 
 from __future__ import annotations

@@ -21,13 +21,13 @@ import numpy as np
 import pyarrow as pa
 
 from spark_checkers import hashing
-from spark_checkers.coding import codes_of
 from spark_checkers.hashing import Hashes
-from spark_checkers.keyed import Long, columns_of, in_order, wanted_of, with_source
+from spark_checkers.keyed import Long, in_order
 from spark_checkers.ordered import Group, Part, plain, read_groups
 from specs.facts.groupings import QUEUES, SOURCE, Grouping
 from specs.facts.judges import Judge
 from specs.facts.segments import Ints, dense, first_of_each
+from specs.facts.together import codes_of, columns_of, wanted_of, with_source
 
 BUCKET_ROWS = 1 << 18
 """About how many rows of a history come to a bucket, if all of them are wanted."""

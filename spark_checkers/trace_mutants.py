@@ -1,4 +1,4 @@
-"""All defects that can be planted into a valid history, and all lookalikes: those that lie with the judges."""
+"""All defects that can be planted into a valid history, and all lookalikes, of every clause."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["DEFECTS", "LOOKALIKES", "Mutant", "Planted", "Trace", "named", "plan
 
 
 def _planted(table: str) -> dict[str, Mutant]:
-    """The changes of a table of every judge's module, by their names."""
+    """The changes of this table of every clause, by their names."""
     found = [mutant for module in planted_modules() for mutant in getattr(module, table, ())]
     return {mutant.name: mutant for mutant in found}
 
@@ -18,7 +18,7 @@ def _planted(table: str) -> dict[str, Mutant]:
 DEFECTS = _planted("DEFECTS")
 """Each breaks the clause that it names."""
 LOOKALIKES = _planted("LOOKALIKES")
-"""Each looks like a defect of the clause with whose judge it lies, and breaks nothing."""
+"""Each looks like a defect of the clause in whose file it lies, and breaks nothing."""
 
 
 def named(name: str) -> Mutant:

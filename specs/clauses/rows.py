@@ -7,7 +7,6 @@ from functools import lru_cache
 from specs.history.row import Row
 from specs.vocabulary import (
     DLQ_PREFIX,
-    LISTENER_RESULTS,
     LISTENER_SUSPENDS,
     RETRY_PREFIX,
     CommitMode,
@@ -67,28 +66,28 @@ def is_manual(row: Row) -> bool:
     return row.commit_mode == CommitMode.MANUAL
 
 
-def may_be_manual(row: Row) -> bool:
-    """Was the call in manual mode, or did it end with a listener's result and nobody say in which?
-
-    A log that lacks the column tells nothing of the mode. Where that decides, nothing is found.
-    """
-    return is_manual(row) or (row.commit_mode is None and row.outcome in LISTENER_RESULTS)
-
-
 def asks_again(row: Row) -> bool:
     """Does the call's result ask for the same messages again, after the suspend time?"""
-    return row.outcome in LISTENER_SUSPENDS or (row.outcome is Outcome.ROLLBACK and is_manual(row))
+    return result_asks_again(row.outcome, manual=is_manual(row))
 
 
 def acknowledges(row: Row) -> bool:
-    """Does the call's result finish its messages? In auto mode a ROLLBACK does so as well.
+    """Does the call's result finish its messages?"""
+    return result_acknowledges(row.outcome, manual=is_manual(row))
+
+
+def result_asks_again(outcome: Outcome, *, manual: bool) -> bool:
+    """Does a listener's result ask for the same messages again, in this mode?"""
+    return outcome in LISTENER_SUSPENDS or (outcome is Outcome.ROLLBACK and manual)
+
+
+def result_acknowledges(outcome: Outcome, *, manual: bool) -> bool:
+    """Does a listener's result finish the messages? In auto mode a ROLLBACK does so as well.
 
     Where nobody says in which mode the call was, they may be finished, and nobody may call them unfinished: see
-    `certainly_acknowledges`.
+    `specs.facts.progress.certainly_acknowledges`.
     """
-    if is_manual(row):
-        return row.outcome is Outcome.COMMIT
-    return row.outcome in _AUTO_ACKNOWLEDGES
+    return outcome is Outcome.COMMIT if manual else outcome in _AUTO_ACKNOWLEDGES
 
 
 _AUTO_ACKNOWLEDGES = frozenset({Outcome.SUCCESS, Outcome.COMMIT, Outcome.ROLLBACK})

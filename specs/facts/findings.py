@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -73,7 +72,6 @@ class Findings:
         self._at_stake = np.zeros(len(rows.words("run")) if rows.size else 0, np.int64)
         self._found: list[tuple[int, tuple[int, ...], tuple[int, ...], bool, str]] = []
         self._shown: list[Shown] = []
-        self._stakes: list[tuple[Ints, Ints | None]] = []
         self._judged: Mask | None = None
         self._unended: Ints | None = None
         self._certain: dict[tuple[int, bool, bool, bool], bool] = {}
@@ -105,7 +103,6 @@ class Findings:
         if len(where) and self._judged is not None:
             times = None if times is None else times[self._judged[where]]
             where = where[self._judged[where]]
-        self._stakes.append((where, times))
         if len(where) and len(self._at_stake) == 1:
             self._at_stake += len(where) if times is None else times.sum()
         elif len(where):
@@ -185,22 +182,6 @@ class Findings:
             for name, part in context.items():
                 fields[name] = named(part, lambda seq, run=run: by_seq((run, seq)))  # type: ignore[misc]
             yield kind(**fields, **also, certain=certain)
-
-    def stakes(self) -> Iterator[tuple[int, int]]:
-        """(seq_begin of a row at which the clause was at stake, how often)."""
-        for where, times in self._stakes:
-            often = itertools.repeat(1) if times is None else times.tolist()
-            yield from zip(self.rows.begin[where].tolist(), often, strict=False)
-
-    def violated(
-        self, *evidence: Ints, certain: Mask | None = None, name: str | None = None
-    ) -> None:
-        """One violation per index of these equally long arrays of positions. NOWHERE: no such evidence."""
-        for index in range(len(evidence[0])):
-            where = [int(column[index]) for column in evidence if column[index] != NOWHERE]
-            self.violation(
-                where, certain=True if certain is None else bool(certain[index]), name=name
-            )
 
     def violation(
         self,

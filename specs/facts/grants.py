@@ -375,3 +375,11 @@ def answers(op: Op) -> bool:
 def refuses(op: Op) -> bool:
     """A refusal of the lease; an error code says nothing about the lane."""
     return op.outcome is Outcome.REFUSED and op.code in (0, NONE)
+
+
+def takes_away(op: Op, last: Op | None) -> bool:
+    """Does the answer take the lease away? last: the grant or the unlock that the client had last.
+
+    A late answer to a request that is older than the grant's takes nothing away.
+    """
+    return refuses(op) and (last is None or last.kind is not Kind.LOCK or op.begin > last.begin)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from specs.clauses.catalogue import get
 from specs.clauses.clause import Clause, Pick, Relation
 from specs.facts.groupings import CLIENTS, GROUPINGS, Grouping
-from specs.vocabulary import Kind
+from specs.vocabulary import Kind, Level
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Judge:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Those that it uses besides `specs.facts.judged.ALWAYS`."""
+        """Those that it uses besides `specs.facts.together.ALWAYS`."""
         return self.clause.columns
 
 
@@ -52,3 +52,13 @@ def _judges(clause: Clause) -> Iterable[Judge]:
     yield Judge(clause.id, clause.judge, grouping, clause.kinds, clause.only, clause.pick)
     if apart is not None:
         yield Judge(clause.id, apart.judge, own, apart.kinds, apart.only)
+
+
+def grouped(judges: Iterable[Judge]) -> list[tuple[Grouping, tuple[Judge, ...]]]:
+    """The judges that share one pass, by what they need together and the levels that they look at; one that picks its
+    rows stands alone."""
+    found: dict[tuple[Grouping, str, frozenset[Level]], list[Judge]] = {}
+    for judge in judges:
+        alone = judge.id if judge.pick is not None else ""
+        found.setdefault((judge.grouping, alone, judge.clause.levels), []).append(judge)
+    return [(grouping, tuple(some)) for (grouping, _, _), some in found.items()]

@@ -20,6 +20,7 @@ import numpy.typing as npt
 from specs.clauses.certainty import recorded
 from specs.clauses.judging import Finding
 from specs.clauses.links import Sending
+from specs.clauses.rows import result_asks_again
 from specs.facts.findings import Findings
 from specs.facts.rows import KINDS, OUTCOMES, Rows
 from specs.facts.run_context import RunContext
@@ -129,11 +130,14 @@ def ended_before(earlier: Op, later: Op) -> bool:
 
 def asks_again(op: Op) -> bool:
     """Does the call's result ask for the same messages again?"""
-    return op.outcome in LISTENER_SUSPENDS or (op.outcome is Outcome.ROLLBACK and op.manual)
+    return result_asks_again(op.outcome, manual=op.manual)
 
 
 def may_be_manual(op: Op) -> bool:
-    """Was the call in manual mode, or did it end with a listener's result and nobody say in which?"""
+    """Was the call in manual mode, or did it end with a listener's result and nobody say in which?
+
+    A log that lacks the column tells nothing of the mode. Where that decides, nothing is found.
+    """
     return op.manual or (not op.has_mode and op.outcome in LISTENER_RESULTS)
 
 

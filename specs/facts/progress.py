@@ -36,6 +36,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from specs.clauses.judging import Finding
+from specs.clauses.rows import result_acknowledges
 from specs.facts.findings import Findings
 from specs.facts.intervals import Intervals, Searched
 from specs.facts.lanes import (
@@ -51,6 +52,7 @@ from specs.facts.lanes import (
 )
 from specs.facts.rows import Rows
 from specs.facts.segments import NEVER, NO_TEXT, NONE, NOWHERE, Ints
+from specs.plan.config import Config
 from specs.vocabulary import Kind, Outcome
 
 PROGRESS_KINDS = frozenset(
@@ -64,12 +66,11 @@ PROGRESS_KINDS = frozenset(
         Kind.SEND,
     }
 )
-_ACKNOWLEDGES = frozenset({Outcome.SUCCESS, Outcome.COMMIT, Outcome.ROLLBACK})
 
 
 def acknowledges(op: Op) -> bool:
-    """Does the call's result finish its message? In auto mode a ROLLBACK does so as well."""
-    return op.outcome is Outcome.COMMIT if op.manual else op.outcome in _ACKNOWLEDGES
+    """Does the call's result finish its message?"""
+    return result_acknowledges(op.outcome, manual=op.manual)
 
 
 def certainly_acknowledges(op: Op) -> bool:
@@ -134,38 +135,60 @@ class Sends:
         )
 
 
-class Incarnation:
-    """One client's work on the lane. start_row: what says where it begins."""
+def is_answered(look: Op) -> bool:
+    """Was the look-up told something of the offset?"""
+    return look.outcome is Outcome.REFUSED or (look.outcome is Outcome.OK and look.value != NONE)
+
+
+class Begun:
+    """An incarnation, and where it begins. asked: look-ups, less those of which the answer is known. start_row: what
+    says where it begins."""
+
+    __slots__ = ("add", "asked", "start", "start_row")
+
+    def __init__(self, add: Op | None = None) -> None:
+        self.add = add
+        self.asked: set[int] = set()
+        self.start: int | None = None
+        self.start_row: Op | None = None
+        if add is not None and add.value != NONE:
+            self.start, self.start_row = add.value, add
+
+    def looked_up(self, look: Op, config: Config) -> None:
+        """A look-up of the stored offset ended."""
+        if is_answered(look):
+            self.asked.discard(look.place)
+        if look.outcome is Outcome.OK and look.value >= 0:
+            self.start, self.start_row = look.value, look
+        elif look.outcome is Outcome.REFUSED and look.value == -1:
+            first = config.consume_from == "first"
+            self.start, self.start_row = (0, look) if first else (None, None)
+
+
+class Incarnation(Begun):
+    """One client's work on the lane."""
 
     __slots__ = (
-        "add",
-        "asked",
         "delivers",
         "dropped",
         "lowest",
         "manual",
         "moved",
         "proof",
-        "start",
-        "start_row",
         "taken",
         "unsure",
         "void",
     )
 
-    def __init__(self) -> None:
-        self.add: Op | None = None
-        self.asked: set[int] = set()  # look-ups, less those of which the answer is known
-        self.start: int | None = None
-        self.start_row: Op | None = None
+    def __init__(self, add: Op | None = None) -> None:
+        super().__init__(add)
         self.lowest: int | None = None
         self.delivers = False
         self.manual = False
         self.moved = -1  # a commit of a correction said that it goes on there
         self.taken = Intervals()
-        self.unsure: set[int] = (
-            set()
-        )  # used up their retries in manual mode: who knows whether they are taken
+        # used up their retries in manual mode: who knows whether they are taken
+        self.unsure: set[int] = set()
         self.dropped: Op | None = None
         self.void = False
         self.proof: Any = None
@@ -263,10 +286,7 @@ class Progress(Machine):
         elif op.kind is Kind.ADD:
             self.seen()
             if op.incarnation != NO_TEXT:
-                new = self.incarnations[op.incarnation] = Incarnation()
-                new.add = op
-                if op.value != NONE:
-                    new.start, new.start_row = op.value, op
+                self.incarnations[op.incarnation] = Incarnation(op)
         elif op.kind is Kind.DROP:
             self.seen()
             if op.incarnation != NO_TEXT and self.incarnation(op.incarnation).dropped is None:
@@ -339,7 +359,7 @@ class Progress(Machine):
         elif op.kind is Kind.FETCH_OFFSET:
             self.seen()
             if op.incarnation != NO_TEXT:
-                self._looked_up(self.incarnation(op.incarnation), op)
+                self.incarnation(op.incarnation).looked_up(op, self.config)
 
     def _mode_of_call(self, mine: Incarnation, letter: Op) -> bool:
         """Was the call of this dead letter's message in manual mode?"""
@@ -371,15 +391,6 @@ class Progress(Machine):
         elif op.manual and op.outcome is Outcome.ROLLBACK:
             mine.taken.clear()
             mine.unsure.clear()
-
-    def _looked_up(self, mine: Incarnation, op: Op) -> None:
-        if op.outcome is Outcome.REFUSED or (op.outcome is Outcome.OK and op.value != NONE):
-            mine.asked.discard(op.place)
-        if op.outcome is Outcome.OK and op.value >= 0:
-            mine.start, mine.start_row = op.value, op
-        elif op.outcome is Outcome.REFUSED and op.value == -1:
-            first = self.config.consume_from == "first"
-            mine.start, mine.start_row = (0, op) if first else (None, None)
 
     def _doubt(self, offsets: Iterable[int]) -> None:
         """These may be finished, and nobody has told."""

@@ -404,30 +404,24 @@ class Rows:
 
     def config(self, name: str, where: Ints) -> Ints:
         """A number of the configuration, for the rows at these positions."""
-        per_run = [getattr(self._context(run).info.config, name) for run in self.words("run")]
-        return ints(per_run)[self.run[where]] if per_run else np.zeros(len(where), np.int64)
+        return self._of_runs(lambda context: getattr(context.info.config, name), where)
 
     def closed_world(self, where: Ints) -> Mask:
         """Does the row's run hold every producer and consumer?"""
-        per_run = [self._context(run).info.closed_world for run in self.words("run")]
-        return (
-            np.asarray(per_run, np.bool_)[self.run[where]]
-            if per_run
-            else np.zeros(len(where), np.bool_)
-        )
+        found: Mask = self._of_runs(lambda context: context.info.closed_world, where) != 0
+        return found
 
     def frames_twice(self, where: Ints) -> Mask:
         """Did something on the way make two frames of one, in the row's run?"""
-        per_run = [self._context(run).frames_twice != NEVER for run in self.words("run")]
-        return (
-            np.asarray(per_run, np.bool_)[self.run[where]]
-            if per_run
-            else np.zeros(len(where), np.bool_)
-        )
+        found: Mask = self._of_runs(lambda context: context.frames_twice, where) != NEVER
+        return found
 
     def clock_stepped(self, where: Ints) -> Ints:
         """The seq from which lease clauses stop judging the row's run; NEVER without a step."""
-        per_run = [self._context(run).clock_stepped for run in self.words("run")]
+        return self._of_runs(lambda context: context.clock_stepped, where)
+
+    def _of_runs(self, ask: Callable[[RunContext], int], where: Ints) -> Ints:
+        per_run = [ask(self._context(run)) for run in self.words("run")]
         return ints(per_run)[self.run[where]] if per_run else np.zeros(len(where), np.int64)
 
     def queue_of(self, position: int) -> Queue:

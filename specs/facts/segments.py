@@ -7,7 +7,7 @@ lie in the order of their time, and rows of different segments may be mixed. All
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -384,9 +384,3 @@ def chosen(values: Ints, where: Ints, otherwise: int) -> Ints:
     if not len(values):
         return np.full(len(where), otherwise, np.int64)
     return np.where(where >= 0, values[np.maximum(where, 0)], otherwise)
-
-
-def union(parts: Iterable[Ints]) -> Ints:
-    """All positions of the parts, sorted, each once."""
-    arrays = [part for part in parts if len(part)]
-    return np.unique(np.concatenate(arrays)) if arrays else np.zeros(0, np.int64)

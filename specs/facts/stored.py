@@ -13,13 +13,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from specs.clauses.rows import is_copy_topic
+from specs.clauses.stored import waits_ms
 from specs.facts.rows import Rows
 from specs.facts.segments import MS, NEVER, NO_TEXT, NONE, NOWHERE, Ints, Mask, positions
 from specs.vocabulary import Kind, Outcome
 
 STORED_WEAKLY = (10, 11, 12)
 NOT_CERTAIN = (0, 1, *STORED_WEAKLY)
-COMMIT, ROLLBACK = 8, 12
 STORED_COLUMNS = (
     "op_id",
     "message_id",
@@ -31,8 +31,6 @@ STORED_COLUMNS = (
     "value",
 )
 """What the questions here use."""
-
-_UNITS_US = {"s": 1_000 * MS, "m": 60_000 * MS, "h": 3_600_000 * MS, "d": 86_400_000 * MS}
 
 
 def refused(rows: Rows) -> Mask:
@@ -63,25 +61,16 @@ def copies(rows: Rows) -> Mask:
     ]
 
 
-def levels_us(table: str) -> list[int]:
-    """The time of each level in µs, level 1 first; 0 for a word that is no duration."""
-    waits = []
-    for word in table.split():
-        number, unit = word[:-1], _UNITS_US.get(word[-1:], 0)
-        waits.append(int(number) * unit if number.isascii() and number.isdigit() else 0)
-    return waits
-
-
 def levels(rows: Rows, sends: Ints) -> tuple[Ints, Ints]:
     """Of each of these sends the level that it waits on (0: none), and how long that is in µs."""
     level, wait = np.zeros(len(sends), np.int64), np.zeros(len(sends), np.int64)
     asked = np.where(delayed(rows)[sends], rows.number("delay_level")[sends], 0)
     for run, at in _one_of_each(rows.run, sends):
-        table = levels_us(rows.context_of(at).info.config.delay_levels)
+        table = waits_ms(rows.context_of(at).info.config.delay_levels)
         mine = (rows.run[sends] == run) & (asked > 0)
         if table:
             level[mine] = np.minimum(asked[mine], len(table))
-            wait[mine] = np.asarray(table, np.int64)[level[mine] - 1]
+            wait[mine] = MS * np.asarray(table, np.int64)[level[mine] - 1]
     return level, wait
 
 

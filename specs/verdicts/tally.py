@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -192,7 +192,3 @@ def merged(examinations: Iterable[Examination]) -> Examination:
     for examination in examinations:
         total.merge(examination)
     return total
-
-
-Tallies = Mapping[str, Tally]
-Rows = Sequence[Row]

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+import pyarrow as pa
+
 from spark_checkers.facts import OF_CONTEXT
-from spark_checkers.keyed import judge_in_memory
+from spark_checkers.judging import judge_table
+from spark_checkers.keyed import CHUNK_ROWS, in_order, whole_or_long
 from specs.clauses.certainty import told_of
 from specs.clauses.clause import Clause
 from specs.clauses.context import CONTEXT_KINDS
 from specs.clauses.rows import is_unsure
-from specs.facts.judges import Judge
-from specs.facts.run_context import RunContext
+from specs.facts.findings import Findings
+from specs.facts.judges import Judge, grouped
+from specs.facts.run_context import RunContext, Runs
+from specs.facts.together import columns_of, wanted_of, with_source
 from specs.history.columns import NAMES
 from specs.history.row import Row
 from specs.history.runinfo import RunInfo
@@ -57,6 +62,18 @@ def context_of(rows: Sequence[Row], info: RunInfo) -> RunContext:
     )
 
 
+def _judged(
+    rows: Sequence[Row], judges: Sequence[Judge], runs: Runs, least: int = CHUNK_ROWS
+) -> Iterator[Findings]:
+    """With the keys, cuts and order of a job."""
+    table = with_source(rows_to_table(rows))
+    for grouping, chosen in grouped(judges):
+        mine = table.take(pa.array(wanted_of(table, chosen, grouping)))
+        batches = in_order(mine.select(columns_of(chosen, grouping)), grouping, max(1, least // 4))
+        for part in whole_or_long(batches, grouping.columns, None, least):
+            yield from judge_table(part, chosen, runs)
+
+
 def together_by_columns(
     histories: Sequence[tuple[RunInfo, Sequence[Row]]], judges: Sequence[Judge]
 ) -> list[dict[str, Found]]:
@@ -72,7 +89,7 @@ def together_by_columns(
         runs = [name for name, info in infos.items() if _applies(judge, info)]
         rows = [row for name in runs for row in of_run[name]]
         times = dict.fromkeys(runs, 0)
-        for each in judge_in_memory(rows_to_table(rows), [judge], contexts) if rows else ():
+        for each in _judged(rows, [judge], contexts) if rows else ():
             for run, seqs, certain, name in each.violations:
                 found[run][judge.id][1].append((seqs, certain, name))
             for run, count in each.opportunities.items():
@@ -91,14 +108,12 @@ def _applies(judge: Judge, info: RunInfo) -> bool:
 
 
 def by_columns(
-    rows: Sequence[Row], info: RunInfo, judges: Sequence[Judge], least: int = 1 << 19
+    rows: Sequence[Row], info: RunInfo, judges: Sequence[Judge], least: int = CHUNK_ROWS
 ) -> dict[str, Found]:
     """What is found when they are brought together. least: so many rows, at least, are judged together."""
     found: dict[str, Found] = {judge.id: (0, []) for judge in judges}
     chosen = [judge for judge in judges if _applies(judge, info)]
-    for each in judge_in_memory(
-        rows_to_table(rows), chosen, {info.run: context_of(rows, info)}, least
-    ):
+    for each in _judged(rows, chosen, {info.run: context_of(rows, info)}, least):
         times, violations = found[each.clause]
         violations.extend((seqs, certain, name) for _run, seqs, certain, name in each.violations)
         found[each.clause] = (times + sum(each.opportunities.values()), violations)

@@ -27,13 +27,13 @@ from spark_checkers.generate import generate
 from spark_checkers.hashing import of_texts
 from spark_checkers.homes import without_low
 from spark_checkers.jobs import InProcesses
-from spark_checkers.keyed import with_source
 from spark_checkers.ordered import read_group, row_groups
 from spark_checkers.scatter import Together, key_hashes
 from spark_checkers.trace_mutants import DEFECTS, plant, spread
 from specs import profiles
 from specs.clauses.catalogue import all_clauses
 from specs.facts.groupings import GROUPINGS
+from specs.facts.together import with_source
 from specs.history.row import Row
 from specs.history.runinfo import RunInfo
 from specs.history.store import open_history, rows_to_table, write_history

@@ -140,6 +140,14 @@ def test_a_defect_lies_by_the_clause_that_it_breaks() -> None:
         assert {mutant.clause for mutant in getattr(module, "LOOKALIKES", ())} <= {None}
 
 
+def test_what_is_planted_judges_nothing() -> None:
+    """A clause has one text, which lies in `specs`."""
+    for module in planted_modules():
+        theirs = {getattr(each, "__module__", "") for each in vars(module).values()}
+        assert not any(name.startswith("specs.facts") for name in theirs), module.__name__
+        assert not vars(module).keys() & {"judge", "find", "explain", "pick"}, module.__name__
+
+
 def test_a_history_without_a_place_for_a_defect_says_so() -> None:
     info, rows = parse_history("0ms alice locks billing/orders/b0/3 ok")
     with pytest.raises(UsageError, match="no place for the defect commit-rewinds"):

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from recorded import recorded
 
-from spark_checkers.keyed import whole_keys
+from spark_checkers.keyed import whole_or_long
 from spark_checkers.layout import compact
 from spark_checkers.ordered import ORDER, Part, is_by_queue, part_tables, parts, row_groups
 from spark_checkers.writing import BY_QUEUE, HistoryWriter
@@ -81,7 +81,9 @@ def test_batches_become_whole_keys(keys: list[int], batch: int, least: int) -> N
     ordered = sorted(keys)
     table = pa.table({"run": ["r"] * len(keys), "group": [f"g{number}" for number in ordered]})
     tables = list(
-        whole_keys(table.to_batches(max_chunksize=batch), GROUPINGS[Key.GROUP].columns, least)
+        whole_or_long(
+            table.to_batches(max_chunksize=batch), GROUPINGS[Key.GROUP].columns, None, least
+        )
     )
     assert [each for table in tables for each in table.column("group").to_pylist()] == table.column(
         "group"

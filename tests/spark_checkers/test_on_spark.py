@@ -18,7 +18,7 @@ from recorded import recorded
 
 from spark_checkers import engine
 from spark_checkers import session as session_module
-from spark_checkers.catalogue import all_judges, grouped
+from spark_checkers.catalogue import all_judges
 from spark_checkers.generate import generate, plan_defect
 from spark_checkers.jobs import OnSpark
 from spark_checkers.keyed import by_key
@@ -27,7 +27,7 @@ from spark_checkers.trace_mutants import DEFECTS, plant, spread
 from specs import profiles
 from specs.clauses.catalogue import all_clauses, get
 from specs.errors import HistoryError, TargetMisbehaved, UsageError
-from specs.facts.judges import judges_of
+from specs.facts.judges import grouped, judges_of
 from specs.facts.run_context import RunContext
 from specs.history.columns import COLUMNS
 from specs.history.row import Row

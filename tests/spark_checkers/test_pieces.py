@@ -22,21 +22,21 @@ from spark_checkers import engine, judge, keyed, ordered, pieces
 from spark_checkers import judging as judging_module
 from spark_checkers.balances import Balance, Balances
 from spark_checkers.catalogue import applicable
-from spark_checkers.coding import codes_of
 from spark_checkers.generate import generate, plan_defect
 from spark_checkers.jobs import InProcesses
-from spark_checkers.judging import judge_rows, levels_of, relevant
-from spark_checkers.keyed import IN_PIECES, columns_of, wanted_of, with_source
+from spark_checkers.keyed import IN_PIECES
 from spark_checkers.pieces import Pieces
 from spark_checkers.trace_mutants import DEFECTS, LOOKALIKES, Mutant, plant
 from specs.clauses.catalogue import get
 from specs.clauses.commit import fetch_answers_the_last_commit
 from specs.errors import SpecError, UsageError
 from specs.facts.groupings import CLIENTS, QUEUES, Grouping
+from specs.facts.judged import judge_rows
 from specs.facts.judges import Judge, judges_of
 from specs.facts.rows import Rows
 from specs.facts.run_context import Runs
 from specs.facts.segments import dense
+from specs.facts.together import codes_of, columns_of, levels_of, relevant, wanted_of, with_source
 from specs.history.row import Row
 from specs.history.runinfo import RunInfo
 from specs.history.store import History, open_history, rows_to_table, write_history

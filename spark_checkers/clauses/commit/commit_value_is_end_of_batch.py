@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from functools import partial
 
-from spark_checkers.planting import Changes, Mutant, Trace
+from spark_checkers.planting import MS, Changes, Mutant, Trace
 from specs.clauses import rows as of_rows
-from specs.facts.segments import MS
 from specs.vocabulary import Kind
 
 CLAUSE = "CMT-2"

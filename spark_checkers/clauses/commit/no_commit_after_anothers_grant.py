@@ -5,8 +5,7 @@ from __future__ import annotations
 import itertools
 from functools import partial
 
-from spark_checkers.planting import Changes, Mutant, Trace
-from specs.facts.segments import MS
+from spark_checkers.planting import MS, Changes, Mutant, Trace
 from specs.vocabulary import Kind
 
 CLAUSE = "CMT-5"

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from spark_checkers.planting import Changes, Mutant, Trace
-from specs.facts.segments import MS
+from spark_checkers.planting import MS, Changes, Mutant, Trace
 
 CLAUSE = "LSE-3"
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from functools import partial
 
-from spark_checkers.planting import STRANGER, Changes, Mutant, Planted, Trace
+from spark_checkers.planting import MS, STRANGER, Changes, Mutant, Planted, Trace
 from specs.clauses.rows import is_manual
-from specs.facts.segments import MS
 from specs.history.row import Row
 from specs.vocabulary import Outcome
 

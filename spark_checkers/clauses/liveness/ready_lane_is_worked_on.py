@@ -6,8 +6,7 @@ import itertools
 from functools import partial
 
 from spark_checkers import planting
-from spark_checkers.planting import Changes, Mutant, Trace
-from specs.facts.segments import MS
+from spark_checkers.planting import MS, Changes, Mutant, Trace
 from specs.vocabulary import Kind, Outcome
 
 CLAUSE = "LIV-5"

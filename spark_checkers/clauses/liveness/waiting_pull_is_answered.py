@@ -5,8 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from spark_checkers import planting
-from spark_checkers.planting import Changes, Mutant, Planted, Trace
-from specs.facts.segments import MS
+from spark_checkers.planting import MS, Changes, Mutant, Planted, Trace
 from specs.history.row import Row
 from specs.vocabulary import Kind, Outcome
 

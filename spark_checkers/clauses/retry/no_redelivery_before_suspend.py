@@ -5,8 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from spark_checkers import planting
-from spark_checkers.planting import Changes, Mutant, Trace
-from specs.facts.segments import MS
+from spark_checkers.planting import MS, Changes, Mutant, Trace
 
 CLAUSE = "RTY-1"
 

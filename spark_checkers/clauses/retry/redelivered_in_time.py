@@ -5,9 +5,8 @@ from __future__ import annotations
 from functools import partial
 
 from spark_checkers import planting
-from spark_checkers.planting import Changes, Mutant, Trace
+from spark_checkers.planting import MS, Changes, Mutant, Trace
 from specs.clauses.retry.redelivered_in_time import LOCK_WAIT_MS
-from specs.facts.segments import MS
 from specs.vocabulary import LISTENER_SUSPENDS, Kind
 
 CLAUSE = "RTY-2"

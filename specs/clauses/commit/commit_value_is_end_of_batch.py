@@ -36,7 +36,7 @@ from specs.facts.lanes import (
     each_lane,
     ends_as,
 )
-from specs.facts.progress import acknowledges, certainly_acknowledges
+from specs.facts.progress import Begun, acknowledges, certainly_acknowledges
 from specs.facts.segments import MS, NO_TEXT, NONE, Ints
 from specs.history.row import Row
 from specs.vocabulary import LISTENER_SUSPENDS, Key, Kind, Level, Outcome, Party
@@ -123,12 +123,10 @@ class Ends:
         return self.one_by_one or self.count_to(value) > self.count_to(value - 1)
 
 
-class Incarnation:
-    """One incarnation: its start, the ends of its finished batches, and which of them wait for a commit."""
+class Incarnation(Begun):
+    """One incarnation, the ends of its finished batches, and which of them wait for a commit."""
 
     __slots__ = (
-        "add",
-        "asked",
         "calls",
         "committed",
         "dropped",
@@ -138,16 +136,11 @@ class Incarnation:
         "late",
         "owed",
         "sent",
-        "start",
-        "start_row",
         "stretches",
     )
 
-    def __init__(self) -> None:
-        self.add: Op | None = None
-        self.asked: set[int] = set()  # look-ups, less those of which the answer is known
-        self.start = NONE
-        self.start_row: Op | None = None
+    def __init__(self, add: Op | None = None) -> None:
+        super().__init__(add)
         self.ends = Intervals()
         self.stretches: list[Ends] = []
         self.committed = NONE
@@ -155,9 +148,8 @@ class Incarnation:
         self.last_call: Op | None = None
         self.owed: deque[Op | Ends] = deque()
         self.given_up: set[int] = set()  # ends of batches that it may have given up without a word
-        self.sent: dict[
-            int, Op
-        ] = {}  # by a commit that will be refused: the last batch that it would have reported
+        # by a commit that will be refused: the last batch that it would have reported
+        self.sent: dict[int, Op] = {}
         self.late = False
         self.dropped = False
 
@@ -266,11 +258,8 @@ class Lane(Machine):
         if op.incarnation == NO_TEXT:
             return
         if op.kind is Kind.ADD:
-            new = self.incarnations[op.incarnation] = Incarnation()
-            new.add = op
+            self.incarnations[op.incarnation] = Incarnation(op)
             self.void.discard(op.incarnation)
-            if op.value != NONE:
-                new.start, new.start_row = op.value, op
             return
         mine = self.incarnations.get(op.incarnation)
         if mine is None:
@@ -345,7 +334,7 @@ class Lane(Machine):
             if mine is None and op.incarnation not in self.void:
                 mine = self.incarnations[op.incarnation] = Incarnation()
             if mine is not None:
-                self._looked_up(mine, op)
+                mine.looked_up(op, self.config)
         elif mine is None:
             return
         elif op.kind is Kind.DELIVER:
@@ -364,15 +353,6 @@ class Lane(Machine):
                 and not last.manual
             ):
                 mine.ends.add(op.offset + 1)
-
-    def _looked_up(self, mine: Incarnation, op: Op) -> None:
-        if op.outcome is Outcome.REFUSED or (op.outcome is Outcome.OK and op.value != NONE):
-            mine.asked.discard(op.place)
-        if op.outcome is Outcome.OK and op.value >= 0:
-            mine.start, mine.start_row = op.value, op
-        elif op.outcome is Outcome.REFUSED and op.value == -1:
-            first = self.config.consume_from == "first"
-            mine.start, mine.start_row = (0, op) if first else (NONE, None)
 
     def _call_ends(self, mine: Incarnation, op: Op) -> None:
         if op.offset == NONE or mine.calls.get(op.op) != op.offset:

@@ -33,7 +33,7 @@ from specs.facts.lanes import (
     each_lane,
     ends_as,
 )
-from specs.facts.progress import acknowledges
+from specs.facts.progress import acknowledges, is_answered
 from specs.facts.segments import NO_TEXT, NONE
 from specs.history.row import Row
 from specs.plan.traits import Stake, Trait
@@ -190,7 +190,7 @@ class Lane(Machine):
         return [] if mine is None else [mine]
 
     def _told(self, mine: Incarnation, look: Op) -> None:
-        if look.outcome is Outcome.REFUSED or (look.outcome is Outcome.OK and look.value != NONE):
+        if is_answered(look):
             mine.asked.discard(look.place)
         if mine.drop is not None:
             return

@@ -18,7 +18,6 @@ import numpy as np
 
 from specs.clauses.judging import Finding
 from specs.clauses.premises import AUTO_MODE, DEAD_LETTER_SENT, IN_PLACE, NO_FRAME_TWICE, Premise
-from specs.clauses.rows import may_be_manual
 from specs.clauses.words import at, who
 from specs.facts.calls import may_be_by_hand
 from specs.facts.dead_letters import dead_reads, group_of
@@ -27,7 +26,7 @@ from specs.facts.rows import Rows
 from specs.facts.segments import NEVER, NONE, Ints, dense, positions
 from specs.facts.stored import STORED_WEAKLY
 from specs.history.row import Row
-from specs.vocabulary import DLQ_PREFIX, Key, Kind, Outcome, Party
+from specs.vocabulary import Key, Kind, Outcome, Party
 
 ID = "DLQ-2"
 TITLE = "a dead letter exactly once"
@@ -62,13 +61,6 @@ COLUMNS = (
     "process",
     "queue_offset",
 )
-
-
-def wants(row: Row) -> bool:
-    """Of what is read only dead letters, of what is delivered only calls that may be manual ones."""
-    if row.kind is Kind.READ:
-        return (row.topic or "").startswith(DLQ_PREFIX)
-    return row.kind is not Kind.DELIVER or may_be_manual(row)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,6 @@ import numpy as np
 
 from specs.clauses.judging import Finding
 from specs.clauses.premises import CLOSED_WORLD, ORDERLY
-from specs.clauses.rows import is_copy_topic
 from specs.clauses.words import at, who
 from specs.facts.findings import Findings
 from specs.facts.rows import Rows
@@ -35,11 +34,6 @@ KINDS = frozenset({Kind.DEAD_LETTER, Kind.SEND_BACK, Kind.READ})
 SETTINGS = ("max_reconsume_times",)
 NEEDS = frozenset({Kind.DEAD_LETTER, Kind.READ})
 COLUMNS = ("message_id", "origin_id", "outcome", "queue_offset", "reconsume_times")
-
-
-def wants(row: Row) -> bool:
-    """Of what is read, only copies."""
-    return row.kind is not Kind.READ or row.origin_id is not None or is_copy_topic(row.topic)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from specs.clauses.judging import Finding
-from specs.clauses.rows import is_copy_topic
 from specs.clauses.words import at, who
 from specs.facts.dead_letters import dead_reads, group_of
 from specs.facts.findings import Findings
@@ -41,17 +40,6 @@ COLUMNS = ("body_hash", "message_id", "origin_id", "outcome", "sharding_key", "t
 
 WITHOUT_ORIGIN_ID = "4.9"
 """The dialect whose clients need not name the origin's id."""
-
-
-def wants(row: Row) -> bool:
-    """Original messages and dead letters that are shown whole, and who gave a message up."""
-    if row.kind is Kind.DEAD_LETTER:
-        return True
-    if row.body_hash is None:
-        return False
-    if row.kind is Kind.READ:
-        return (row.topic or "").startswith(DLQ_PREFIX)
-    return row.origin_id is None and not is_copy_topic(row.topic)
 
 
 @dataclass(frozen=True, slots=True)

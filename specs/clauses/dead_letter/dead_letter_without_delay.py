@@ -22,7 +22,7 @@ from specs.facts.findings import Findings
 from specs.facts.rows import Rows
 from specs.facts.segments import NEVER, NONE, NOWHERE, Timeline, dense
 from specs.history.row import Row
-from specs.vocabulary import DLQ_PREFIX, Key, Kind, Outcome, Party
+from specs.vocabulary import Key, Kind, Outcome, Party
 
 ID = "DLQ-7"
 TITLE = "a dead letter does not wait"
@@ -35,11 +35,6 @@ KINDS = frozenset({Kind.DEAD_LETTER, Kind.READ})
 NEEDS = frozenset({Kind.DEAD_LETTER, Kind.READ})
 CONCLUDES_FROM_ABSENCE = True
 COLUMNS = ("attempt", "ended_us", "message_id", "origin_id", "outcome", "started_us", "wall_us")
-
-
-def wants(row: Row) -> bool:
-    """Of what is read, only dead letters."""
-    return row.kind is not Kind.READ or (row.topic or "").startswith(DLQ_PREFIX)
 
 
 @dataclass(frozen=True, slots=True)

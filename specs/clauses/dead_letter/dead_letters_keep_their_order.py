@@ -30,7 +30,7 @@ from specs.facts.segments import (
     positions,
 )
 from specs.history.row import Row
-from specs.vocabulary import DLQ_PREFIX, Key, Kind, Outcome, Party
+from specs.vocabulary import Key, Kind, Outcome, Party
 
 ID = "DLQ-4"
 TITLE = "dead letters keep their order"
@@ -52,11 +52,6 @@ NEEDS = frozenset({Kind.DEAD_LETTER, Kind.READ})
 ONLY = ONLY_DEAD_READS
 CONCLUDES_FROM_ABSENCE = True
 COLUMNS = ("attempt", "message_id", "origin_id", "outcome", "queue_offset")
-
-
-def wants(row: Row) -> bool:
-    """Of what is read, only dead letters."""
-    return row.kind is not Kind.READ or (row.topic or "").startswith(DLQ_PREFIX)
 
 
 @dataclass(frozen=True, slots=True)

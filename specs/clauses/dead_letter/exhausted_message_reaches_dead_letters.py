@@ -48,7 +48,6 @@ from specs.facts.segments import MS, NEVER, NO_TEXT, NONE, Ints, ints, positions
 from specs.facts.stored import STORED_WEAKLY
 from specs.history.row import Row
 from specs.vocabulary import (
-    DLQ_PREFIX,
     LISTENER_SUSPENDS,
     Key,
     Kind,
@@ -72,11 +71,6 @@ ONLY = ONLY_DEAD_READS
 EXCUSED_BY = frozenset({Kind.CRASH, Kind.RESET})
 CONCLUDES_FROM_ABSENCE = True
 COLUMNS = (*OP_COLUMNS, "message_id", "origin_id")
-
-
-def wants(row: Row) -> bool:
-    """Of what is read, only dead letters."""
-    return row.kind is not Kind.READ or (row.topic or "").startswith(DLQ_PREFIX)
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,7 @@ from specs.clauses.premises import NO_WALL_CLOCK_STEP, NOT_PAUSED, ORDERLY
 from specs.clauses.rows import over_us
 from specs.clauses.words import at, ms, who
 from specs.facts.findings import Findings
-from specs.facts.grants import refuses
+from specs.facts.grants import refuses, takes_away
 from specs.facts.lanes import OP_COLUMNS, LaneItems, Machine, Op, Stretch, each_lane, ends_as
 from specs.facts.segments import MS, NO_TEXT, NONE
 from specs.history.row import Row
@@ -204,12 +204,7 @@ class Lane(Machine):
             client.regained = None if client.drop is None else (op, client.drop)
         elif refuses(op):
             client.answered = True
-            # A late answer to a request that is older than the grant's takes nothing away.
-            if (
-                client.last is None
-                or client.last.kind is not Kind.LOCK
-                or op.begin > client.last.begin
-            ):
+            if takes_away(op, client.last):
                 client.last, client.regained = op, None
 
 

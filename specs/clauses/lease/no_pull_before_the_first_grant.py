@@ -19,7 +19,7 @@ from specs.clauses.judging import Finding
 from specs.clauses.premises import ORDERLY
 from specs.clauses.words import at, ms, who
 from specs.facts.findings import Findings
-from specs.facts.grants import refuses
+from specs.facts.grants import takes_away
 from specs.facts.lanes import OP_COLUMNS, LaneItems, Machine, Op, Stretch, each_lane, ends_as
 from specs.facts.segments import NO_TEXT
 from specs.history.row import Row
@@ -107,9 +107,7 @@ class Lane(Machine):
         client = self._client(op.client)
         if op.outcome is Outcome.OK:
             client.last, client.add = op, None
-        elif refuses(op) and (
-            client.last is None or client.last.kind is not Kind.LOCK or op.begin > client.last.begin
-        ):
+        elif takes_away(op, client.last):
             client.last = op
 
 

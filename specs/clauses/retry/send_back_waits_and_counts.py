@@ -20,11 +20,11 @@ import numpy as np
 
 from specs.clauses.judging import Finding
 from specs.clauses.premises import CLOSED_WORLD, CONCURRENT, NO_WALL_CLOCK_STEP
+from specs.clauses.stored import waits_ms
 from specs.clauses.words import MS, at, ms, who
 from specs.facts.findings import Findings
 from specs.facts.rows import Rows
 from specs.facts.segments import NONE, Ints, dense, positions
-from specs.facts.stored import levels_us
 from specs.history.row import Row
 from specs.vocabulary import RETRY_PREFIX, Key, Kind, Party
 
@@ -44,11 +44,6 @@ COLUMNS = ("attempt", "delay_level", "message_id", "origin_id", "reconsume_times
 
 DEFAULT_LEVEL = 3
 """What level 0 means, for a message that was never sent back before."""
-
-
-def wants(row: Row) -> bool:
-    """Of deliveries, only copies in a retry topic."""
-    return row.kind is not Kind.DELIVER or (row.topic or "").startswith(RETRY_PREFIX)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,10 +119,10 @@ def _first_sends(rows: Rows, message: Ints) -> dict[int, int]:
 
 def _wait_us(rows: Rows, back: int) -> int:
     """What the level of this send-back means."""
-    table = levels_us(rows.config_of(back).delay_levels)
+    table = waits_ms(rows.config_of(back).delay_levels)
     asked = int(rows.number("delay_level")[back])
     level = asked or DEFAULT_LEVEL + int(rows.number("reconsume_times")[back])
-    return table[min(level, len(table)) - 1] if table and level > 0 else 0
+    return MS * table[min(level, len(table)) - 1] if table and level > 0 else 0
 
 
 def explain(found: TooSoon | Miscounted) -> str:

@@ -24,6 +24,7 @@ import numpy as np
 
 from specs.clauses.judging import Finding
 from specs.clauses.premises import BROKER_NOT_PAUSED, CLOSED_WORLD, DRAINED, NOT_REMOVED, Premise
+from specs.clauses.stored import COMMIT, ROLLBACK
 from specs.clauses.words import at, who
 from specs.facts.findings import Findings
 from specs.facts.readings import COLUMNS as READING_COLUMNS
@@ -31,8 +32,6 @@ from specs.facts.readings import Queue, queues_with
 from specs.facts.rows import Rows
 from specs.facts.segments import MS, NEVER, NO_TEXT, Ints
 from specs.facts.stored import (
-    COMMIT,
-    ROLLBACK,
     STORED_COLUMNS,
     STORED_WEAKLY,
     copies,

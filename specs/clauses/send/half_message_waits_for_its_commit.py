@@ -18,12 +18,13 @@ import numpy as np
 
 from specs.clauses.judging import Finding
 from specs.clauses.premises import CLOSED_WORLD, NOTHING_TAKEN_BACK
+from specs.clauses.stored import COMMIT
 from specs.clauses.words import at, who
 from specs.facts.findings import Findings
 from specs.facts.rows import Rows
 from specs.facts.segments import NEVER, NONE, NOWHERE, Ints, dense
-from specs.facts.stored import COMMIT, halves, refused
 from specs.facts.stored import copies as copies_of
+from specs.facts.stored import halves, refused
 from specs.history.row import Row
 from specs.plan.traits import Stake, Trait
 from specs.vocabulary import Key, Kind, Outcome, Party

@@ -26,7 +26,7 @@ PLACES = (
     "reference_impl/mutants/*.py",
     "chaos/scenarios/*.toml",
 )
-"""Clauses, profiles, twins and planted defects, mutants, what a scenario must put at stake."""
+"""Clauses, profiles, planted defects, mutants, what a scenario must put at stake."""
 OF_THE_RUN = "MET-"
 """Checks of the run itself are no clauses, and lie with what checks."""
 ELSEWHERE = {
