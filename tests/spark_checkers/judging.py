@@ -62,16 +62,23 @@ def context_of(rows: Sequence[Row], info: RunInfo) -> RunContext:
     )
 
 
-def _judged(
-    rows: Sequence[Row], judges: Sequence[Judge], runs: Runs, least: int = CHUNK_ROWS
-) -> Iterator[Findings]:
-    """With the keys, cuts and order of a job."""
+def brought_together(
+    rows: Sequence[Row], judges: Sequence[Judge], least: int = CHUNK_ROWS
+) -> Iterator[tuple[pa.Table, tuple[Judge, ...]]]:
+    """Tables of whole keys and who judges them, with the keys, cuts and order of a job."""
     table = with_source(rows_to_table(rows))
     for grouping, chosen in grouped(judges):
         mine = table.take(pa.array(wanted_of(table, chosen, grouping)))
         batches = in_order(mine.select(columns_of(chosen, grouping)), grouping, max(1, least // 4))
         for part in whole_or_long(batches, grouping.columns, None, least):
-            yield from judge_table(part, chosen, runs)
+            yield part, tuple(chosen)
+
+
+def _judged(
+    rows: Sequence[Row], judges: Sequence[Judge], runs: Runs, least: int = CHUNK_ROWS
+) -> Iterator[Findings]:
+    for part, chosen in brought_together(rows, judges, least):
+        yield from judge_table(part, chosen, runs)
 
 
 def together_by_columns(

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from random import Random
 
-from judging import context_of
+from judging import brought_together, context_of
 from nearby import nearby
 
-from spark_checkers.keyed import together
 from specs.clauses.catalogue import get
-from specs.facts.groupings import QUEUES
 from specs.facts.lanes import Digest
 from specs.facts.rows import Rows
 from specs.history.row import Row
 from specs.history.runinfo import RunInfo
-from specs.history.store import rows_to_table
 from specs.history.text import parse_history
 from specs.vocabulary import Kind
 
@@ -39,8 +36,12 @@ def calls_taken_whole(info: RunInfo, rows: list[Row]) -> int:
     from spark_checkers.catalogue import all_judges
 
     judges = [judge for judge in all_judges() if judge.id == "ORD-4"]
-    table = together(rows_to_table(rows), judges, QUEUES)
-    found = Rows(table, {info.run: context_of(rows, info)}).shared(Digest).stretches if rows else ()
+    runs = {info.run: context_of(rows, info)}
+    found = (
+        stretch
+        for table, _judges in brought_together(rows, judges)
+        for stretch in Rows(table, runs).shared(Digest).stretches
+    )
     return max((stretch.calls for stretch in found), default=0)
 
 
