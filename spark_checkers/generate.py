@@ -945,7 +945,7 @@ def _incidents(sheet: Sheet, incidents: Sequence[Incident], groups: Sequence[str
             client_id=(codes, clients),
             process=(codes, clients),
             group=(ints([groups.index(each.group) for each in some]), groups),
-            view="orders *" if kind is Kind.JOIN else None,
+            view="orders:*" if kind is Kind.JOIN else None,
         )
 
 
