@@ -25,6 +25,7 @@ from spark_checkers.trace_mutants import DEFECTS, LOOKALIKES
 from spark_checkers.writing import HistoryWriter
 from specs import profiles
 from specs.clauses.catalogue import all_clauses, get
+from specs.clauses.context import takes_everything
 from specs.errors import UsageError
 from specs.history.store import History, open_history
 from specs.verdicts.examine import examine
@@ -78,6 +79,14 @@ def test_a_generated_history_keeps_every_promise_and_puts_many_at_stake(tmp_path
     assert {clause for clause in AT_STAKE if stakes[clause] < 5} == set()
     verdict = conclude(found, history.info, profiles.load("reference"), require_exercised=False)
     assert verdict.verdict is RunVerdict.UPHELD
+
+
+def test_every_group_wants_everything(tmp_path: Path) -> None:
+    """A group that filters is one of which much is not said, whatever is planted."""
+    generate(tmp_path, SMALL, 1)
+    views = [row.view for row in open_history(tmp_path).rows() if row.kind is Kind.JOIN]
+    assert views
+    assert all(map(takes_everything, views)), views
 
 
 @pytest.mark.parametrize("seed", [85, pytest.param(243, marks=pytest.mark.long)])
