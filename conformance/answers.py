@@ -19,6 +19,8 @@ ASK_AGAIN_S = 30.0
 one."""
 SLOW_S = 1.0
 """Who took longer than this to answer, or to ask again, stood still meanwhile: no deadline runs on for it."""
+SLOWEST_S = 3.0
+"""At most so long where the wait is a long one; no lease of a system ends by a stop of a tenth of it."""
 T = TypeVar("T")
 
 
@@ -51,17 +53,22 @@ def ask_again(question: Callable[[], Told[T]], within_s: float = ASK_AGAIN_S) ->
 class Quiet:
     """For how long nothing has happened while everybody was there: who stands still is not at rest.
 
-    Whoever waits for something looks again and again, and asks a party on the way. A look that comes later than
-    `SLOW_S` after the one before shows that a party, or this process itself, stood still; the time begins anew.
+    Whoever waits for something looks again and again, and asks a party on the way. A look that comes too late after
+    the one before shows that a party, or this process itself, stood still; the time begins anew. A busy machine alone
+    is late by a second now and then, so a wait of minutes allows a look to be late by a tenth of it: what stood still
+    for so short a time has lost no lease, and is given the rest of the wait to go on.
+
+    wait_s: how long it is to be quiet.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, wait_s: float = 0.0) -> None:
+        self._slow_s = max(SLOW_S, min(SLOWEST_S, wait_s / 10))
         self._since_s = self._looked_s = now_s()
 
     def look(self, *, is_quiet: bool) -> float:
         """For how many seconds by now. is_quiet: since the last look nothing happened, and who was asked answered."""
         before_s, self._looked_s = self._looked_s, now_s()
-        if not is_quiet or self._looked_s - before_s > SLOW_S:
+        if not is_quiet or self._looked_s - before_s > self._slow_s:
             self._since_s = self._looked_s
         return self._looked_s - self._since_s
 

@@ -97,15 +97,13 @@ class Figure:
 
 def measure(what: str, events: int, times: int, work: Callable[[], object]) -> Figure:
     """Do the work so many times; the shortest counts."""
-    clock = host_clock()
-    best: int | None = None
+    clock, took_us = host_clock(), []
     with Memory() as memory:
         for _ in range(times):
-            begun = clock.monotonic_us()
+            begun_us = clock.monotonic_us()
             work()
-            took = clock.monotonic_us() - begun
-            best = took if best is None else min(best, took)
-    return Figure(what, events, (best or 0) / 1_000_000, memory.peak // MIB)
+            took_us.append(clock.monotonic_us() - begun_us)
+    return Figure(what, events, min(took_us) / 1_000_000, memory.peak // MIB)
 
 
 def scan(session: Any, history: History) -> None:
@@ -137,9 +135,9 @@ def six_clauses(history: History, profile: Profile, rows: int, times: int) -> li
     ]
 
 
-def history_of(folder: Path, events: int, seed: int) -> History:
-    generate(folder, events, seed)
-    return open_history(folder)
+def size_of(history: History) -> int:
+    """How many rows it has."""
+    return sum(row_groups(history.parquet)[1])
 
 
 @click.command()
@@ -149,13 +147,9 @@ def history_of(folder: Path, events: int, seed: int) -> History:
     "small",
     default=200_000,
     show_default=True,
-    help="Events for the Python engine; 0: none.",
+    help="Events for --engine python; 0: none.",
 )
-@click.option(
-    "--history",
-    type=click.Path(path_type=Path),
-    help="Measure this one instead of a generated one.",
-)
+@click.option("--history", type=click.Path(path_type=Path), help="Measure this one instead.")
 @click.option("--seed", default=7, show_default=True)
 @click.option("--times", default=2, show_default=True, type=click.IntRange(1))
 @click.option("--master", metavar="URL")
@@ -163,12 +157,7 @@ def history_of(folder: Path, events: int, seed: int) -> History:
 @click.option(
     "--duckdb", "in_sql", is_flag=True, help="Measure six clauses in SQL as well, by DuckDB."
 )
-@click.option(
-    "--by-seq",
-    "shuffled",
-    is_flag=True,
-    help="Measure the same history in the order of seq as well.",
-)
+@click.option("--by-seq", "shuffled", is_flag=True, help="Measure it in the order of seq as well.")
 def main(
     events: int,
     small: int,
@@ -184,62 +173,39 @@ def main(
     profile = profiles.load("reference")
     with Scratch("bench") as scratch:
         click.echo(f"seed {seed}", err=True)
-        big = (
-            open_history(history)
-            if history is not None
-            else history_of(Path(scratch) / "big", events, seed)
-        )
-        rows = sum(row_groups(big.parquet)[1])
+        if history is None:
+            history = Path(scratch) / "big"
+            generate(history, events, seed)
+        big = open_history(history)
+        rows, by_queue = size_of(big), is_by_queue(big.parquet)
         session = open_session(master, memory=memory)
-        options = {"session": session}
+        judge = partial(engine.judge, profile=profile, options={"session": session})
         click.echo(f"{rows:,} events; warming up", err=True)
         scan(session, big)
-        verdict = engine.judge(big, profile, options)
-        plain = measure("plain scan of the same columns", rows, times, lambda: scan(session, big))
-        figures = [plain]
-        layout = "by queue" if is_by_queue(big.parquet) else "by seq"
-        figures.append(
-            measure(
-                f"inorder check ({layout})",
-                rows,
-                times,
-                lambda: engine.judge(big, profile, options),
-            )
-        )
-        figures.append(
-            measure(
-                "the same with --engine arrow",
-                rows,
-                times,
-                lambda: engine.judge_here(big, profile, {}),
-            )
-        )
+        verdict = judge(big)
+        layout = "by queue" if by_queue else "by seq"
+        works: dict[str, Callable[[], object]] = {
+            "plain scan of the same columns": partial(scan, session, big),
+            f"inorder check ({layout})": partial(judge, big),
+            "the same with --engine arrow": partial(engine.judge_here, big, profile, {}),
+        }
+        figures = [measure(what, rows, times, work) for what, work in works.items()]
         if in_sql:
             figures += six_clauses(big, profile, rows, times)
-        if shuffled and is_by_queue(big.parquet):
+        if shuffled and by_queue:
             by_seq = Path(scratch) / "seq"
             write_runinfo(by_seq, big.info)
             sort_on_spark(session, big.parquet, by_seq, rows, by=("run", "seq_begin"), order=BY_SEQ)
-            other = open_history(by_seq)
-            figures.append(
-                measure(
-                    "inorder check (by seq)", rows, 1, lambda: engine.judge(other, profile, options)
-                )
-            )
+            work = partial(judge, open_history(by_seq))
+            figures.append(measure("inorder check (by seq)", rows, 1, work))
         if small:
-            little = history_of(Path(scratch) / "little", small, seed)
-            little_rows = sum(row_groups(little.parquet)[1])
-            figures.append(
-                measure(
-                    "the Python engine",
-                    little_rows,
-                    1,
-                    lambda: python_engine.judge(little, profile, {}),
-                )
-            )
+            generate(Path(scratch) / "little", small, seed)
+            little = open_history(Path(scratch) / "little")
+            work = partial(python_engine.judge, little, profile, {})
+            figures.append(measure("the Python engine", size_of(little), 1, work))
     click.echo(f"{'':<34} {'events':>11} {'time':>10} {'events/s':>14} {'peak':>11} {'× scan':>7}")
     for figure in figures:
-        click.echo(figure.line(plain))
+        click.echo(figure.line(figures[0]))
     click.echo(
         f"verdict: {verdict.verdict}; peak memory is this process, Java and the Python workers together"
     )

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import importlib
-import pkgutil
 from functools import cache
 from types import ModuleType
 
-import spark_checkers.clauses as package
-from specs.clauses.catalogue import FAMILIES, all_clauses
+from spark_checkers import clauses as planted
+from specs import clauses
+from specs.clauses.catalogue import all_clauses
 from specs.clauses.certainty import told_of
 from specs.facts.judges import Judge, judges_of
 from specs.history.runinfo import RunInfo
@@ -16,14 +16,9 @@ from specs.history.runinfo import RunInfo
 
 @cache
 def planted_modules() -> tuple[ModuleType, ...]:
-    """The modules of what is planted, by the `CLAUSE` that it breaks, in catalogue order."""
-    found: dict[str, ModuleType] = {}
-    for family in FAMILIES:
-        folder = importlib.import_module(f"{package.__name__}.{family}")
-        for entry in pkgutil.iter_modules(folder.__path__):
-            module = importlib.import_module(f"{folder.__name__}.{entry.name}")
-            found[module.CLAUSE] = module
-    return tuple(found[clause.id] for clause in all_clauses() if clause.id in found)
+    """Of each clause the module of what is planted, which lies here as the clause's does in `specs`."""
+    names = (clause.module.removeprefix(clauses.__name__) for clause in all_clauses())
+    return tuple(importlib.import_module(f"{planted.__name__}{name}") for name in names)
 
 
 @cache

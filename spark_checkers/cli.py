@@ -19,44 +19,36 @@ ORDERS = ("queue", "time")
 MOST_GROUPS = 9
 
 
-def _format_option(command: Any) -> Any:
-    return click.option(
-        "--format",
-        "form",
-        type=click.Choice(["human", "json"]),
-        default="human",
-        show_default=True,
-        help="What to print on stdout.",
-    )(command)
+_FORMAT = click.option(
+    "--format",
+    "form",
+    type=click.Choice(["human", "json"]),
+    default="human",
+    show_default=True,
+    help="What to print on stdout.",
+)
+_FOLDER = click.Path(path_type=Path)
+_OUT = click.option(
+    "--out", type=_FOLDER, required=True, metavar="DIR", help="An empty or new folder."
+)
 
 
 class _NamesDefects(click.Command):
     """Its help ends with what can be planted, in many modules that other commands need not wait for."""
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        self.epilog = _defects()
+        from spark_checkers.trace_mutants import DEFECTS, LOOKALIKES
+
+        defects, lookalikes = ", ".join(DEFECTS), ", ".join(LOOKALIKES)
+        self.epilog = f"Defects: {defects}. Lookalikes, which break nothing: {lookalikes}."
         super().format_epilog(ctx, formatter)
-
-
-def _defects() -> str:
-    from spark_checkers.trace_mutants import DEFECTS, LOOKALIKES
-
-    return (
-        f"Defects: {', '.join(DEFECTS)}. Lookalikes, which break nothing: {', '.join(LOOKALIKES)}."
-    )
 
 
 @click.command(name="generate", cls=_NamesDefects)
 @click.option(
     "--events", type=click.IntRange(100), required=True, metavar="N", help="About so many rows."
 )
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path),
-    required=True,
-    metavar="DIR",
-    help="An empty or new folder.",
-)
+@_OUT
 @click.option(
     "--seed",
     type=click.IntRange(0, LARGEST_SEED),
@@ -94,7 +86,7 @@ def _defects() -> str:
     show_default=True,
     help="Plant it across the edge of two files or row groups, or at a queue's first rows.",
 )
-@_format_option
+@_FORMAT
 def generate(
     events: int,
     out: Path,
@@ -130,6 +122,7 @@ def generate(
             change=planting,
             progress=lambda rows: bar.update(task, completed=rows),
         )
+    breaks = None if planting is None else planting.mutant.clause
     data = {
         "schema": "inorder/generated/v1",
         "out": str(out),
@@ -139,28 +132,19 @@ def generate(
         "queues": written.queues,
         "files": written.files,
         "defect": defect,
-        "breaks": None if defect is None else _clause_of(defect),
+        "breaks": breaks,
         "about": [] if planting is None else list(planting.about),
     }
-    if form == "json":
-        click.echo(json.dumps(data, indent=2))
-    else:
-        planted = "" if defect is None else f", with the defect {defect}" + _breaks(defect)
-        click.echo(
-            f"{written.events} events of {written.queues} queues in {written.files} files{planted}: {out}"
-        )
+    planted = f" (it breaks {breaks})" if breaks else " (a lookalike, it breaks nothing)"
+    planted = "" if defect is None else f", with the defect {defect}{planted}"
+    return _told(form, data, f"events of {written.queues} queues in {written.files} files{planted}")
+
+
+def _told(form: str, data: dict[str, Any], human: str) -> int:
+    """Print what was written as JSON, or how many events of what; return the exit code."""
+    text = f"{data['events']} {human}: {data['out']}"
+    click.echo(json.dumps(data, indent=2) if form == "json" else text)
     return 0
-
-
-def _clause_of(name: str) -> str | None:
-    from spark_checkers.trace_mutants import named
-
-    return named(name).clause
-
-
-def _breaks(name: str) -> str:
-    clause = _clause_of(name)
-    return f" (it breaks {clause})" if clause else " (a lookalike, it breaks nothing)"
 
 
 def _bar(console: Console) -> Progress:
@@ -177,17 +161,11 @@ def _bar(console: Console) -> Progress:
 
 @click.command(name="compact")
 @click.argument("history", type=click.Path(path_type=Path))
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path),
-    required=True,
-    metavar="DIR",
-    help="An empty or new folder.",
-)
+@_OUT
 @click.option(
     "--master", metavar="URL", help="Spark's master, for a history too big to be sorted in memory."
 )
-@_format_option
+@_FORMAT
 def compact(history: Path, out: Path, master: str | None, form: str) -> int:
     """Rewrite the folder HISTORY in the order of its queues: it is then judged without a shuffle."""
     from spark_checkers import layout
@@ -198,17 +176,11 @@ def compact(history: Path, out: Path, master: str | None, form: str) -> int:
     opened = open_history(history)
     click.echo(f"rewriting {history} by queue", err=True)
     written = layout.compact(opened, out, master=master)
-    rows = sum(row_groups(written.parquet)[1])
     data = {
         "schema": "inorder/compacted/v1",
         "out": str(out),
         "run": written.info.run,
-        "events": rows,
+        "events": sum(row_groups(written.parquet)[1]),
+        "files": len(written.parquet),
     }
-    data["files"] = len(written.parquet)
-    click.echo(
-        json.dumps(data, indent=2)
-        if form == "json"
-        else f"{rows} events in {data['files']} files: {out}"
-    )
-    return 0
+    return _told(form, data, f"events in {data['files']} files")

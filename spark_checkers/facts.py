@@ -7,11 +7,12 @@ is small: counts, rows about deaths and clocks, and hashes of what must be uniqu
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -35,6 +36,7 @@ from specs.facts.segments import NEVER, NONE, Ints, Mask, dense, first_of_each, 
 from specs.facts.together import with_source
 from specs.history import telling
 from specs.history.columns import COLUMNS
+from specs.history.row import Row
 from specs.history.runinfo import RunInfo
 from specs.history.store import rows_of_table
 from specs.verdicts.examine import MOST_REASONS
@@ -46,21 +48,8 @@ WINDOW_ROWS = 1 << 21
 SAMPLED_GROUPS = 256
 """The rows of about so many row groups tell where they are cut for it."""
 _LOOKED_AT = (
-    "run",
-    "seq_begin",
-    "kind",
-    "level",
-    "outcome",
-    "group",
-    "topic",
-    "broker",
-    "queue_id",
-    "queue_offset",
-    "message_id",
-    "origin_id",
-    "attempt",
-    "broker_epoch",
-    "incarnation",
+    *("run", "seq_begin", "kind", "level", "outcome", "group", "topic", "broker", "queue_id"),
+    *("queue_offset", "message_id", "origin_id", "attempt", "broker_epoch", "incarnation"),
 )
 _SENT = ("run", "topic", "message_id", "attempt")
 WINDOWED = ("run", "seq_begin", "started_us", "ended_us", "clock")
@@ -73,6 +62,9 @@ Worker = tuple[str, str | None, str | None]
 """(run, group, client)"""
 Reason = tuple[str, int, int, str]
 """Why a history can't be trusted: (run, seq, order of the check, text)."""
+Stretch = tuple[str, str | None, int, int, int, int]
+"""The rows of one clock in a window: (run, clock, first seq, when, last seq, when)."""
+Key = TypeVar("Key")
 
 
 @dataclass
@@ -82,27 +74,28 @@ class Report:
     rows: int = 0
     sends: int = 0
     deliveries: int = 0
-    rare: list[pa.Table] = field(default_factory=list)  # rows of the context, and faults
-    sent: HashesFile = ("", 0)  # of (run, message, attempt)
-    # Who names incarnations, and the seq of the first row of each that names none.
+    rare: list[pa.Table] = field(default_factory=list)
+    """Rows of the context, and faults."""
+    sent: HashesFile = ("", 0)
+    """Of (run, message, attempt)."""
     naming: set[Worker] = field(default_factory=set)
+    """Who names incarnations."""
     nameless: dict[Worker, int] = field(default_factory=dict)
+    """The first row of each who names none."""
     reasons: list[Reason] = field(default_factory=list)
-    clocks: list[tuple[str, str | None, int, int, int, int]] = field(default_factory=list)
-    epochs: dict[tuple[str, str, int], int] = field(
-        default_factory=dict
-    )  # run, broker, epoch: the first seq
-    seen: set[tuple[str, str | None, str]] = field(
-        default_factory=set
-    )  # run, group and kind of a row that there is
-    looks: dict[tuple[str, tuple[Any, ...]], int] = field(
-        default_factory=dict
-    )  # run, topic or queue: the last seq
-    named_origins: dict[str, int] = field(
-        default_factory=dict
-    )  # run: the first dead letter read with the id of its origin
-    windows: Spill = field(default=Spill("", ()))  # all rows, by windows of seq
-    keys: list[HashesFile] = field(default_factory=list)  # of each of what is wanted together
+    clocks: list[Stretch] = field(default_factory=list)
+    epochs: dict[tuple[str, str, int], int] = field(default_factory=dict)
+    """By run, broker and epoch: the first seq."""
+    seen: set[tuple[str, str | None, str]] = field(default_factory=set)
+    """Run, group and kind of a row that there is."""
+    looks: dict[tuple[str, tuple[Any, ...]], int] = field(default_factory=dict)
+    """By run and topic or queue: the last seq."""
+    named_origins: dict[str, int] = field(default_factory=dict)
+    """By run: the first dead letter read with the id of its origin."""
+    windows: Spill = field(default=Spill("", ()))
+    """All rows, by windows of seq."""
+    keys: list[HashesFile] = field(default_factory=list)
+    """Of each of what is wanted together."""
 
 
 @dataclass(frozen=True)
@@ -124,12 +117,7 @@ def look(
     cut = parts(sizes, jobs.tasks)
     starts = _windows(groups, sizes, jobs.tasks)
     work = partial(
-        _look_at_part,
-        groups=groups,
-        cut=cut,
-        starts=starts,
-        wanted=tuple(wanted),
-        folder=str(folder),
+        _look_at_part, groups=groups, cut=cut, starts=starts, wanted=wanted, folder=str(folder)
     )
     reports = jobs.each(work, len(cut))
     sent = hash_files.seen_again(jobs, [report.sent for report in reports])
@@ -219,7 +207,9 @@ def _look_at_what_is_told(report: Report, columns: Columns) -> None:
         lacking = columns.are("kind", kinds) & ~columns.has(name)
         for by, values in telling.MAY_LACK[name].items():
             lacking &= ~columns.are(by, values)
-        for at in _first_by_seq(columns, lacking):
+        where = positions(lacking)
+        first = np.argsort(columns.numbers("seq_begin")[where], kind="stable")[:MOST_REASONS]
+        for at in where[first].tolist():
             run, seq, kind = (columns.value(each, at) for each in ("run", "seq_begin", "kind"))
             report.reasons.append(untold(run, seq, kind, name))
 
@@ -232,30 +222,16 @@ def _look_at_names(report: Report, columns: Columns) -> None:
     """Which clients name incarnations in a group, and which is the first row of each that names none?"""
     of_one = columns.are("kind", telling.OF_AN_INCARNATION) & columns.are("level", REQUEST_LEVELS)
     named, who = columns.has("incarnation"), ("run", "group", "client_id")
-    report.naming.update(
-        (row["run"], row["group"], row["client_id"]) for row in _alike(columns, who, of_one & named)
-    )
-    for row in _alike(columns, who, of_one & ~named):
-        worker = row["run"], row["group"], row["client_id"]
-        report.nameless[worker] = min(row["first"], report.nameless.get(worker, NEVER))
-
-
-def _first_by_seq(columns: Columns, wanted: Mask) -> list[int]:
-    """The positions of the first few of these rows."""
-    where = positions(wanted)
-    order = np.argsort(columns.numbers("seq_begin")[where], kind="stable")
-    return [int(at) for at in where[order[:MOST_REASONS]]]
+    report.naming.update(_seqs(columns, who, of_one & named))
+    report.nameless = _merged(min, report.nameless, _seqs(columns, who, of_one & ~named))
 
 
 def _look_at_epochs(report: Report, columns: Columns) -> None:
     """When each broker first named an epoch, and which kinds of rows there are of which group."""
     told = columns.has("broker_epoch") & columns.has("broker")
-    for row in _alike(columns, ("run", "broker", "broker_epoch"), told):
-        key = (row["run"], row["broker"], row["broker_epoch"])
-        report.epochs[key] = min(row["first"], report.epochs.get(key, row["first"]))
-    everything = np.ones(columns.table.num_rows, np.bool_)
-    kinds = _alike(columns, ("run", "group", "kind"), everything)
-    report.seen.update((row["run"], row["group"], row["kind"]) for row in kinds)
+    named = _seqs(columns, ("run", "broker", "broker_epoch"), told)
+    report.epochs = _merged(min, report.epochs, named)
+    report.seen.update(_seqs(columns, ("run", "group", "kind"), np.ones(len(told), np.bool_)))
 
 
 def _look_at_looks(report: Report, columns: Columns, calls: Mask, reads: Mask) -> None:
@@ -264,51 +240,51 @@ def _look_at_looks(report: Report, columns: Columns, calls: Mask, reads: Mask) -
     And when anybody first read a dead letter that names the id of its origin.
     """
     asked = columns.are("level", REQUEST_LEVELS)
-    _take_last(report, columns, ("topic",), calls & asked)
     reads = reads & asked
     named = columns.has("queue_offset") | columns.has("message_id")
     markers = reads & columns.are("outcome", {Outcome.OK}) & ~named
-    _take_last(report, columns, ("topic", "broker", "queue_id"), markers)
+    queue = ("topic", "broker", "queue_id")
+    for where, looks in ((("topic",), calls & asked), (queue, markers)):
+        found = _seqs(columns, ("run", *where), looks, np.maximum)
+        last = {(run, tuple(there)): seq for (run, *there), seq in found.items()}
+        report.looks = _merged(max, report.looks, last)
     dead = columns.fit("topic", lambda name: name.startswith(DLQ_PREFIX))
-    for row in _alike(columns, ("run",), reads & dead & columns.has("origin_id")):
-        first = report.named_origins.get(row["run"], row["first"])
-        report.named_origins[row["run"]] = min(row["first"], first)
+    origins = _seqs(columns, ("run",), reads & dead & columns.has("origin_id"))
+    first = {run: seq for (run,), seq in origins.items()}
+    report.named_origins = _merged(min, report.named_origins, first)
 
 
-def _take_last(report: Report, columns: Columns, where: Sequence[str], wanted: Mask) -> None:
-    for row in _alike(columns, ("run", *where), wanted):
-        key = (row["run"], tuple(row[name] for name in where))
-        report.looks[key] = max(row["last"], report.looks.get(key, 0))
-
-
-def _alike(columns: Columns, names: Sequence[str], wanted: Mask) -> list[dict[str, Any]]:
-    """Of the wanted rows that are alike in these columns: their values, and the first and the last seq_begin."""
+def _seqs(
+    columns: Columns, names: Sequence[str], wanted: Mask, choose: np.ufunc = np.minimum
+) -> dict[tuple[Any, ...], int]:
+    """The first seq_begin (or the last) of the wanted rows that are alike in these columns, by their values."""
     where = positions(wanted)
     if not len(where):
-        return []
+        return {}
     chosen = slice(None) if len(where) == len(wanted) else where
     number, count = dense(*(columns.numbers(name)[chosen] for name in names))
-    seq = columns.numbers("seq_begin")[chosen]
-    first, last = np.full(count, NEVER, np.int64), np.full(count, -NEVER, np.int64)
-    np.minimum.at(first, number, seq)
-    np.maximum.at(last, number, seq)
-    places = where[first_of_each(number, count)].tolist()
-    return [
-        {name: columns.value(name, at) for name in names} | {"first": low, "last": high}
-        for at, low, high in zip(places, first.tolist(), last.tolist(), strict=True)
-    ]
+    seq, places = columns.numbers("seq_begin")[chosen], first_of_each(number, count)
+    found = seq[places]
+    choose.at(found, number, seq)
+    return {
+        tuple(columns.value(name, at) for name in names): each
+        for at, each in zip(where[places].tolist(), found.tolist(), strict=True)
+    }
+
+
+def _merged(choose: Callable[[int, int], int], *told: Mapping[Key, int]) -> dict[Key, int]:
+    """By key, the least or the greatest number of what is told of it."""
+    found: dict[Key, int] = {}
+    for key, number in (item for each in told for item in each.items()):
+        found[key] = choose(number, found.get(key, number))
+    return found
 
 
 def _all_known(columns: Columns) -> None:
     """Raises HistoryError for a word that the vocabulary lacks, as the Python engine does."""
-    known: tuple[tuple[str, Sequence[str]], ...] = (
-        ("kind", KINDS),
-        ("level", LEVELS),
-        ("outcome", OUTCOMES),
-    )
-    for name, vocabulary in known:
+    for name, known in (("kind", KINDS), ("level", LEVELS), ("outcome", OUTCOMES)):
         for word in columns.texts(name)[1]:
-            if word not in vocabulary:
+            if word not in known:
                 raise HistoryError(f"a history holds the unknown word {word!r}")
 
 
@@ -320,9 +296,7 @@ def _named(columns: Columns, sends: Mask) -> Ints:
 def _of_none(reports: Sequence[Report]) -> list[Reason]:
     """Of each client that names incarnations, the first row that names none."""
     naming = set[Worker]().union(*(report.naming for report in reports))
-    firsts: dict[Worker, int] = {}
-    for worker, seq in (each for report in reports for each in report.nameless.items()):
-        firsts[worker] = min(seq, firsts.get(worker, NEVER))
+    firsts = _merged(min, *(report.nameless for report in reports))
     return [
         (worker[0], seq, telling.LAST_CHECK, telling.why_of_none(seq))
         for worker, seq in firsts.items()
@@ -352,55 +326,28 @@ def look_at_rows(table: pa.Table) -> Report:
     run, clock, seq = run[order], clock[order], seq[order]
     started = table.column("started_us").to_numpy()[order]
     ended = table.column("ended_us").fill_null(np.iinfo(np.int64).max).to_numpy()[order]
-    for index in _first_few((run[1:] == run[:-1]) & (seq[1:] == seq[:-1])):
-        here = int(seq[index + 1])
-        report.reasons.append(
-            (runs[run[index + 1]], here, 0, f"seq {here} does not follow seq {here}")
-        )
-    for index in _first_few(ended < started):
-        report.reasons.append(
-            (runs[run[index]], int(seq[index]), 1, f"seq {seq[index]} ends before it begins")
-        )
-    _look_at_clocks(report, run, runs, clock, clocks, seq, started)
-    return report
-
-
-def _look_at_clocks(
-    report: Report,
-    run: Any,
-    runs: Sequence[str],
-    clock: Any,
-    clocks: Sequence[str],
-    seq: Any,
-    started: Any,
-) -> None:
+    same_run = run[1:] == run[:-1]
+    for index in np.flatnonzero(same_run & (seq[1:] == seq[:-1]))[:MOST_REASONS].tolist():
+        text = f"seq {seq[index]} does not follow seq {seq[index]}"
+        report.reasons.append((runs[run[index]], int(seq[index]), 0, text))
+    for index in np.flatnonzero(ended < started)[:MOST_REASONS].tolist():
+        text = f"seq {seq[index]} ends before it begins"
+        report.reasons.append((runs[run[index]], int(seq[index]), 1, text))
     if len(runs) > 1 or (clock != clock[:1]).any():
         by_clock = np.lexsort((clock, run))
-        run, clock, seq, started = run[by_clock], clock[by_clock], seq[by_clock], started[by_clock]
+        run, clock, seq, started = (each[by_clock] for each in (run, clock, seq, started))
+    names = [*clocks, None]  # a row that names no clock has the code -1
     same = (run[1:] == run[:-1]) & (clock[1:] == clock[:-1])
     back = np.flatnonzero(same & (started[1:] < started[:-1])) + 1
     for index in back[np.argsort(seq[back], kind="stable")][:MOST_REASONS].tolist():
-        name = clocks[clock[index]] if clock[index] >= 0 else None
-        text = f"clock {name} runs backwards at seq {seq[index]}"
+        text = f"clock {names[clock[index]]} runs backwards at seq {seq[index]}"
         report.reasons.append((runs[run[index]], int(seq[index]), 2, text))
     edges = np.flatnonzero(np.append(True, ~same))
     ends = np.append(edges[1:], len(seq)) - 1
     for first, last in zip(edges.tolist(), ends.tolist(), strict=True):
-        name = clocks[clock[first]] if clock[first] >= 0 else None
-        report.clocks.append(
-            (
-                runs[run[first]],
-                name,
-                int(seq[first]),
-                int(started[first]),
-                int(seq[last]),
-                int(started[last]),
-            )
-        )
-
-
-def _first_few(mask: Any) -> list[int]:
-    return [int(index) for index in np.flatnonzero(mask)[:MOST_REASONS]]
+        moments = (int(each[at]) for at in (first, last) for each in (seq, started))
+        report.clocks.append((runs[run[first]], names[clock[first]], *moments))
+    return report
 
 
 # ---------------------------------------------------------------- summing up
@@ -408,21 +355,22 @@ def _first_few(mask: Any) -> list[int]:
 
 def sum_up(reports: Sequence[Report], info: RunInfo, sent_twice: Sequence[Reason]) -> Facts:
     """What all tasks saw."""
-    facts = RunFacts()
-    facts.rows = sum(report.rows for report in reports)
-    facts.sends = sum(report.sends for report in reports)
-    facts.deliveries = sum(report.deliveries for report in reports)
-    reasons = [reason for report in reports for reason in report.reasons]
+    facts = RunFacts(
+        sum(report.rows for report in reports),
+        sum(report.sends for report in reports),
+        sum(report.deliveries for report in reports),
+    )
     clocks = [clock for report in reports for clock in report.clocks]
-    reasons += _between_windows(clocks)
-    reasons += _first_seqs(clocks)
-    reasons += sent_twice
-    reasons += _of_none(reports)
-    facts.broken.extend(text for _run, _seq, _check, text in sorted(reasons)[:MOST_REASONS])
-    rare = [
-        row for report in reports for table in report.rare for row in rows_of_table(_filled(table))
+    reasons = [
+        *(reason for report in reports for reason in report.reasons),
+        *(_between_windows(clocks) + _first_seqs(clocks)),
+        *sent_twice,
+        *_of_none(reports),
     ]
-    context = sorted(rare, key=lambda row: (row.run, row.seq_begin))
+    facts.broken.extend(text for _run, _seq, _check, text in sorted(reasons)[:MOST_REASONS])
+    rare = (table for report in reports for table in report.rare)
+    context = [row for table in rare for row in rows_of_table(_filled(table))]
+    context.sort(key=lambda row: (row.run, row.seq_begin))
     facts.faults.extend(
         (row.detail or "fault", row.outcome is Outcome.OK)
         for row in context
@@ -433,19 +381,37 @@ def sum_up(reports: Sequence[Report], info: RunInfo, sent_twice: Sequence[Reason
         joined = row.kind is Kind.JOIN and row.view is not None
         if joined and row.group and subscriptions.setdefault(row.group, row.view or "") != row.view:
             facts.subscriptions_differ.append(row.group)
-    runs = {
-        name: RunContext.of(
-            info,
-            (row for row in context if row.run == name),
-            _epochs_of(reports, name),
-            _seen_of(reports, name),
-            _looks_of(reports, name),
-            min((report.named_origins.get(name, NEVER) for report in reports), default=NEVER),
-        )
-        for name in sorted({info.run, *(run for report in reports for run, _, _ in report.seen)})
-    }
+    runs = _contexts(reports, info, context)
     kinds = frozenset(Kind(kind) for report in reports for _run, _group, kind in report.seen)
-    return Facts(facts, AnyRun(info, runs), kinds)
+    return Facts(facts, runs, kinds)
+
+
+def _contexts(
+    reports: Sequence[Report], info: RunInfo, rows: Sequence[Row]
+) -> dict[str, RunContext]:
+    """What is known of each run. rows: those of the context, by run and seq_begin."""
+    all_seen = set[tuple[str, str | None, str]]().union(*(report.seen for report in reports))
+    epochs: dict[str, dict[str, list[tuple[int, int]]]] = defaultdict(lambda: defaultdict(list))
+    for (run, broker, epoch), seq in _merged(min, *(each.epochs for each in reports)).items():
+        epochs[run][broker].append((seq, epoch))
+    looks: dict[str, dict[tuple[Any, ...], int]] = defaultdict(dict)
+    for (run, where), seq in _merged(max, *(each.looks for each in reports)).items():
+        looks[run][where] = seq
+    origins = _merged(min, *(report.named_origins for report in reports))
+    seen: dict[str, dict[str | None, set[Kind]]] = defaultdict(lambda: {None: set()})
+    for run, group, kind in all_seen:
+        seen[run].setdefault(group, set()).add(Kind(kind))
+    return {
+        run: RunContext.of(
+            info,
+            (row for row in rows if row.run == run),
+            epochs[run],
+            {group: frozenset(kinds) for group, kinds in seen[run].items()},
+            looks[run],
+            origins.get(run, NEVER),
+        )
+        for run in sorted({info.run, *seen})
+    }
 
 
 def _filled(rows: pa.Table) -> pa.Table:
@@ -458,75 +424,21 @@ def _filled(rows: pa.Table) -> pa.Table:
     return rows
 
 
-def _epochs_of(reports: Sequence[Report], run: str) -> dict[str, list[tuple[int, int]]]:
-    """By broker: (seq of the first row that names it, epoch)."""
-    firsts: dict[tuple[str, int], int] = {}
-    for report in reports:
-        for (name, broker, epoch), seq in report.epochs.items():
-            if name == run:
-                firsts[(broker, epoch)] = min(seq, firsts.get((broker, epoch), seq))
-    found: dict[str, list[tuple[int, int]]] = {}
-    for (broker, epoch), seq in firsts.items():
-        found.setdefault(broker, []).append((seq, epoch))
-    return found
-
-
-def _seen_of(reports: Sequence[Report], run: str) -> dict[str | None, frozenset[Kind]]:
-    found: dict[str | None, set[Kind]] = {None: set()}
-    for report in reports:
-        for name, group, kind in report.seen:
-            if name == run:
-                found.setdefault(group, set()).add(Kind(kind))
-    return {group: frozenset(kinds) for group, kinds in found.items()}
-
-
-def _looks_of(reports: Sequence[Report], run: str) -> dict[tuple[Any, ...], int]:
-    found: dict[tuple[Any, ...], int] = {}
-    for report in reports:
-        for (name, where), seq in report.looks.items():
-            if name == run:
-                found[where] = max(seq, found.get(where, 0))
-    return found
-
-
-class AnyRun(Mapping[str, RunContext]):
-    """The runs of one history: one that has no rows of the context kinds still has its description."""
-
-    def __init__(self, info: RunInfo, known: Mapping[str, RunContext]) -> None:
-        self._plain = RunContext(info)
-        self._known = dict(known)
-
-    def __getitem__(self, run: str) -> RunContext:
-        return self._known.get(run, self._plain)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._known)
-
-    def __len__(self) -> int:
-        return len(self._known)
-
-    def get(self, run: str, default: Any = None) -> Any:
-        return self[run]
-
-
-def _between_windows(clocks: Sequence[tuple[str, str | None, int, int, int, int]]) -> list[Reason]:
+def _between_windows(clocks: Sequence[Stretch]) -> list[Reason]:
     """Does a clock run backwards from one window to the next?"""
     reasons: list[Reason] = []
     last: dict[tuple[str, str | None], int] = {}
-    for run, clock, first_seq, first_us, _last_seq, last_us in sorted(
-        clocks, key=lambda each: (each[0], each[2])
-    ):
+    in_order = sorted(clocks, key=lambda each: (each[0], each[2]))
+    for run, clock, first_seq, first_us, _last_seq, last_us in in_order:
         if first_us < last.get((run, clock), first_us):
             reasons.append((run, first_seq, 2, f"clock {clock} runs backwards at seq {first_seq}"))
         last[(run, clock)] = last_us
     return reasons
 
 
-def _first_seqs(clocks: Sequence[tuple[str, str | None, int, int, int, int]]) -> list[Reason]:
+def _first_seqs(clocks: Sequence[Stretch]) -> list[Reason]:
     """Numbers of a run begin with 0, or above."""
-    first: dict[str, int] = {}
-    for run, _clock, seq, *_rest in clocks:
-        first[run] = min(seq, first.get(run, seq))
+    first = _merged(min, *({run: seq} for run, _clock, seq, *_rest in clocks))
     return [
         (run, seq, 0, f"seq {seq} does not follow seq -1") for run, seq in first.items() if seq < 0
     ]
@@ -536,29 +448,19 @@ def _sent_twice(suspects: Hashes, groups: Sequence[Group]) -> list[Reason]:
     """Sends to one topic with one id and one attempt. suspects: equal hashes; they may be two ids after all."""
     if not len(suspects):
         return []
-    seen: list[tuple[str, int, str, str, int | None]] = []
+    seen: list[tuple[Any, ...]] = []
+    names = ("run", "seq_begin", "topic", "message_id", "attempt")
     for path, number in groups:
-        columns = ["run", "seq_begin", "kind", "level", "topic", "message_id", "attempt"]
-        table = read_group(path, number, columns)
+        table = read_group(path, number, [*names, "kind", "level"])
         rows = Columns(table)
         where = _named(rows, rows.are("kind", {Kind.SEND}))
-        where = where[np.isin(rows.keys(_SENT, where), suspects)]
-        if len(where):
-            found = table.take(pa.array(where))
-            seen += zip(
-                found.column("run").to_pylist(),
-                found.column("seq_begin").to_pylist(),
-                found.column("topic").to_pylist(),
-                found.column("message_id").to_pylist(),
-                found.column("attempt").to_pylist(),
-                strict=True,
-            )
+        found = table.take(pa.array(where[np.isin(rows.keys(_SENT, where), suspects)]))
+        seen += zip(*(found.column(name).to_pylist() for name in names), strict=True)
     reasons: list[Reason] = []
     known: set[tuple[str, str, str, int | None]] = set()
     for run, seq, topic, message, attempt in sorted(seen, key=lambda each: each[:2]):
         if (run, topic, message, attempt) in known:
-            reasons.append(
-                (run, seq, 3, f"message id {message} was sent twice as the same attempt")
-            )
+            text = f"message id {message} was sent twice as the same attempt"
+            reasons.append((run, seq, 3, text))
         known.add((run, topic, message, attempt))
     return reasons[:MOST_REASONS]

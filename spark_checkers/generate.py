@@ -13,23 +13,23 @@ seq is its time times the number of queues (and some room for what is planted), 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from spark_checkers.changes import by
 from spark_checkers.scatter import Spill, by_windows, gathered, one_by_one, spilled
 from spark_checkers.trace_mutants import Mutant, named, plant
 from spark_checkers.writing import BY_SEQ, ROWS_PER_FILE, ROWS_PER_GROUP, HistoryWriter
 from specs.errors import UsageError
 from specs.facts.segments import NEVER, NONE, Ints, ints
 from specs.history.arrow import arrow_schema
-from specs.history.columns import COLUMNS
 from specs.history.runinfo import RunInfo, write_runinfo
 from specs.history.store import rows_of_table, rows_to_table
 from specs.plan.config import Config
@@ -50,11 +50,11 @@ BROKERS = 4
 CLIENTS = 3
 KEYS = 64
 QUEUE_US, MESSAGE_US = 240 * SECOND, 1_500
+"""How long a queue's work and a message take at least."""
 PULLED_AT_ONCE = 16
 """How many messages a pull brings, where they come as fast as they can."""
 LONGEST_GAP_US = 300 * MS
 """How long a client that has something to do rests at most."""
-"""A queue's work takes four minutes at least, and a message a millisecond and a half at least."""
 MANUAL_EVERY = 4
 """Every so many queues the manual group consumes too."""
 MANUAL_BLOCK = 8
@@ -63,169 +63,119 @@ LEG_ROWS = 1 << 21
 WINDOW_ROWS = 1 << 20
 """About so many rows are put in the order of time at once."""
 ORDERS = ("queue", "time")
+USUAL = {"queues": None, "groups": 1, "order": "queue", "defect": None, "edge": "none"}
 CONFIG = Config(max_reconsume_times=2, consume_from="first")
-_WHOLE = [column.name for column in COLUMNS if column.type == "int64"]
-_PLAIN = {column.name for column in COLUMNS if column.type == "string" and not column.dictionary}
+RESULTS = (
+    *(Outcome.SUCCESS, Outcome.COMMIT, Outcome.SUSPEND, Outcome.NULL, Outcome.THREW),
+    *(Outcome.ROLLBACK, Outcome.UNKNOWN),
+)
 
 
-@dataclass
-class Family:
-    """Some rows of one kind: times in µs (end NEVER: still open; instant: begin and end are one moment)."""
+class Family(NamedTuple):
+    """Some rows of one kind: times in µs (end NEVER: still open; NONE: begin and end are one moment)."""
 
     begin: Ints
     end: Ints
-    instant: bool
     columns: dict[str, Any]
-
-    @property
-    def size(self) -> int:
-        return len(self.begin)
-
-    @property
-    def last_us(self) -> int:
-        """The last moment at which one of them begins or ends."""
-        moments = np.append(self.begin, self.end[self.end < NEVER])
-        return int(moments.max(initial=0))
 
 
 @dataclass
 class Sheet:
     """The rows of one queue before they have their seq numbers."""
 
-    families: list[Family] = field(default_factory=list)
     common: dict[str, Any] = field(default_factory=dict)
+    families: list[Family] = field(default_factory=list)
 
-    def add(self, kind: Kind, begin: Any, end: Any = None, **columns: Any) -> Family:
+    def add(self, kind: Kind, begin: Any, end: Any = None, **columns: Any) -> None:
         """Rows of one kind. begin, end: arrays or single times; without an end the rows are instants."""
         begins = np.atleast_1d(ints(begin))
-        instant = end is None
-        ends = begins if end is None else np.broadcast_to(np.atleast_1d(ints(end)), begins.shape)
-        columns = {"outcome": Outcome.OK, "level": Level.CLIENT, "kind": kind, **columns}
-        family = Family(begins, ends.copy(), instant, columns)
-        self.families.append(family)
-        return family
+        if not len(begins):
+            return
+        ends = np.broadcast_to(ints(NONE if end is None else end), begins.shape)
+        usual = {"outcome": Outcome.OK, "level": Level.CLIENT, "kind": kind, **self.common}
+        self.families.append(Family(begins, ends, {**usual, **columns}))
+
+    @property
+    def last_us(self) -> int:
+        """The last moment at which a row begins or ends."""
+        moments = np.concatenate([each for family in self.families for each in family[:2]])
+        return int(moments[moments < NEVER].max())
 
     def table(self, run: str, stride: int, residue: int) -> pa.Table:
         """The rows by seq_begin, in the schema of a history."""
-        families = [family for family in self.families if family.size]
-        sizes = [family.size for family in families]
-        total = sum(sizes)
-        begin = np.concatenate([family.begin for family in families])
-        end = np.concatenate([family.end for family in families])
-        instant = np.repeat([family.instant for family in families], sizes)
-        begin, end = _distinct_moments(begin, end, instant)
-        order = np.argsort(begin, kind="stable")
+        schema = arrow_schema()
+        told = {"run": run, "clock": "virtual"}
+        tables = []
+        for begin, _end, columns in self.families:
+            said = {**told, **columns}
+            arrays = [_column(each.type, said.get(each.name), len(begin)) for each in schema]
+            tables.append(pa.Table.from_arrays(arrays, schema=schema))
+        table = pa.concat_tables(tables).unify_dictionaries().combine_chunks()
+        begin, end = _distinct_moments(
+            np.concatenate([family.begin for family in self.families]),
+            np.concatenate([family.end for family in self.families]),
+        )
         is_open = end >= NEVER
         seq_begin = begin * stride + residue
-        seq_end = np.where(is_open, NONE, end * stride + residue)
-        numbers: dict[str, Ints] = {
+        moments = {
             "seq_begin": seq_begin,
-            "seq_end": seq_end,
+            "seq_end": np.where(is_open, NONE, end * stride + residue),
             "op_id": seq_begin,
             "started_us": begin + BEGIN_US,
             "ended_us": np.where(is_open, NONE, end + BEGIN_US),
             "wall_us": begin + BEGIN_US + WALL_US,
         }
-        arrays = []
-        for column in arrow_schema():
-            parts = [
-                family.columns.get(column.name, self.common.get(column.name)) for family in families
-            ]
-            if column.name == "run":
-                arrays.append(_text_array([run] * len(parts), sizes, order))
-            elif column.name == "clock":
-                arrays.append(_text_array(["virtual"] * len(parts), sizes, order))
-            elif column.name in _WHOLE:
-                given = numbers.get(column.name)
-                values = np.empty(total, np.int64) if given is None else given.copy()
-                at = 0
-                for part, size in zip(parts, sizes, strict=True):
-                    if part is not None or given is None:
-                        values[at : at + size] = NONE if part is None else part
-                    at += size
-                arrays.append(_number_array(values[order]))
-            elif column.name in _PLAIN:
-                arrays.append(_plain_array(parts, sizes, order))
-            else:
-                arrays.append(_text_array(parts, sizes, order))
-        return pa.Table.from_arrays(arrays, schema=arrow_schema())
+        for name, values in moments.items():
+            column = pc.coalesce(table.column(name), _column(pa.int64(), values, len(values)))
+            table = table.set_column(schema.get_field_index(name), schema.field(name), column)
+        return table.take(pa.array(np.argsort(begin, kind="stable")))
 
 
-def _distinct_moments(begin: Ints, end: Ints, instant: npt.NDArray[np.bool_]) -> tuple[Ints, Ints]:
+def _column(kind: pa.DataType, told: Any, rows: int) -> pa.Array:
+    """A column of so many rows.
+
+    told: an Arrow array, None, one text for all rows, (codes, texts), or numbers, of which NONE says nothing.
+    """
+    if isinstance(told, pa.Array):
+        return told
+    if told is None:
+        return pa.nulls(rows, kind)
+    if isinstance(told, str):
+        told = (np.zeros(rows, np.int32), [told])
+    if isinstance(told, tuple):
+        codes, texts = told
+        encoded = pa.DictionaryArray.from_arrays(
+            pa.array(codes, pa.int32()), pa.array(texts, pa.string())
+        )
+        return encoded.cast(kind)
+    numbers = np.broadcast_to(told, rows)
+    return pa.array(numbers, pa.int64(), mask=numbers == NONE)
+
+
+def _distinct_moments(begin: Ints, end: Ints) -> tuple[Ints, Ints]:
     """Push moments that fall together apart, by a microsecond each, in the order of their times."""
     rows = len(begin)
-    ends = np.flatnonzero(~instant & (end < NEVER))
+    ends = np.flatnonzero((end != NONE) & (end < NEVER))
     times = np.concatenate([begin, end[ends]])
     phase = np.concatenate([np.zeros(rows, np.int8), np.ones(len(ends), np.int8)])
     order = np.lexsort((phase, times))
     steps = np.arange(len(times), dtype=np.int64)
     pushed = np.empty(len(times), np.int64)
     pushed[order] = np.maximum.accumulate(times[order] - steps) + steps
-    new_end = np.where(instant, pushed[:rows], NEVER)
+    new_end = np.where(end == NONE, pushed[:rows], NEVER)
     new_end[ends] = pushed[rows:]
     return pushed[:rows], new_end
 
 
-def _number_array(values: Ints) -> pa.Array:
-    missing = values == NONE
-    return (
-        pa.array(values, pa.int64(), mask=missing)
-        if missing.any()
-        else pa.array(values, pa.int64())
-    )
-
-
-def _text_array(parts: Sequence[Any], sizes: Sequence[int], order: Ints) -> pa.Array:
-    """A dictionary array from parts: None, one text for all rows, or (codes, texts)."""
-    words: dict[str, int] = {}
-    codes = np.full(sum(sizes), -1, np.int32)
-    at = 0
-    for part, size in zip(parts, sizes, strict=True):
-        if isinstance(part, str):
-            codes[at : at + size] = words.setdefault(str(part), len(words))
-        elif part is not None:
-            local = np.asarray(
-                [words.setdefault(word, len(words)) for word in part[1]] + [-1], np.int32
-            )
-            codes[at : at + size] = local[part[0]]
-        at += size
-    codes = codes[order]
-    missing = codes < 0
-    indices = (
-        pa.array(codes, pa.int32(), mask=missing) if missing.any() else pa.array(codes, pa.int32())
-    )
-    return pa.DictionaryArray.from_arrays(indices, pa.array(list(words), pa.string()))
-
-
-def _plain_array(parts: Sequence[Any], sizes: Sequence[int], order: Ints) -> pa.Array:
-    """A string array from parts: None, one text, or an Arrow array."""
-    arrays = []
-    for part, size in zip(parts, sizes, strict=True):
-        if part is None:
-            arrays.append(pa.nulls(size, pa.string()))
-        elif isinstance(part, str):
-            arrays.append(pa.array([part], pa.string()).take(pa.array(np.zeros(size, np.int64))))
-        else:
-            arrays.append(part)
-    return pa.concat_arrays(arrays).take(pa.array(order))
+def _texts(words: Iterable[str]) -> pa.Array:
+    """A text a row, where many are alike."""
+    return pa.array(words, pa.string()).dictionary_encode()
 
 
 def message_ids(prefix: str, numbers: Ints) -> pa.Array:
     """Ids of one length: the prefix and ten digits."""
-    head = prefix.encode()
-    width = len(head) + 10
-    text = np.empty((len(numbers), width), np.uint8)
-    text[:, : len(head)] = np.frombuffer(head, np.uint8)
-    rest = numbers.copy()
-    for place in range(width - 1, len(head) - 1, -1):
-        text[:, place] = rest % 10 + ord("0")
-        rest //= 10
-    offsets = np.arange(0, (len(numbers) + 1) * width, width, dtype=np.int32)
-    return pa.Array.from_buffers(
-        pa.string(),
-        len(numbers),
-        [None, pa.py_buffer(offsets.tobytes()), pa.py_buffer(text.tobytes())],
-    )
+    digits = pc.utf8_lpad(pc.cast(pa.array(numbers), pa.string()), 10, "0")
+    return pc.binary_join_element_wise(prefix, digits, "")
 
 
 @dataclass(frozen=True)
@@ -299,7 +249,7 @@ def _produce(
     body = rng.integers(0, 1 << 32, tries)
     words = [f"k{queue}-{number}" for number in range(KEYS)]
     offsets = np.where(stored & ~unknown, past.stored + np.cumsum(stored) - 1, NONE)
-    outcome = np.where(refused, 1, np.where(unknown, 2, 0))
+    outcome = np.select([refused, unknown], [1, 2])
     shops = ((number % 3 == 2).astype(np.int64), [f"shop-{queue}", f"till-{queue}"])
     sheet.add(
         Kind.SEND,
@@ -315,24 +265,16 @@ def _produce(
         key_seq=key_seq,
         attempt=1,
         body_hash=body,
-        code=np.where(refused, 14, np.where(unknown, NONE, 0)),
+        code=np.select([refused, unknown], [14, NONE]),
     )
     kept = np.flatnonzero(stored)
-    messages = Messages(
-        past.stored,
-        ids.take(pa.array(kept)),
-        end[kept] + 200,
-        key[kept],
-        words,
-        key_seq[kept],
-        body[kept],
-    )
+    there, told = ids.take(pa.array(kept)), (key[kept], words, key_seq[kept], body[kept])
+    messages = Messages(past.stored, there, end[kept] + 200, *told)
     of_key = past.of_key + np.bincount(key, minlength=KEYS)
     return messages, Past(past.us, past.tries + tries, messages.stop, of_key)
 
 
-@dataclass
-class Incident:
+class Incident(NamedTuple):
     """A row that belongs to no queue: somebody joined, left or died."""
 
     at: int
@@ -341,16 +283,15 @@ class Incident:
     group: str
 
 
-@dataclass
-class DeadLetters:
-    """Messages given up so far, of all queues: what the dead-letter queues are made of."""
+class DeadLetter(NamedTuple):
+    """A message that was given up: the dead-letter queues are made of these."""
 
-    broker: list[str] = field(default_factory=list)
-    group: list[str] = field(default_factory=list)
-    message_id: list[str] = field(default_factory=list)
-    stored: list[int] = field(default_factory=list)
-    body: list[int] = field(default_factory=list)
-    key: list[str] = field(default_factory=list)
+    stored: int
+    broker: str
+    group: str
+    message_id: str
+    body: int
+    key: str
 
 
 @dataclass
@@ -362,7 +303,7 @@ class _Lane:
     queue: int
     broker: str
     incidents: list[Incident]
-    dead: DeadLetters
+    dead: list[DeadLetter]
     pace: float  # how much slower than a message a millisecond everything goes
     turn: int = 0
     now: int = 0
@@ -376,11 +317,8 @@ class _Lane:
     def client(self, turn: int) -> str:
         return f"{self.group}-{self.queue}-{turn % CLIENTS}"
 
-    def add(self, kind: Kind, begin: Any, end: Any = None, **columns: Any) -> Family:
-        return self.sheet.add(kind, begin, end, group=self.group, **columns)
-
-    def by(self, client: str) -> dict[str, Any]:
-        return {"client_id": client, "process": client}
+    def add(self, kind: Kind, begin: Any, end: Any = None, **columns: Any) -> None:
+        self.sheet.add(kind, begin, end, group=self.group, **columns)
 
     def play(
         self, sheet: Sheet, rng: np.random.Generator, messages: Messages, since: int, *, last: bool
@@ -406,13 +344,8 @@ class _Lane:
 
     def _lock(self, client: str, begin: Any, outcome: Outcome = Outcome.OK) -> None:
         begins = np.atleast_1d(ints(begin))
-        self.add(
-            Kind.LOCK,
-            begins,
-            begins + _spread(self.rng, 400, len(begins), 200),
-            outcome=outcome,
-            **self.by(client),
-        )
+        ends = begins + _spread(self.rng, 400, len(begins), 200)
+        self.add(Kind.LOCK, begins, ends, outcome=outcome, **by(client))
 
     def _incarnation(self, turn: int, start: int, stop: int, *, dies: bool) -> int:
         """One owner, from its lock to the end of its work; returns the offset that it stopped at."""
@@ -420,27 +353,12 @@ class _Lane:
         self._join(client)
         self._lock(client, self.now)
         looked = self.now + 5 * MS
+        stored: dict[str, Any] = {"value": self.stored, "code": 0}
         if self.stored < 0:
-            self.add(
-                Kind.FETCH_OFFSET,
-                looked,
-                looked + 900,
-                outcome=Outcome.REFUSED,
-                value=-1,
-                code=22,
-                **self.by(client),
-            )
-        else:
-            self.add(
-                Kind.FETCH_OFFSET,
-                looked,
-                looked + 900,
-                value=self.stored,
-                code=0,
-                **self.by(client),
-            )
+            stored = {"outcome": Outcome.REFUSED, "value": -1, "code": 22}
+        self.add(Kind.FETCH_OFFSET, looked, looked + 900, **stored, **by(client))
         added = looked + 2 * MS
-        me = {**self.by(client), "incarnation": f"{client}#{turn}"}
+        me = {**by(client), "incarnation": f"{client}#{turn}"}
         self.add(Kind.ADD, added, value=start, **me)
         pulls = self._pulled(start, stop, added + 1 * MS)
         calls = self._calls(start, stop, added + 3 * MS, pulls)
@@ -459,9 +377,8 @@ class _Lane:
         pulled, pulled_value = self._pulls(pulls, calls, cut, me, start)
         self._lock(client, np.arange(self.now + 20 * SECOND, end, 20 * SECOND))
         self._strangers(turn, self.now + 100 * MS, end - 100 * MS)
-        self.last_lock = max(
-            self.last_lock, self.now + (end - self.now) // (20 * SECOND) * 20 * SECOND
-        )
+        renewals = (end - self.now) // (20 * SECOND)
+        self.last_lock = max(self.last_lock, self.now + renewals * 20 * SECOND)
         known = [int(values[-1])] if len(values) else []
         self.stored = max([self.stored, *known, pulled_value])
         if cut < NEVER:
@@ -469,11 +386,10 @@ class _Lane:
             return int(calls.offset[calls.begin < cut].max()) + 1
         done = int(calls.finished_before(ints([end + SECOND]), start)[0]) if calls.size else start
         over = max(end, pulled) + 100
-        self.add(Kind.COMMIT, over, over + 40, outcome=Outcome.SENT, value=done, **me)
+        told = {"outcome": Outcome.SENT, "value": done, **me}
+        self.add(Kind.COMMIT, over, over + 40, **told)
         self.add(Kind.DROP, over + 60, **me)
-        self.add(
-            Kind.COMMIT, over + 70, over + 75, outcome=Outcome.SENT, value=done, **me
-        )  # told once more
+        self.add(Kind.COMMIT, over + 70, over + 75, **told)  # once more
         self.add(Kind.UNLOCK, over + 90, over + 90 + 500, **me)
         self.stored = max(self.stored, done)
         self.now = over + 2 * MS + int(rng.integers(10, 400)) * MS
@@ -489,21 +405,17 @@ class _Lane:
         self._join(other)
         tries = np.arange(self.now, self.last_lock + lease - 100 * MS, 20 * SECOND)
         self._lock(other, tries, Outcome.REFUSED)
-        self.now = (
-            max(self.now, self.last_lock + lease + 5 * MS) + int(self.rng.integers(1, 20)) * SECOND
-        )
+        self.now = max(self.now, self.last_lock + lease + 5 * MS)
+        self.now += int(self.rng.integers(1, 20)) * SECOND
 
     def _strangers(self, turn: int, begin: int, end: int) -> None:
         """Another client asks and is refused; a third one unlocks what is not its own, and asks in vain."""
         bob, carol = self.client(turn + 1), self.client(turn + 2)
-        if end - begin < 2 * SECOND:
+        if end - begin < 2 * SECOND or not {bob, carol} <= self.joined:
             return
-        for each in (bob, carol):
-            if each not in self.joined:
-                return
         self._lock(bob, np.sort(self.rng.integers(begin, end, 4)), Outcome.REFUSED)
         at = np.sort(self.rng.integers(begin, end - SECOND, 2))
-        self.add(Kind.UNLOCK, at, at + 400, **self.by(bob))
+        self.add(Kind.UNLOCK, at, at + 400, **by(bob))
         self._lock(carol, at + 200 * MS, Outcome.REFUSED)
 
     def _pulled(self, start: int, stop: int, begin: int) -> _Pulls:
@@ -520,25 +432,18 @@ class _Lane:
             value = min(brought, start + CONFIG.pull_batch)
             found.append((start, begin, end, value))
             start, begin = value, end + rest
-        return (
-            _Pulls(*(ints(column) for column in zip(*found, strict=True)))
-            if found
-            else _Pulls(*[ints([])] * 4)
-        )
+        return _Pulls(*ints(found).reshape(-1, 4).T)
 
     def _calls(self, start: int, stop: int, begin: int, pulls: _Pulls) -> _Calls:
         offsets = np.arange(start, stop, dtype=np.int64)
-        ready = np.maximum(
-            pulls.end[np.searchsorted(pulls.value, offsets, side="right")] + 25, begin
-        )
+        brought = np.searchsorted(pulls.value, offsets, side="right")
+        ready = np.maximum(pulls.end[brought] + 25, begin)
         return (self._manual_calls if self.manual else self._auto_calls)(offsets, ready)
 
     def _auto_calls(self, offsets: Ints, ready: Ints) -> _Calls:
         rng, limit = self.rng, CONFIG.max_reconsume_times
         luck = rng.random(len(offsets))
-        fails = np.where(
-            luck < 0.003, 1, np.where(luck < 0.004, 2, np.where(luck < 0.005, limit + 1, 0))
-        )
+        fails = np.select([luck < 0.003, luck < 0.004, luck < 0.005], [1, 2, limit + 1])
         times = np.minimum(fails, limit) + 1
         offset = np.repeat(offsets, times)
         first = np.repeat(np.cumsum(times) - times, times)
@@ -547,9 +452,8 @@ class _Lane:
         given_up = suspends & (count == limit)
         how = rng.integers(0, 3, len(offset))
         outcome = np.where(suspends, 2 + how, np.where(rng.random(len(offset)) < 0.01, 1, 0))
-        asked = np.where(
-            rng.random(len(offset)) < 0.5, CONFIG.suspend_ms, rng.integers(10, 300, len(offset))
-        )
+        usual, drawn = rng.random(len(offset)) < 0.5, rng.integers(10, 300, len(offset))
+        asked = np.where(usual, CONFIG.suspend_ms, drawn)
         suspend = np.where(suspends & ~given_up, asked, NONE)
         return self._timed(offset, count, outcome, suspend, given_up, np.repeat(ready, times))
 
@@ -591,21 +495,12 @@ class _Lane:
     def _deliver(self, calls: _Calls, cut: int, me: Mapping[str, Any]) -> None:
         mine = np.flatnonzero(calls.begin < cut)
         is_open = calls.end[mine] >= cut
-        outcome = np.where(is_open, 6, calls.outcome[mine])
-        words = [
-            Outcome.SUCCESS,
-            Outcome.COMMIT,
-            Outcome.SUSPEND,
-            Outcome.NULL,
-            Outcome.THREW,
-            Outcome.ROLLBACK,
-            Outcome.UNKNOWN,
-        ]
+        outcome = np.where(is_open, RESULTS.index(Outcome.UNKNOWN), calls.outcome[mine])
         self.add(
             Kind.DELIVER,
             calls.begin[mine],
             np.where(is_open, NEVER, calls.end[mine]),
-            outcome=(outcome, words),
+            outcome=(outcome, RESULTS),
             reconsume_times=calls.count[mine],
             attempt=calls.count[mine] + 1,
             commit_mode="manual" if self.manual else "auto",
@@ -620,26 +515,14 @@ class _Lane:
         end = begin + _spread(self.rng, 500, len(lost), 100).clip(100, 2 * MS)
         columns = self.messages.columns(calls.offset[lost])
         del columns["body_hash"]
-        self.add(
-            Kind.DEAD_LETTER,
-            begin,
-            end,
-            reconsume_times=calls.count[lost],
-            attempt=1,
-            commit_mode="auto",
-            code=0,
-            **columns,
-            **me,
-        )
-        self.dead.broker.extend([self.broker] * len(lost))
-        self.dead.group.extend([self.group] * len(lost))
-        self.dead.message_id.extend(columns["message_id"].to_pylist())
-        self.dead.stored.extend((end - 50).tolist())
-        place = calls.offset[lost] - self.messages.base
-        self.dead.body.extend(self.messages.body[place].tolist())
-        self.dead.key.extend(
-            self.messages.key_words[key] for key in self.messages.key[place].tolist()
-        )
+        tries = {"reconsume_times": calls.count[lost], "attempt": 1}
+        said = {"commit_mode": "auto", "code": 0}
+        self.add(Kind.DEAD_LETTER, begin, end, **tries, **said, **columns, **me)
+        names, places = columns["message_id"].to_pylist(), calls.offset[lost] - self.messages.base
+        for stored, name, place in zip((end - 50).tolist(), names, places, strict=True):
+            body, key = int(self.messages.body[place]), self.messages.key[place]
+            told = (self.broker, self.group, name, body, self.messages.key_words[key])
+            self.dead.append(DeadLetter(stored, *told))
 
     def _pulls(
         self, pulls: _Pulls, calls: _Calls, cut: int, me: Mapping[str, Any], start: int
@@ -658,8 +541,7 @@ class _Lane:
         return (int(end[carried][-1]), int(values[-1])) if len(carried) else (0, -1)
 
 
-@dataclass(frozen=True, slots=True)
-class _Pulls:
+class _Pulls(NamedTuple):
     """The pulls of one incarnation: where each asked, when, and the offset after what it brought."""
 
     offset: Ints
@@ -676,7 +558,7 @@ class _Calls:
     end: Ints
     offset: Ints
     count: Ints
-    outcome: Ints  # 0 success, 1 commit, 2 suspend, 3 null, 4 threw, 5 rollback
+    outcome: Ints  # its number in RESULTS
     suspend: Ints
     given_up: Any
     manual: bool
@@ -696,8 +578,7 @@ class _Calls:
         return np.where(index >= 0, self.offset[done[np.maximum(index, 0)]] + 1, start)
 
 
-@dataclass(frozen=True, slots=True)
-class Generated:
+class Generated(NamedTuple):
     """What was written."""
 
     info: RunInfo
@@ -706,32 +587,23 @@ class Generated:
     files: int
 
 
-@dataclass(frozen=True, slots=True)
-class Cuts:
-    """Before which rows of a queue's table a new file, or a new row group, begins."""
-
-    files: tuple[int, ...] = ()
-    groups: tuple[int, ...] = ()
+Cuts = Mapping[str, Collection[int]]
+"""Before which rows of a table a new file, or a new row group, begins: as `HistoryWriter.write` is told."""
 
 
-@dataclass(frozen=True, slots=True)
-class QueueTable:
+class QueueTable(NamedTuple):
     """One queue's rows, or a leg of them, ready to be written. legs: how many there are.
 
     number: -1 for dead-letter queues, -2 for rows without a queue.
     """
 
     number: int
-    broker: str
     table: pa.Table
     legs: int = 1
 
 
-Change = Callable[[QueueTable], tuple[pa.Table, Cuts]]
-
-
-def run_info(seed: int, events: int) -> RunInfo:
-    """The run.json of a generated history."""
+def run_info(seed: int, replay: str | None = None) -> RunInfo:
+    """The run.json of a generated history. replay: the command that writes it."""
     return RunInfo(
         run=f"generated-{seed}",
         seed=seed,
@@ -741,47 +613,30 @@ def run_info(seed: int, events: int) -> RunInfo:
         levels=("client", "wire"),
         records={"client": tuple(sorted(kind.value for kind in Kind))},
         config=CONFIG,
-        replay=again(seed, events),
+        replay=replay,
     )
 
 
-def again(
-    seed: int,
-    events: int,
-    queues: int | None = None,
-    defect: str | None = None,
-    edge: str = "none",
-    *,
-    groups: int = 1,
-    order: str = "queue",
-) -> str:
+def again(events: int, seed: int, **options: Any) -> str:
     """The command that writes the same history again: every option that changes a row or where it lies."""
-    words = ["inorder", "generate", "--events", str(events), "--seed", str(seed)]
-    words += [] if queues is None else ["--queues", str(queues)]
-    words += [] if groups == 1 else ["--groups", str(groups)]
-    words += [] if order == "queue" else ["--order", order]
-    words += [] if defect is None else ["--defect", defect]
-    words += [] if edge == "none" else ["--edge", edge]
-    return shlex.join([*words, "--out", "DIR"])
+    unusual = {name: value for name, value in options.items() if value != USUAL[name]}
+    told = {"events": events, "seed": seed, **unusual}
+    words = [word for name, value in told.items() for word in (f"--{name}", str(value))]
+    return shlex.join(["inorder", "generate", *words, "--out", "DIR"])
 
 
 def _drain(sheet: Sheet, now: int, stored: Ints, columns: Mapping[str, Any], size: int) -> int:
     """Read a queue of this size to its end, or so much of it as these columns are of: the marker spans all reads."""
-    common = {"level": Level.WIRE, "client_id": "drain", "process": "drain"}
+    reader = {"level": Level.WIRE, **by("drain")}
     offsets = columns["queue_offset"]
     begin = now + 10 * MS
-    at = begin + 100 + offsets * 3
     end = begin + 200 + size * 3
     if not len(offsets) or offsets[0] == 0:
-        sheet.add(
-            Kind.READ,
-            begin,
-            end,
-            value=size,
-            **{**common, **({"group": columns["group"]} if "group" in columns else {})},
-        )
+        whose = {"group": columns["group"]} if "group" in columns else {}
+        sheet.add(Kind.READ, begin, end, value=size, **whose, **reader)
     if size:
-        sheet.add(Kind.READ, at, wall_us=stored + BEGIN_US + WALL_US, **columns, **common)
+        wall_us = stored + BEGIN_US + WALL_US
+        sheet.add(Kind.READ, begin + 100 + offsets * 3, wall_us=wall_us, **columns, **reader)
     return end
 
 
@@ -821,22 +676,18 @@ def queue_tables(
 
     The dead-letter queues and the rows without a queue come last, though they lie first: they sum up the others.
     """
-    count = how_many_queues(events) if queues is None else queues
-    run = run_info(seed, events).run
+    count = queues or how_many_queues(events)
+    run = run_info(seed).run
     autos = auto_groups(groups)
     stride = (count + BROKERS * groups + 1) * ROOM
     incidents: list[Incident] = []
-    dead = DeadLetters()
+    dead: list[DeadLetter] = []
     per_broker = -(-count // BROKERS)
     left, over = events, 0
     for number in range(count):
         broker = f"b{number // per_broker}"
-        common = {
-            "topic": TOPIC,
-            "broker": broker,
-            "broker_epoch": 1,
-            "queue_id": number % per_broker,
-        }
+        where = {"topic": TOPIC, "broker": broker, "queue_id": number % per_broker}
+        common = {**where, "broker_epoch": 1}
         here = [*autos, MANUAL_GROUP] if number % MANUAL_EVERY == 1 else autos
         rows = left / (count - number)
         legs = -(-int(rows) // LEG_ROWS) or 1
@@ -849,20 +700,18 @@ def queue_tables(
             table = sheet.table(run, stride, number * ROOM)
             over = max(over, end, int(table.column("started_us")[-1].as_py()) - BEGIN_US)
             left -= table.num_rows
-            yield QueueTable(number, broker, table, legs)
+            yield QueueTable(number, table, legs)
     for number, group in enumerate(autos):
-        yield from _dead_letter_queues(dead, group, number, over, run, stride, count)
-    sheet = Sheet()
-    _incidents(sheet, incidents, [*autos, MANUAL_GROUP])
-    yield QueueTable(-2, "", sheet.table(run, stride, (count + BROKERS * groups) * ROOM))
+        letters = _dead_letter_queues(dead, group, over, min(BROKERS, count))
+        for index, sheet in enumerate(letters):
+            residue = (count + BROKERS * number + index) * ROOM
+            yield QueueTable(-1, sheet.table(run, stride, residue))
+    sheet = _incidents(incidents)
+    yield QueueTable(-2, sheet.table(run, stride, (count + BROKERS * groups) * ROOM))
 
 
 def _legs(
-    seed: Sequence[int],
-    legs: int,
-    wanted: int,
-    lanes: Sequence[_Lane],
-    common: Mapping[str, Any],
+    seed: Sequence[int], legs: int, wanted: int, lanes: Sequence[_Lane], common: Mapping[str, Any]
 ) -> Iterator[tuple[Sheet, int]]:
     """A queue's rows, leg by leg and then what is read of it, each with the moment when it is over.
 
@@ -875,112 +724,94 @@ def _legs(
         return rng, *_produce(sheet, rng, queue, wanted, pace, pasts[leg])
 
     for leg in range(legs):
-        sheet = Sheet(common=dict(common))
+        sheet = Sheet({**common})
         rng, messages, past = produced(sheet, leg)
         for lane in lanes:
             lane.play(sheet, rng, messages, pasts[leg].us, last=leg + 1 == legs)
         now = max(lane.now for lane in lanes)
         if legs > 1:
-            now = max(now, *(int(family.last_us) for family in sheet.families)) + SECOND
+            now = max(now, sheet.last_us) + SECOND
             yield sheet, now
         pasts.append(replace(past, us=now))
     for leg in range(legs):
         if legs > 1:
-            sheet = Sheet(common=dict(common))
-            _rng, messages, _past = produced(Sheet(common=dict(common)), leg)
+            sheet = Sheet({**common})
+            _rng, messages, _past = produced(Sheet({**common}), leg)
         end = _drain(sheet, now, messages.available, messages.columns(), pasts[-1].stored)
         yield sheet, end
 
 
 def _dead_letter_queues(
-    dead: DeadLetters, group: str, number: int, over: int, run: str, stride: int, count: int
-) -> Iterator[QueueTable]:
-    """What lies in the dead-letter queue of the auto group of this number, on each broker, read after all else."""
-    stored, body = ints(dead.stored), ints(dead.body)
-    brokers, groups = np.asarray(dead.broker, object), np.asarray(dead.group, object)
+    dead: Sequence[DeadLetter], group: str, over: int, brokers: int
+) -> Iterator[Sheet]:
+    """What lies in an auto group's dead-letter queue on each broker, read after all else."""
     now = over + 2 * CONFIG.dead_letter_bound_ms * MS
-    prefix = "D" if number == 0 else f"D{number + 1}"
-    for index in range(min(BROKERS, count)):
-        broker = f"b{index}"
-        mine = np.flatnonzero((brokers == broker) & (groups == group))
-        mine = mine[np.argsort(stored[mine], kind="stable")]
-        topic = dead_letter_topic(group)
-        sheet = Sheet(
-            common={
-                "topic": topic,
-                "broker": broker,
-                "broker_epoch": 1,
-                "queue_id": 0,
-                "group": group,
-            }
-        )
+    prefix = f"D{group.removeprefix(AUTO_GROUP)}"
+    for broker in (f"b{index}" for index in range(brokers)):
+        mine = [each for each in dead if (each.broker, each.group) == (broker, group)]
+        mine.sort(key=lambda each: each.stored)
+        where = {"topic": dead_letter_topic(group), "broker": broker, "queue_id": 0}
+        sheet = Sheet({**where, "broker_epoch": 1, "group": group})
+        offsets = np.arange(len(mine), dtype=np.int64)
         columns = {
             "group": group,
-            "queue_offset": np.arange(len(mine), dtype=np.int64),
-            "message_id": message_ids(f"{broker}{prefix}", np.arange(len(mine), dtype=np.int64)),
-            "origin_id": pa.array([dead.message_id[place] for place in mine], pa.string()),
-            "body_hash": body[mine],
-            "sharding_key": (
-                np.arange(len(mine), dtype=np.int64),
-                [dead.key[place] for place in mine],
-            ),
+            "queue_offset": offsets,
+            "message_id": message_ids(f"{broker}{prefix}", offsets),
+            "origin_id": pa.array([each.message_id for each in mine], pa.string()),
+            "body_hash": ints([each.body for each in mine]),
+            "sharding_key": _texts(each.key for each in mine),
             "view": TOPIC,
         }
-        _drain(sheet, now, stored[mine], columns, len(mine))
-        yield QueueTable(
-            -1, broker, sheet.table(run, stride, (count + BROKERS * number + index) * ROOM)
-        )
+        _drain(sheet, now, ints([each.stored for each in mine]), columns, len(mine))
+        yield sheet
 
 
-def _incidents(sheet: Sheet, incidents: Sequence[Incident], groups: Sequence[str]) -> None:
+def _incidents(incidents: Sequence[Incident]) -> Sheet:
+    sheet = Sheet()
     for kind in (Kind.JOIN, Kind.LEAVE, Kind.CRASH):
         some = [each for each in incidents if each.kind is kind]
-        if not some:
-            continue
-        clients = list(dict.fromkeys(each.client for each in some))
-        codes = ints([clients.index(each.client) for each in some])
+        clients = _texts(each.client for each in some)
         sheet.add(
             kind,
-            ints([each.at for each in some]),
-            client_id=(codes, clients),
-            process=(codes, clients),
-            group=(ints([groups.index(each.group) for each in some]), groups),
+            [each.at for each in some],
+            client_id=clients,
+            process=clients,
+            group=_texts(each.group for each in some),
             view="orders:*" if kind is Kind.JOIN else None,
         )
+    return sheet
 
 
 EDGES = ("none", "file", "group", "key")
 """Where a defect is planted: anywhere; across the edge of two files or of two row groups; at a queue's first rows."""
 
 
+@dataclass
 class Planting:
-    """Plants one change into one queue of a generated history, and lets the file be cut there."""
+    """Plants one change into one queue (or a later one) of a generated history, and lets the file be cut there.
 
-    def __init__(self, mutant: Mutant, info: RunInfo, queue: int, edge: str = "none") -> None:
-        self.mutant = mutant
-        self._info = info
-        self._queue = queue  # or a later one
-        self.edge = edge
-        self.about: tuple[int, ...] = ()
+    about: the seqs of the rows that it is about, once it is planted.
+    """
+
+    mutant: Mutant
+    info: RunInfo
+    queue: int
+    edge: str
+    about: tuple[int, ...] = ()
 
     def __call__(self, each: QueueTable) -> tuple[pa.Table, Cuts]:
         if self.about or not self._wants(each):
-            return each.table, Cuts()
+            return each.table, {}
         rows = list(rows_of_table(each.table))
+        first, seed = self.edge == "key", self.info.seed
         try:
-            planted = plant(
-                self.mutant, rows, self._info, seed=self._info.seed, first=self.edge == "key"
-            )
+            planted = plant(self.mutant, rows, self.info, seed=seed, first=first)
         except UsageError:
-            return each.table, Cuts()  # the next queue may have a place
+            return each.table, {}  # the next queue may have a place
         self.about = planted.about
-        table = rows_to_table(planted.rows)
-        cut = next(
-            index for index, row in enumerate(planted.rows) if row.seq_begin == planted.about[-1]
-        )
-        if self.edge == "file":
-            return table, Cuts(files=(cut,))
-        return table, Cuts(groups=(cut,)) if self.edge == "group" else Cuts()
+        cut = [row.seq_begin for row in planted.rows].index(self.about[-1])
+        cuts = {f"{self.edge}_before": [cut]} if self.edge in ("file", "group") else {}
+        return rows_to_table(planted.rows), cuts
 
     def _wants(self, each: QueueTable) -> bool:
         if self.mutant.dead_letters:
@@ -988,7 +819,7 @@ class Planting:
         if self.mutant.by_hand:
             return each.number % MANUAL_EVERY == 1
         # The manual group would hide some defects: it consumes, and so finishes, messages in its own way.
-        return each.number >= self._queue and each.number % MANUAL_EVERY != 1
+        return each.number >= self.queue and each.number % MANUAL_EVERY != 1
 
 
 def plan_defect(
@@ -1002,8 +833,8 @@ def plan_defect(
         )
     if edge not in EDGES:
         raise UsageError(f"there is no edge {edge}; known are {', '.join(EDGES)}")
-    count = how_many_queues(events) if queues is None else queues
-    return Planting(mutant, run_info(seed, events), count // 2 if count > MANUAL_EVERY else 0, edge)
+    count = queues or how_many_queues(events)
+    return Planting(mutant, run_info(seed), count // 2 if count > MANUAL_EVERY else 0, edge)
 
 
 def generate(
@@ -1014,7 +845,7 @@ def generate(
     queues: int | None = None,
     groups: int = 1,
     order: str = "queue",
-    change: Change | None = None,
+    change: Planting | None = None,
     rows_per_file: int = ROWS_PER_FILE,
     rows_per_group: int = ROWS_PER_GROUP,
     progress: Callable[[int], object] = lambda rows: None,
@@ -1022,41 +853,38 @@ def generate(
     """Write a valid history of about `events` rows to a folder (which may exist, empty).
 
     groups: how many consume every queue in automatic mode. order: by queue, or by time, as a recorder writes.
-    change: alters the rows of a queue before they are written, and says where row groups and files are cut.
-    progress is called with the number of rows written so far. Raises UsageError where the folder holds something, for
-    too many groups, and for an edge that there is none of.
+    change: what is planted, from `plan_defect`. progress is called with the number of rows made so far. Raises
+    UsageError where the folder holds something, for too many groups, and for an edge that there is none of.
     """
     if not 1 <= groups <= MOST_GROUPS:
         raise UsageError(f"1 to {MOST_GROUPS} groups can consume every queue; asked for {groups}")
     if folder.exists() and any(folder.iterdir()):
         raise UsageError(f"{folder} is not empty: a history is written to a folder of its own")
-    planting = change if isinstance(change, Planting) else None
-    defect, edge = (None, "none") if planting is None else (planting.mutant.name, planting.edge)
+    defect, edge = (None, "none") if change is None else (change.mutant.name, change.edge)
     if order != "queue" and edge in ("file", "group"):
         raise UsageError(f"a history by {order} has no edge of a {edge} within a queue")
-    replay = again(seed, events, queues, defect, edge, groups=groups, order=order)
-    info = replace(run_info(seed, events), replay=replay)
-    if planting is not None:
-        info = planting.mutant.under(info)
+    options = {"queues": queues, "groups": groups, "order": order, "defect": defect, "edge": edge}
+    info = run_info(seed, again(events, seed, **options))
+    if change is not None:
+        info = change.mutant.under(info)
     folder.mkdir(parents=True, exist_ok=True)
     write_runinfo(folder, info)
-    numbers: set[int] = set()
+    count, rows = queues or how_many_queues(events), 0
     with Scratch("generate") as scratch:
         writer: _ByQueue | _ByTime = (
             _ByQueue(folder, rows_per_file, rows_per_group)
             if order == "queue"
             else _ByTime(folder, rows_per_file, rows_per_group, events, scratch)
         )
-        for each in queue_tables(events, seed, queues, groups):
-            table, cuts = (each.table, Cuts()) if change is None else change(each)
-            numbers.add(each.number)
+        for each in queue_tables(events, seed, count, groups):
+            table, cuts = (each.table, {}) if change is None else change(each)
             writer.write(table, cuts, sums_up=each.number < 0, legs=each.legs)
-            progress(writer.rows)
-        writer.close()
-    if isinstance(change, Planting) and not change.about:
+            rows += table.num_rows
+            progress(rows)
+        files = writer.close()
+    if change is not None and not change.about:
         raise UsageError("the history has no place for the defect: ask for more events")
-    count = sum(number >= 0 for number in numbers)
-    return Generated(info, writer.rows, count, writer.files)
+    return Generated(info, rows, count, files)
 
 
 class _ByQueue:
@@ -1069,26 +897,20 @@ class _ByQueue:
         self._head = HistoryWriter(folder, rows_per_group=rows_per_group, first_file=0)
         self._first: list[tuple[pa.Table, Cuts]] = []
 
-    @property
-    def rows(self) -> int:
-        return self._writer.rows + self._head.rows
-
-    @property
-    def files(self) -> int:
-        return self._writer.files + self._head.files
-
     def write(self, table: pa.Table, cuts: Cuts, *, sums_up: bool, legs: int) -> None:
         if sums_up:
             self._first.append((table, cuts))
         else:
-            self._writer.write(table, file_before=cuts.files, group_before=cuts.groups)
+            self._writer.write(table, **cuts)
 
-    def close(self) -> None:
+    def close(self) -> int:
+        """Write what is left; returns how many files there are."""
         self._writer.close()
         # Rows of no queue lie before all, then the dead-letter queues: "%" sorts before letters.
         for table, cuts in [*self._first[-1:], *self._first[:-1]]:
-            self._head.write(table, group_before=(*cuts.groups, *cuts.files))
+            self._head.write(table, group_before=[at for each in cuts.values() for at in each])
         self._head.close()
+        return self._writer.files + self._head.files
 
 
 class _ByTime:
@@ -1104,11 +926,6 @@ class _ByTime:
         self._width = 0
         self._scratch = scratch
         self._spills: list[Spill] = []
-        self.rows = 0
-
-    @property
-    def files(self) -> int:
-        return self._writer.files
 
     def write(self, table: pa.Table, cuts: Cuts, *, sums_up: bool, legs: int) -> None:
         if not table.num_rows:
@@ -1119,14 +936,14 @@ class _ByTime:
         window = np.minimum(seq // self._width, self._windows - 1)
         where = np.arange(len(seq), dtype=np.int64)
         self._spills.append(spilled(table, where, window, self._windows, self._scratch))
-        self.rows += table.num_rows
 
-    def close(self) -> None:
+    def close(self) -> int:
         for number in range(self._windows):
             for table in self._held(range(number, number + 1)):
                 order = np.argsort(table.column("seq_begin").to_numpy())
                 self._writer.write(table.take(pa.array(order)).combine_chunks())
         self._writer.close()
+        return self._writer.files
 
     def _held(self, window: range) -> Iterator[pa.Table]:
         """A window's rows; those of the last one, in which all is read, some at a time."""

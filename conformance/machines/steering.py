@@ -132,6 +132,7 @@ WANTS: Mapping[str, tuple[str, ...]] = {
     "ORD-6": ("a lane at rest",),
     "ORD-13": ("many lanes", "handovers"),
     "ORD-14": ("many lanes", "clean leaves"),
+    "ORD-16": ("many lanes", "clean leaves"),
     "LSE-2": ("lost leases",),
     "LSE-5": ("many lanes", "handovers"),
     "LSE-6": ("ends of a lease",),

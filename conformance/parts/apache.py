@@ -294,12 +294,6 @@ class ApacheCluster:
         self._broker = self._start_broker()
         self._wait_ready()
 
-    def restart_namesrv(self) -> None:
-        """Kills the name server and starts it again on its port; waits until the broker is registered."""
-        self.stop_namesrv()
-        self.start_namesrv()
-        self._wait_ready()
-
     def stop_namesrv(self) -> None:
         """Kills the name server, with all that it knows."""
         _end(self.namesrv_process, kill=True)

@@ -49,6 +49,7 @@ ITS_LOG = "Its log"
 LINE_LETTERS = 400
 """So much of a log's line stands in an error."""
 SIGNAL_AGAIN_S = 0.05
+ENDING = (signal.SIGTERM, signal.SIGHUP)
 """After which a signal is sent again that came where nothing can be raised."""
 
 
@@ -441,15 +442,29 @@ def exit_on_sigterm() -> None:
     """Makes SIGTERM and SIGHUP end this program as `sys.exit` does, so that context managers clean up.
 
     For programs (the command line), from their main thread; a handler that somebody else set stays. What a signal ended
-    is no task's mistake: asyncio would tell of each one that nobody asks any more, with a traceback.
+    is no task's mistake: asyncio would tell of each one that nobody asks any more, with a traceback. And where Python
+    ignores what a handler raises (in a finalizer, or a callback of a weak reference), the signal comes again.
     """
     logging.getLogger("asyncio").addFilter(_is_no_end)
+    others = sys.unraisablehook
+    ends = {128 + number: number for number in ENDING}
+
+    def ignored(what: sys.UnraisableHookArgs) -> None:
+        end = what.exc_value
+        if isinstance(end, KeyboardInterrupt):
+            _send_again(signal.SIGINT)
+        elif isinstance(end, SystemExit) and end.code in ends:
+            _send_again(ends[end.code])
+        else:
+            others(what)
+
+    sys.unraisablehook = ignored
 
     def leave(number: int, frame: FrameType | None) -> None:
         if is_heard(number, frame):
             sys.exit(128 + number)
 
-    for number in (signal.SIGTERM, signal.SIGHUP):
+    for number in ENDING:
         if signal.getsignal(number) is signal.SIG_DFL:
             signal.signal(number, leave)
 

@@ -183,10 +183,6 @@ class Incident:
         found = (step for track in self.tracks for step in track.steps)
         return tuple(sorted(found, key=lambda step: step.begin))
 
-    @property
-    def several_queues(self) -> bool:
-        return any(moment.where for moment in self.moments)
-
 
 def incident(evidence: Sequence[Row], context: Sequence[Row] = ()) -> Incident:
     """The model of the evidence, and of the context around it."""

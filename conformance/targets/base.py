@@ -323,7 +323,7 @@ class Target(ABC):
         config = run.plan.config
         rest_s = (config.broker_lease_ms + config.rebalance_ms + config.suspend_ms) / 1000
         until_s = now_s() + run.plan.settle_ms / 1000
-        size, asked_s, quiet = -1, now_s(), Quiet()
+        size, asked_s, quiet = -1, now_s(), Quiet(rest_s)
         while now_s() < until_s:
             is_awake = True
             if now_s() - asked_s >= AWAKE_LOOK_S:

@@ -357,6 +357,8 @@ class KafkaTarget(ServedTarget):
         told = {name: ours[name] for name in TOLD}
         told["in_flight"] = int(self._argument.options.get(IN_FLIGHT, "1"))
         told["generations"] = self.handed_out
+        if self._version is not None:  # the server that was started here keeps all
+            told["compaction"] = False
         return config_of({"system": "kafka", **told, **NO_LIMIT, **ENDS_BY_ITSELF})
 
     @property

@@ -79,6 +79,8 @@ TOLD = (
     "subscription",
     "suspend_ms",
 )
+KEEPS_ALL = {"compaction": False}
+"""Streams are always the driver's own, without a limit for each subject."""
 NO_LIMIT = {"max_reconsume_times": -1}
 POLL_MS, SPARE_MS = 400, 100
 """Of `ack_wait` the driver counts against a call how long it may have polled for the message, and a rest to be safe."""
@@ -157,7 +159,8 @@ class NatsTarget(ServedTarget):
     def settings(self, plan: Plan) -> Config:
         """What the driver and the server's consumers are told. Without `max_deliver` nothing is given up."""
         ours = plan.config.to_json()
-        return config_of({"system": "nats", **{name: ours[name] for name in TOLD}, **NO_LIMIT})
+        told = {name: ours[name] for name in TOLD}
+        return config_of({"system": "nats", **told, **NO_LIMIT, **KEEPS_ALL})
 
     @property
     def records(self) -> Mapping[str, tuple[str, ...]]:  # type: ignore[override]

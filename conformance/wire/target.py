@@ -206,7 +206,7 @@ class WireTarget(Target):
 
     async def _is_stored(self, patience_s: float, until_s: float) -> bool:
         """Wait until everything is stored, or should long since be. False where `until_s` came first."""
-        quiet = Quiet()
+        quiet = Quiet(patience_s)
         while now_s() < until_s:
             done = await asyncio.to_thread(self.brokers.all_is_stored)
             is_told = not isinstance(done, NotTold)

@@ -44,8 +44,7 @@ from specs.history.row import Row
 from specs.history.runinfo import RunInfo
 from specs.history.text import parse_history
 from specs.plan.config import Config
-from specs.verdicts.examine import examine
-from specs.verdicts.tally import Examination
+from specs.verdicts.examine import examine, find_in_each
 from specs.vocabulary import (
     DLQ_PREFIX,
     OF_A_CLIENT,
@@ -57,7 +56,6 @@ from specs.vocabulary import (
 )
 
 History = tuple[RunInfo, list[Row]]
-Judge = Callable[[Iterable[Row], RunInfo, Sequence[Clause]], Examination]
 
 HOUR_US = 3_600_000_000
 OF_THE_RUN = frozenset(
@@ -375,12 +373,10 @@ class Hearing:
         ]
 
 
-def hear_valid(
-    history: History, hearing: Hearing, judge: Judge = examine, laws: Iterable[str] = TAKEN_AWAY
-) -> None:
+def hear_valid(history: History, hearing: Hearing, laws: Iterable[str] = TAKEN_AWAY) -> None:
     """Hold the laws about valid histories, and that about needs, to one."""
     info, rows = history
-    before = judge(rows, info, all_clauses())
+    before = examine(rows, info, all_clauses())
     against = {clause for clause, tally in before.tallies.items() if tally.violations}
     at_stake = [clause for clause in all_clauses() if before.tallies[clause.id].opportunities]
     for law in laws:
@@ -391,7 +387,7 @@ def hear_valid(
             continue
         said: dict[str, str] = {}
         for changed in TAKEN_AWAY[law](history):
-            for clause, tally in judge(changed[1], changed[0], asked).tallies.items():
+            for clause, tally in examine(changed[1], changed[0], asked).tallies.items():
                 if tally.violations and clause not in against:
                     said.setdefault(clause, f"{info.run}: {tally.explanation}")
         for each in asked:
@@ -405,26 +401,46 @@ def hear_valid(
         hearing.add(each.id, NEEDS, f"{info.run}: still at stake {left[0]} times" if left else None)
 
 
-def hear_kept(clause: Clause, history: History, hearing: Hearing, judge: Judge = examine) -> None:
-    """Hold the laws about valid histories to one of which the clause finds nothing, nor would if all were declared."""
-    info, rows = history
-    if judge(rows, opened(info), (clause,)).tallies[clause.id].violations:
-        return  # what it shows is kept because nobody says that more would have been told
+def hear_kept(clause: Clause, histories: Iterable[History], hearing: Hearing) -> None:
+    """Hold the laws about valid histories to those of which the clause finds nothing, nor would if all were declared.
+
+    What else is kept is so because nobody says that more would have been told.
+    """
+    histories = list(histories)
+    declared = are_refuted(clause, [(opened(info), rows) for info, rows in histories])
+    kept = [each for each, refuted in zip(histories, declared, strict=True) if not refuted]
     for law, change in TAKEN_AWAY.items():
-        said = None
-        for info, rows in change(history):
-            tally = judge(rows, info, (clause,)).tallies[clause.id]
-            if tally.violations:
-                said = said or f"{info.run}: {tally.explanation}"
-        hearing.add(clause.id, law, said)
+        changed = [(number, each) for number, was in enumerate(kept) for each in change(was)]
+        refuted = are_refuted(clause, [each for _, each in changed])
+        said: dict[int, str] = {}
+        for (number, (info, rows)), against in zip(changed, refuted, strict=True):
+            if against and number not in said:
+                tally = examine(rows, info, (clause,)).tallies[clause.id]
+                said[number] = f"{info.run}: {tally.explanation}"
+        for number in range(len(kept)):
+            hearing.add(clause.id, law, said.get(number))
 
 
-def hear_broken(clause: Clause, history: History, hearing: Hearing, judge: Judge = examine) -> None:
-    """Hold the laws about broken histories to one that the clause refutes."""
+def hear_broken(clause: Clause, histories: Sequence[History], hearing: Hearing) -> None:
+    """Hold the laws about broken histories to those that the clause refutes."""
     for law, change in LEFT_BROKEN.items():
-        for info, rows in change(history):
-            is_broken = judge(rows, info, (clause,)).tallies[clause.id].violations
-            hearing.add(clause.id, law, None if is_broken else f"{info.run}: no longer refuted")
+        changed = [each for was in histories for each in change(was)]
+        for (info, _), against in zip(changed, are_refuted(clause, changed), strict=True):
+            hearing.add(clause.id, law, None if against else f"{info.run}: no longer refuted")
+
+
+def are_refuted(clause: Clause, histories: Sequence[History]) -> list[bool]:
+    """Does the clause refute each of these for certain? Those that are described alike are judged in one pass."""
+    alike: dict[str, list[int]] = {}
+    for number, (info, _) in enumerate(histories):
+        alike.setdefault(repr(replace(info, run="")), []).append(number)
+    found = [False] * len(histories)
+    for numbers in alike.values():
+        info = histories[numbers[0]][0]
+        told = find_in_each(clause, info, [histories[number][1] for number in numbers])
+        for number, (_, findings) in zip(numbers, told, strict=True):
+            found[number] = any(finding.certain for finding in findings)
+    return found
 
 
 def hear_beside(
@@ -499,23 +515,30 @@ def leased() -> tuple[History, ...]:
     return tuple((leased_info(plan), list(simulate_leased(plan))) for plan in plans)
 
 
-def broken_transcripts() -> Iterator[tuple[Clause, History]]:
-    """Every example of a transcript that its clause refutes for certain."""
+def broken_transcripts() -> Iterator[tuple[Clause, list[History]]]:
+    """Of each clause the examples that it refutes for certain."""
     for clause in all_clauses():
-        for example in clause.examples:
-            if example.expected is Expected.BROKEN:
-                yield clause, parse_history(example.text)
+        yield (
+            clause,
+            [
+                parse_history(example.text)
+                for example in clause.examples
+                if example.expected is Expected.BROKEN
+            ],
+        )
 
 
-def kept_transcripts() -> Iterator[tuple[Clause, History]]:
-    """Every example of a transcript that its clause does not refute, and in which everything is told."""
+def kept_transcripts() -> Iterator[tuple[Clause, list[History]]]:
+    """Of each clause the examples that it does not refute, and in which everything is told."""
     for clause in all_clauses():
+        kept: list[History] = []
         for example in clause.examples:
             info, rows = parse_history(example.text)
             by_epochs = len({row.broker_epoch for row in rows if row.broker_epoch}) > 1
             told = info.closed_world and info.records is None and not (info.gaps or by_epochs)
             if example.expected is not Expected.BROKEN and told and not info.clock_bound_us:
-                yield clause, (replace(info, run=f"{clause.id}: {example.why}"), rows)
+                kept.append((replace(info, run=f"{clause.id}: {example.why}"), rows))
+        yield clause, kept
 
 
 def table(hearing: Hearing) -> Table:
@@ -563,9 +586,9 @@ def main(plans: int, seed: int, profile: str, least: int | None, laws: tuple[str
     else:
         run_machine(Collector(lambda refuted: (), on_run=take, config=asked.config), seed, plans)
     if not laws:
-        for clause, history in broken_transcripts():
-            hear_broken(clause, history, hearing)
-            if least is not None:
+        for clause, histories in broken_transcripts():
+            hear_broken(clause, histories, hearing)
+            for history in histories if least is not None else ():
                 hear_beside(clause, history, played(), hearing)
     people = console()
     people.print(table(hearing))

@@ -322,14 +322,6 @@ class OffsetResponse(Header):
 
 
 @dataclass(frozen=True, slots=True)
-class TopicQueueHeader(Header):
-    """GET_EARLIEST_MSG_STORETIME (32)."""
-
-    topic: str
-    queue_id: Int32
-
-
-@dataclass(frozen=True, slots=True)
 class ViewMessageHeader(Header):
     """VIEW_MESSAGE_BY_ID (33). offset: the place in the commit log."""
 

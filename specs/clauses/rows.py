@@ -61,6 +61,13 @@ def over_us(row: Row) -> int:
     return row.started_us if row.ended_us is None else row.ended_us
 
 
+def answered_offset(look: Row) -> int | None:
+    """What a look-up was told: the offset, -1 for "nothing stored"; None when that is not known."""
+    if look.outcome is Outcome.OK:
+        return look.value
+    return -1 if look.outcome is Outcome.REFUSED and look.value == -1 else None
+
+
 def is_manual(row: Row) -> bool:
     """Did the listener choose the manual mode for this call?"""
     return row.commit_mode == CommitMode.MANUAL
@@ -85,7 +92,7 @@ def result_acknowledges(outcome: Outcome, *, manual: bool) -> bool:
     """Does a listener's result finish the messages? In auto mode a ROLLBACK does so as well.
 
     Where nobody says in which mode the call was, they may be finished, and nobody may call them unfinished: see
-    `specs.facts.progress.certainly_acknowledges`.
+    `specs.facts.calls.certainly_acknowledged`.
     """
     return outcome is Outcome.COMMIT if manual else outcome in _AUTO_ACKNOWLEDGES
 

@@ -42,12 +42,30 @@ from specs.vocabulary import LISTENER_RESULTS, LISTENER_SUSPENDS, CommitMode, Ki
 CALL_KINDS = TENURE_KINDS | {Kind.DELIVER, Kind.DEAD_LETTER}
 CALL_COLUMNS = (*TENURE_COLUMNS, "commit_mode", "op_id", "reconsume_times")
 
+PAUSE_MS = (10, 30_000)
+"""The shortest pause of a consumer, and the longest."""
+
 
 def may_be_by_hand(rows: Rows) -> Mask:
     """Of each row: was it a call in manual mode, or one that ended and of which nobody says in which?"""
     mode = rows.text("commit_mode")
     manual = mode == rows.code("commit_mode", CommitMode.MANUAL)
     found: Mask = manual | ((mode == NO_TEXT) & rows.ended_as(*LISTENER_RESULTS))
+    return found
+
+
+def acknowledged(rows: Rows) -> Mask:
+    """Of each row that is a call: does its result finish the message? In auto mode a ROLLBACK does so as well."""
+    manual = rows.text("commit_mode") == rows.code("commit_mode", CommitMode.MANUAL)
+    in_auto = rows.ended_as(Outcome.SUCCESS, Outcome.ROLLBACK) & ~manual
+    found: Mask = in_auto | rows.ended_as(Outcome.COMMIT)
+    return found
+
+
+def certainly_acknowledged(rows: Rows) -> Mask:
+    """Likewise, in whatever mode it may have been."""
+    in_auto = acknowledged(rows) & ~may_be_by_hand(rows)
+    found: Mask = in_auto | rows.ended_as(Outcome.COMMIT)
     return found
 
 
@@ -64,6 +82,31 @@ def may_be_given_up(rows: Rows) -> Mask:
     times = rows.number("reconsume_times")
     found: Mask = (limit >= 0) & ((times == NONE) | (times >= limit))
     return found
+
+
+def may_be_used_up(rows: Rows) -> Mask:
+    """Of each delivery: may it have been the last one allowed, and was it in vain?"""
+    found: Mask = may_be_given_up(rows) & rows.ended_as(*LISTENER_SUSPENDS)
+    return found
+
+
+def puts_back(rows: Rows) -> Mask:
+    """Of each row that is a delivery: does its end put the message back?"""
+    manual = rows.text("commit_mode") == rows.code("commit_mode", CommitMode.MANUAL)
+    by_hand = rows.ended_as(Outcome.ROLLBACK) & manual
+    found: Mask = rows.ended_as(*LISTENER_SUSPENDS) | by_hand
+    return found
+
+
+def pause_ms(rows: Rows, where: Ints) -> Ints:
+    """The pause that these ended calls ask for, in ms; -1 and none at all mean the consumer's own."""
+    asked = rows.number("suspend_ms")[where]
+    return np.where(asked < 0, own_pause_ms(rows, where), np.clip(asked, *PAUSE_MS))
+
+
+def own_pause_ms(rows: Rows, where: Ints) -> Ints:
+    """The consumer's own pause, of these rows' runs."""
+    return np.clip(rows.config("suspend_ms", where), *PAUSE_MS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,14 +134,16 @@ class Calls:
     """The calls of all stands, by stand and begin.
 
     at: the deliveries that are of a tenure; number: of each of these its call. first, last, stand: of each call.
+    stands: of each row; another part of a tenure may stand for them.
     """
 
-    def __init__(self, rows: Rows) -> None:
+    def __init__(self, rows: Rows, stands: Ints | None = None) -> None:
         self.rows, self.tenures = rows, rows.shared(Tenures)
+        self.stands = self.tenures.stand if stands is None else stands
         told = self.tenures.named & (rows.offset >= 0)
         self.letters = told & rows.are(Kind.DEAD_LETTER)
         self.at = positions(told & rows.are(Kind.DELIVER))
-        stand = self.tenures.stand[self.at]
+        stand = self.stands[self.at]
         order = by_time(stand, rows.begin[self.at])
         stand, op = stand[order], rows.number("op_id")[self.at][order]
         new = np.ones(len(order) + 1, np.bool_)
@@ -106,13 +151,20 @@ class Calls:
         self.number = np.empty(len(order), np.int64)
         self.number[order] = np.cumsum(new[:-1]) - 1
         self.first, self.last = self.at[order][new[:-1]], self.at[order][new[1:]]
-        self.stand = self.tenures.stand[self.first]
+        self.stand = self.stands[self.first]
 
     @cached_property
     def follows(self) -> Mask:
         """Of each call: is there one before it in its stand?"""
         found = np.zeros(len(self.first), np.bool_)
         found[1:] = self.stand[1:] == self.stand[:-1]
+        return found
+
+    @cached_property
+    def then(self) -> Ints:
+        """Of each call the first row of the next one of its stand; NOWHERE where there is none."""
+        found = np.full(len(self.first), NOWHERE, np.int64)
+        found[:-1] = np.where(self.follows[1:], self.first[1:], NOWHERE)
         return found
 
     @cached_property
@@ -151,18 +203,14 @@ class Calls:
 
     @cached_property
     def puts_back(self) -> Mask:
-        """Of each row that is a delivery: does its end put the message back?"""
-        manual = self.rows.text("commit_mode") == self.rows.code("commit_mode", CommitMode.MANUAL)
-        by_hand = self.rows.ended_as(Outcome.ROLLBACK) & manual
-        found: Mask = self.rows.ended_as(*LISTENER_SUSPENDS) | by_hand
-        return found
+        return puts_back(self.rows)
 
     @cached_property
     def message(self) -> Ints:
         """Of each delivery and dead letter a number of its stand and offset; NOWHERE of other rows."""
         found = np.full(self.rows.size, NOWHERE, np.int64)
         mine = np.concatenate([self.at, positions(self.letters)])
-        found[mine] = dense(self.tenures.stand[mine], self.rows.offset[mine])[0]
+        found[mine] = dense(self.stands[mine], self.rows.offset[mine])[0]
         return found
 
     def first_beyond(self, stand: Ints, offset: Ints, since: Ints, until: Ints) -> Ints:
@@ -184,7 +232,7 @@ class Calls:
 
     @cached_property
     def _deliveries(self) -> Timeline:
-        return Timeline(self.tenures.stand[self.at], self.rows.begin[self.at])
+        return Timeline(self.stands[self.at], self.rows.begin[self.at])
 
     @cached_property
     def come_again(self) -> tuple[Ints, Ints]:
@@ -194,7 +242,7 @@ class Calls:
         unseen does so from when on a call of the stand ended in what may be a manual ROLLBACK, or began of which nobody
         knows how it ended.
         """
-        rows, stand, message, at = self.rows, self.tenures.stand, self.message, self.at
+        rows, stand, message, at = self.rows, self.stands, self.message, self.at
         begin, end = rows.begin, rows.end
         back = self.at[(self.puts_back & (end < NEVER))[self.at]]
         before = Line(message, end, back).last_before(message[at], begin[at])
@@ -224,9 +272,10 @@ class Calls:
             self.message[row], rows.end[row]
         )
         acknowledged = np.where(rolled_back, then, over)
+        whenever = np.full(len(row), NONE, np.int64)  # also one that was under way
         given_up = np.minimum(
             *(
-                self._ended(letters, key, row, over, acknowledged)[1]
+                self._ended(letters, key, row, whenever, acknowledged)[1]
                 for letters, key in self._acknowledged()
             )
         )

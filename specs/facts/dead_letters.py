@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from specs.clauses.certainty import recorded
+from specs.facts.moments import Line
 from specs.facts.rows import Rows
-from specs.facts.segments import NO_TEXT, Ints, Mask
+from specs.facts.run_context import RunContext
+from specs.facts.segments import NO_TEXT, NOWHERE, Ints, Mask
 from specs.vocabulary import DLQ_PREFIX, Kind
 
 ONLY_DEAD_READS = {Kind.READ: ("topic", DLQ_PREFIX)}
@@ -34,3 +37,27 @@ def group_of(rows: Rows, where: Ints) -> Ints:
     return np.where(
         rows.are(Kind.READ)[where], by_topic[rows.text("topic")[where]], by_group[rows.group[where]]
     )
+
+
+def may_be_untold(rows: Rows, where: Ints, *letters: Kind, moment: Ints | None = None) -> Mask:
+    """When each of these rows began, might a message of its lane have been given up without a word?
+
+    As long as no dead letter of the lane was told of, where no recorder says that it tells; always where the history
+    begins late. letters: the kinds of rows that give a message up, dead letters by default. moment: as of
+    these moments instead.
+    """
+    told = Line(rows.lane, rows.begin, rows.of(*(letters or (Kind.DEAD_LETTER,))))
+    moment = rows.begin[where] if moment is None else moment
+    shown = told.last_before(rows.lane[where], moment) != NOWHERE
+    declared, late = (rows.of_runs(ask, where) != 0 for ask in (_declares, _begins_late))
+    found: Mask = late | ~(shown | declared)
+    return found
+
+
+def _begins_late(context: RunContext) -> bool:
+    return context.info.begins_late
+
+
+def _declares(context: RunContext) -> bool:
+    info = context.info
+    return info.records is not None and Kind.DEAD_LETTER in (recorded(info) or ())

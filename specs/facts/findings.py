@@ -138,6 +138,16 @@ class Findings:
                 certain=certain is None or bool(certain[index]),
             )
 
+    def told_apart(
+        self,
+        roles: Mapping[str, Ints],
+        *kinds: tuple[type[Finding], Mask, Mapping[str, Ints]],
+    ) -> None:
+        """Findings of these kinds, each where its mask is true. roles: of all; each kind has its own besides."""
+        for kind, some, more in kinds:
+            both: dict[str, Any] = {**roles, **more}
+            self.broken(kind, **{role: where[some] for role, where in both.items()})
+
     def shown(
         self,
         kind: type[Finding],
@@ -236,10 +246,7 @@ class Findings:
 
     def lane_of(self, place: int) -> Lane:
         """The lane of one row."""
-        queue, text = self.rows.number("queue_id"), self.rows.name_of
-        return Lane(
-            text("group", place), text("topic", place), text("broker", place), int(queue[place])
-        )
+        return Lane(self.rows.name_of("group", place), *self.rows.queue_of(place))
 
     def _stands(self, places: Sequence[int]) -> bool:
         """Is the violation certain, but for the clocks?"""

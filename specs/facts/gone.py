@@ -11,7 +11,16 @@ import numpy as np
 
 from specs.facts.pulls import told_ahead
 from specs.facts.rows import Rows
-from specs.facts.segments import NEVER, NONE, Ints, first_above, highest_so_far, ints
+from specs.facts.segments import (
+    NEVER,
+    NONE,
+    Ints,
+    Timeline,
+    chosen,
+    first_above,
+    highest_so_far,
+    ints,
+)
 
 
 def gone_from(rows: Rows, where: Ints) -> Ints:
@@ -24,6 +33,23 @@ def gone_from(rows: Rows, where: Ints) -> Ints:
     inside = place < len(lane)
     inside[inside] &= lane[place[inside]] == rows.lane[where][inside]
     found[inside] = moment[place[inside]]
+    return found
+
+
+def floor_before(rows: Rows, lane: Ints, moment: Ints) -> Ints:
+    """Of each lane the highest offset below which nothing was known to lie any more before the moment; else 0."""
+    of, floor, told = rows.shared(_told)
+    last = Timeline(of, told).last_before(lane, moment)
+    return chosen(floor, last, 0)
+
+
+def kept_from(rows: Rows, where: Ints) -> Ints:
+    """The offset of the queue of each of these rows below which the broker had said, as it began, to keep nothing."""
+    found = np.zeros(len(where), np.int64)
+    if any(context.trims for context in rows.runs.values()):
+        for index, row in enumerate(where.tolist()):
+            queue, now = rows.queue_of(row), int(rows.begin[row])
+            found[index] = rows.context_of(row).kept_from(queue, now)
     return found
 
 

@@ -41,13 +41,6 @@ class Intervals:
         index = bisect_right(self._starts, number) - 1
         return index >= 0 and number < self._stops[index]
 
-    def first_missing(self, start: int) -> int:
-        """The smallest number at or after `start` that is not in the set."""
-        index = bisect_right(self._starts, start) - 1
-        if index >= 0 and start < self._stops[index]:
-            return self._stops[index]
-        return start
-
     def first_present(self, start: int) -> int | None:
         """The smallest number at or after `start` that is in the set."""
         index = bisect_right(self._starts, start) - 1
@@ -64,27 +57,3 @@ class Intervals:
 
     def ranges(self) -> Sequence[tuple[int, int]]:
         return list(zip(self._starts, self._stops, strict=True))
-
-
-class Searched:
-    """A range of numbers in which nothing was found, so that who looks again begins behind it."""
-
-    __slots__ = ("_start", "_stop")
-
-    def __init__(self) -> None:
-        self._start = self._stop = 0
-
-    def skip(self, start: int) -> int:
-        """Where to look on, for who wants to look from `start` on."""
-        return self._stop if self._start <= start < self._stop else start
-
-    def add(self, start: int, stop: int) -> None:
-        """Nothing is to be found in start..stop-1."""
-        if self._start <= start <= self._stop:
-            self._stop = max(self._stop, stop)
-        else:
-            self._start, self._stop = start, stop
-
-    def changed(self, start: int) -> None:
-        """Something may be found at `start` or above it from now on."""
-        self._stop = min(self._stop, max(self._start, start))

@@ -1,253 +1,239 @@
-"""Hand-outs of the messages of one lane, and which of their leases certainly live: for clauses about RECEIVE rows.
+"""Leases of messages, as RECEIVE rows show them, and which certainly live at which moment.
 
 A message is handed out somewhere between the question and the answer, so its lease lasts at least until the question's
 begin plus the lease: `lease_until_us` of the row, moved by each renewal that was answered. It ends sooner by whatever
 may have acknowledged or released the message, under whatever lease: a server that does not fence takes a late request
 of a former holder for the present one's, also one that is on its way while the message is finished, or handed out. One
-that was refused changed nothing. And it may end with the holder's
-connection: where the holder died, left or stood still since, or anything was injected, nothing is certain.
+that was refused changed nothing. And it may end with the holder's connection: where the holder died, left or stood
+still since, or anything was injected, nothing is certain.
 
 A request that names its message by id alone speaks of the offset that was handed out with that id, where that is
 certain (`specs.facts.message_names`). Else, and where it names nothing, it may speak of any message of the lane.
-
-Only messages that were handed out more than once are looked at. Of these, few where all is well, the rows are gone
-through one by one in their total order: `Message` keeps the last hand-out, until when its lease certainly lives, and
-until when requests about the message may still be applied.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from functools import partial
-from typing import NamedTuple
+from collections.abc import Callable
 
 import numpy as np
 
-from specs.clauses.clause import Relation
-from specs.clauses.links import Sending
-from specs.facts.findings import Findings
+from specs.facts.leases import over_us
 from specs.facts.message_names import may_be_any, offsets
+from specs.facts.moments import Line
+from specs.facts.presence import brokers_died, died_since, faulty_since, left_since, paused_since
+from specs.facts.requests import may_arrive_until
 from specs.facts.rows import Rows
-from specs.facts.run_context import RunContext
-from specs.facts.segments import MS, NEVER, NO_TEXT, NONE, Ints, dense
+from specs.facts.segments import (
+    MS,
+    NEVER,
+    NO_TEXT,
+    NONE,
+    NOWHERE,
+    Ints,
+    Mask,
+    chosen,
+    dense,
+    positions,
+)
 from specs.vocabulary import Kind, Outcome
 
 LEASE_COLUMNS = ("lease_id", "lease_until_us", "message_id", "queue_offset", "reconsume_times")
 OF_LEASES = (Kind.RECEIVE, Kind.ACK, Kind.RELEASE, Kind.RENEW)
-FOR_EVER = 1 << 60
-_KINDS = tuple(Kind)
-_OUTCOMES = tuple(Outcome)
 
 
-class Request(NamedTuple):
-    """A row about a message. Texts are codes, and a number that there is none of is NONE."""
-
-    place: int
-    begin: int
-    end: int
-    kind: Kind
-    outcome: Outcome
-    client: int
-    lease: int
-    started: int
-    ended: int
-    until: int
-    times: int
-    epoch: int
-
-    @property
-    def over_us(self) -> int:
-        """When it ended, or began where it did not."""
-        return self.started if self.ended == NEVER else self.ended
+def clocks_us(rows: Rows) -> Ints:
+    """Of each row by how much the clocks of its run may differ."""
+    everywhere = np.arange(rows.size, dtype=np.int64)
+    return rows.of_runs(lambda context: context.info.clock_bound_us, everywhere)
 
 
-@dataclass(slots=True)
-class OfAny:
-    """Requests of a lane that may be about any of its messages: where each began, and until when one of those so far
-    may be applied."""
+def applied_until(rows: Rows) -> Ints:
+    """Of each request about a message the last moment (µs) at which the server may have acted on it; of others NONE.
 
-    begins: list[int] = field(default_factory=list)
-    applied_until: list[int] = field(default_factory=list)
-
-    def before(self, now: int) -> tuple[int, int]:
-        """Where the last one before began, and until when one may be applied; NONE where there is none."""
-        at = bisect_left(self.begins, now) - 1
-        return (self.begins[at], self.applied_until[at]) if at >= 0 else (NONE, NONE)
-
-
-def _of_any(rows: Rows) -> dict[int, OfAny]:
-    """By lane."""
-    found: dict[int, OfAny] = {}
-    asked = may_be_any(rows) & rows.are(*OF_LEASES) & ~rows.ended_as(Outcome.REFUSED)
-    where = np.flatnonzero(asked & (rows.group != NO_TEXT))
-    for row in requests(rows, where[np.argsort(rows.begin[where], kind="stable")]):
-        mine = found.setdefault(int(rows.lane[row.place]), OfAny())
-        party = rows.name_of("client_id", row.place), rows.name_of("broker", row.place)
-        until = applied_until(rows.context_of(row.place), party, row, row.begin)
-        mine.begins.append(row.begin)
-        mine.applied_until.append(max([until, *mine.applied_until[-1:]]))
+    By its answer; where it had none of success, within the bound for delays, and as long as anything held it up. One
+    that was refused changed nothing, and is one of the others.
+    """
+    found = np.full(rows.size, NONE, np.int64)
+    where = positions(rows.are(*OF_LEASES) & ~rows.ended_as(Outcome.REFUSED))
+    found[where] = rows.ended[where]
+    late = where[~rows.ended_as(Outcome.OK)[where] | (rows.ended[where] >= NEVER)]
+    late_us = over_us(rows, late) + rows.config("delay_bound_ms", late) * MS
+    found[late] = may_arrive_until(rows, late, late_us)
     return found
 
 
-class Message:
-    """One message of one lane. last: its last hand-out. alive_until: of that one's lease. ended: something may have
-    ended it. applied_until: when the last request that may end a lease had certainly been applied, or was lost. of_any:
-    requests of the lane that may be about it."""
-
-    def __init__(self, rows: Rows, findings: Findings, first: int) -> None:
-        self.findings = findings
-        self.context: RunContext = rows.context_of(first)
-        self.clients = rows.words("client_id")
-        self.broker = rows.name_of("broker", first)
-        self.clocks_us = self.context.info.clock_bound_us
-        self.last: Request | None = None
-        self.alive_until, self.ended, self.applied_until = 0, False, NONE
-        self.of_any = rows.shared(_of_any).get(int(rows.lane[first])) or OfAny()
-        self.stakes = 0
-
-    def begins(self, row: Request, now: int) -> None:
-        """Whatever may end the lease, or change its time."""
-        if row.outcome is Outcome.REFUSED:
-            return
-        if row.kind in (Kind.ACK, Kind.RELEASE):
-            self.ended = True
-            until = applied_until(self.context, (self._client(row), self.broker), row, now)
-            self.applied_until = max(self.applied_until, until)
-        elif row.kind is Kind.RENEW:
-            self.alive_until = min(
-                self.alive_until, row.started if row.until == NONE else row.until
-            )
-
-    def ends(self, row: Request, now: int) -> None:
-        if row.outcome is not Outcome.OK:
-            return
-        if row.kind is Kind.RECEIVE:
-            self.handed_out(row, now)
-        elif row.kind is Kind.ACK:
-            self.last = None
-        elif row.until != NONE and self.last is not None and self.last.lease == row.lease:
-            self.alive_until = row.until  # renewed
-
-    def handed_out(self, row: Request, now: int) -> None:
-        """Remember the hand-out, and judge it by the one before."""
-        before, alive_until, ended = self.last, self.alive_until, self.is_over(now)
-        until = FOR_EVER if row.until == NONE else row.until
-        applied_until = max(self.applied_until, self.of_any.before(now)[1])
-        under_way = applied_until != NONE and applied_until + self.clocks_us >= row.started
-        self.last, self.alive_until, self.ended = row, until, under_way
-        if before is None:
-            return
-        meets = not ended and self.lives(before, alive_until, row.over_us, now)
-        if meets and before.end >= row.begin:
-            meets = not under_way and self.lives(row, until, before.over_us, now)
-        self.again(before, row, meets)
-
-    def again(self, before: Request, row: Request, meets: bool) -> None:
-        """The message was handed out once more. meets: certainly while the lease before it lived."""
-
-    def is_over(self, now: int) -> bool:
-        """May something have ended the last lease?"""
-        return self.ended or (self.last is not None and self.last.end < self.of_any.before(now)[0])
-
-    def lives(self, handed: Request, until: int, at_us: int, now: int) -> bool:
-        """Does the lease certainly live then? until: its end, if nothing else ends it."""
-        return at_us + self.clocks_us + MS < until and not self._may_be_cut(handed, now)
-
-    def _may_be_cut(self, handed: Request, now: int) -> bool:
-        return may_be_cut(self.context, (self._client(handed), self.broker), handed, now)
-
-    def _client(self, row: Request) -> str:
-        return self.clients[row.client] if row.client != NO_TEXT else ""
-
-
-def applied_until(context: RunContext, party: tuple[str, str], row: Request, now: int) -> int:
-    """When a request had certainly been applied, or was lost. party: who asked, and the server."""
-    if row.outcome is Outcome.OK and row.ended != NEVER:
-        return row.ended
-    client, broker = party
-    until = row.over_us + context.info.config.delay_bound_ms * MS
-    return context.may_arrive_until(Sending(client, broker, row.kind, row.started), until, now)
-
-
-def may_be_cut(context: RunContext, party: tuple[str, str], handed: Request, now: int) -> bool:
-    """May the lease have ended by now with its holder's connection, or with the server? party: these two."""
-    client, broker = party
-    since = handed.started - context.info.clock_bound_us
-    leaves = (row for seq, _, row in context.work.get(client, ()) if seq <= now)
+def may_be_cut(rows: Rows, handed: Ints, now: Ints) -> Mask:
+    """May the lease of each hand-out have ended by now with its holder's connection, or with the server?"""
+    since_us = rows.started[handed] - rows.shared(clocks_us)[handed]
     return (
-        context.broker_died_since(broker, handed.begin, handed.epoch, now)
-        or context.client_died_between(client, handed.begin, now)
-        or context.paused_since(client, since, now)
-        or any(
-            row.kind is Kind.LEAVE and (row.seq_end is None or row.seq_end > handed.begin)
-            for row in leaves
-        )
-        or context.fault_between(since, NEVER, now, party)
+        brokers_died(rows, handed, now)
+        | died_since(rows, handed, now)
+        | left_since(rows, handed, now)
+        | paused_since(rows, handed, since_us, now)
+        | faulty_since(rows, handed, since_us, now)
     )
 
 
-def each_message(message: Callable[[Rows, Findings, int], Message]) -> Relation:
-    """The judge of a clause about messages that were handed out more than once; a lease ends by clocks."""
-    return partial(_run, message=message)
+def may_be_gone(rows: Rows, handed: int, now: int) -> bool:
+    """May the message that was handed out be gone by now: did the server die, or remove it, or was the lane reset?"""
+    context, queue = rows.context_of(handed), rows.queue_of(handed)
+    began, epoch = int(rows.begin[handed]), int(rows.number("broker_epoch")[handed])
+    return (
+        context.broker_died_since(queue.broker, began, epoch, now)
+        or int(rows.offset[handed]) < context.kept_from(queue, now)
+        or context.resets.get((rows.name_of("group", handed), *queue), NEVER) <= now
+    )
 
 
-def _run(rows: Rows, findings: Findings, message: Callable[[Rows, Findings, int], Message]) -> None:
-    for places in redelivered(rows):
-        state = message(rows, findings, places[0])
-        until = state.context.clock_stepped
-        for now, row, begins in events(rows, places):
-            if now >= until:
-                break
-            (state.begins if begins else state.ends)(row, now)
-        if state.stakes:
-            findings.at_stake_times(places[0], state.stakes)
+class MessageLeases:
+    """The leases of messages; each goes by the position of its hand-out. Columns have a value for every row.
+
+    message: the number of the message that a row speaks of; NOWHERE where that is not certain. handed: the hand-outs
+    whose answers were seen, by message and answer; line: the same. acks: acknowledgements that were answered, likewise.
+    before: of each hand-out the one before, unless an acknowledgement was answered since; NOWHERE: none. over_from:
+    since when (seq) a request may have ended the lease. applied_us: until when, by any clock, one may be applied.
+    renewals: by message; of_any: requests that may be about any message, by lane; both without what was refused.
+    """
+
+    def __init__(self, rows: Rows, counts_from: Ints | None = None) -> None:
+        """counts_from: since when (seq) each request counts of leases that it found answered; its begin by default."""
+        self.rows = rows
+        counts_from = rows.begin if counts_from is None else counts_from
+        offset, until_us = rows.shared(offsets), rows.number("lease_until_us")
+        about = rows.are(*OF_LEASES) & (offset != NONE) & (rows.group != NO_TEXT)
+        answered = about & rows.ended_as(Outcome.OK) & (rows.end < NEVER)
+        renewals, effective = rows.are(Kind.RENEW), ~rows.ended_as(Outcome.REFUSED)
+        self.message = np.full(rows.size, NOWHERE, np.int64)
+        self.message[about] = dense(rows.lane[about], offset[about])[0]
+        self.applied_us = rows.shared(applied_until) + rows.shared(clocks_us)
+        handed = positions(answered & rows.are(Kind.RECEIVE))
+        self.handed = handed[np.lexsort((rows.end[handed], self.message[handed]))]
+        self.line = Line(self.message, rows.end, self.handed)
+        self.acks = Line(self.message, rows.end, positions(answered & rows.are(Kind.ACK)))
+        self.before = self._before()
+        of_any = rows.shared(may_be_any) & rows.are(*OF_LEASES) & (rows.group != NO_TEXT)
+        self.of_any = Line(rows.lane, rows.begin, positions(of_any & effective))
+        ends = positions(about & effective & rows.are(Kind.ACK, Kind.RELEASE))
+        self.over_from = self._over_from(ends, counts_from)
+
+        # Who hands out and names no end lends for ever; of a renewal that names none nobody knows that it prolongs.
+        untold_us = np.where(renewals, rows.started, NEVER)
+        self._told_us = np.where(until_us == NONE, untold_us, until_us)
+        self.renewals = Line(self.message, counts_from, positions(about & effective & renewals))
+        prolongs = positions(answered & renewals & (until_us != NONE))
+        self._lease, count = dense(self.message, rows.text("lease_id"))
+        self._prolonged = Line(self._lease, rows.end, prolongs)
+        self._longest_us = np.full(count, NONE, np.int64)  # by lease_id, as renewals tell
+        np.maximum.at(self._longest_us, self._lease[prolongs], until_us[prolongs])
+
+    def _before(self) -> Ints:
+        rows, message = self.rows, self.message[self.handed]
+        found = np.full(rows.size, NOWHERE, np.int64)
+        before = self.line.last_before(message, rows.end[self.handed])
+        ack = self.acks.last_before(message, rows.end[self.handed])
+        finished = chosen(rows.end, ack, NONE) > chosen(rows.end, before, NONE)
+        found[self.handed] = np.where(finished, NOWHERE, before)
+        return found
+
+    def _over_from(self, ends: Ints, counts_from: Ints) -> Ints:
+        """ends: the requests that may end leases of their message."""
+        rows, handed = self.rows, self.handed
+        found = np.full(rows.size, NEVER, np.int64)
+        ever = np.full(len(handed), NEVER, np.int64)
+        for line, since, key, until in (
+            (Line(self.message, counts_from, ends), counts_from, self.message, ever),
+            (Line(self.message, rows.begin, ends), rows.begin, self.message, rows.end[handed]),
+            (self.of_any, rows.begin, rows.lane, ever),
+        ):
+            least_us = rows.started[handed]
+            first = line.first_reaching(key[handed], until, self.applied_us, least_us)
+            found[handed] = np.minimum(found[handed], chosen(since, first, NEVER))
+        return found
+
+    def again(self) -> tuple[Ints, Ints]:
+        """Hand-outs of messages that were handed out before, up to a step of a wall clock; and the ones before."""
+        again = self.handed[self.before[self.handed] != NOWHERE]
+        again = again[self.rows.end[again] < self.rows.clock_stepped(again)]
+        return again, self.before[again]
+
+    def until_us(self, lease: Ints, now: Ints) -> Ints:
+        """Until when (µs) each lease lasts at least, by what was asked and answered before now.
+
+        By its last renewal that was answered, or by its hand-out; and no longer than by any renewal that may have come
+        after that, as of two that overlap either may be the later one.
+        """
+        rows = self.rows
+        last = self._prolonged.last_before(self._lease[lease], now)
+        last[chosen(rows.end, last, NONE) < rows.end[lease]] = NOWHERE
+        since_us = chosen(rows.started, last, NONE)
+        found = self._told_us[np.where(last == NOWHERE, lease, last)]
+        index, other = self.renewals.between(
+            self.message[lease],
+            rows.begin[lease],
+            now,
+            lambda index, other: self.applied_us[other] >= since_us[index],
+        )
+        np.minimum.at(found, index, self._told_us[other])
+        return found
+
+    def live(self, lease: Ints, other: Ints, now: Ints) -> Mask:
+        """Does each lease certainly live, as of now, wherever between begin and end the other request was taken?
+
+        Where it may have run out by the time that a renewal was answered, whoever had asked by then may have been
+        handed the message meanwhile.
+        """
+        rows = self.rows
+        found = self._in_time(lease, other, now) & (self.over_from[lease] >= now)
+        found[found] = ~may_be_cut(rows, lease[found], now[found])
+        since = np.maximum(rows.end[lease], rows.begin[other])
+        index, renewal = self._prolonged.between(
+            self._lease[lease], since, now, lambda index, _: found[index]
+        )
+        late = ~self._in_time(lease[index], renewal, rows.end[renewal])
+        found[index[late]] = False
+        return found
+
+    def _in_time(self, lease: Ints, other: Ints, now: Ints) -> Mask:
+        """Was each other request over while the lease lasted, by what was told before now?"""
+        last_us = self.until_us(lease, now) - self.rows.shared(clocks_us)[lease] - MS
+        found: Mask = over_us(self.rows, other) < last_us
+        return found
+
+    def together(
+        self, key: Ints, at: Ints, fits: Callable[[Ints, Ints], Mask]
+    ) -> tuple[Ints, Ints]:
+        """Hand-outs of one key that fit: either was certainly made while the other's lease lived, whichever came later.
+
+        key: of all rows. at: those that are asked about. The second one was answered later. Of one second the first
+        ones lie together, the last answered one before the others.
+        """
+        rows = self.rows
+        line = Line(key, rows.end, at[rows.end[at] < rows.clock_stepped(at)])
+        longest_us = np.maximum(self._told_us[at], self._longest_us[self._lease[at]])
+        last_us = longest_us - rows.shared(clocks_us)[at] - MS - 1
+        last = line.last_within(key[at], rows.ended, last_us)
+        until = np.minimum(self.over_from[at], chosen(rows.end, last, NONE) + 1)
+        index, second = line.between(
+            key[at],
+            rows.end[at],
+            until,
+            lambda index, second: self._meet(at[index], second, fits(at[index], second)),
+        )
+        first = at[index]
+        order = np.lexsort((-rows.end[first], rows.end[second], self.message[second]))
+        return first[order], second[order]
+
+    def _meet(self, first: Ints, second: Ints, found: Mask) -> Mask:
+        now = self.rows.end[second]
+        found[found] = self.live(first[found], second[found], now[found])
+        either = positions(found & (self.rows.end[first] >= self.rows.begin[second]))
+        found[either] = self.live(second[either], first[either], now[either])
+        return found
 
 
-def redelivered(rows: Rows) -> Iterator[list[int]]:
-    """The rows of each message of a lane that was handed out more than once."""
-    offset = rows.shared(offsets)
-    about = np.flatnonzero(rows.are(*OF_LEASES) & (offset != NONE) & (rows.group != NO_TEXT))
-    if not len(about):
-        return
-    message, count = dense(rows.lane[about], offset[about])
-    handed = (rows.are(Kind.RECEIVE) & rows.ended_as(Outcome.OK))[about]
-    times = np.bincount(message[handed], minlength=count)
-    many = times[message] > 1
-    about, message = about[many], message[many]
-    order = np.argsort(message, kind="stable")
-    cuts = np.flatnonzero(np.diff(message[order])) + 1
-    yield from (places.tolist() for places in np.split(about[order], cuts) if len(places))
-
-
-def events(rows: Rows, places: list[int]) -> list[tuple[int, Request, bool]]:
-    """The begins and ends of these rows, in the total order."""
-    found = []
-    for row in requests(rows, np.asarray(places, np.int64)):
-        found.append((row.begin, row, True))
-        if row.end < NEVER:
-            found.append((row.end, row, False))
-    return sorted(found, key=lambda event: (event[0], not event[2]))
-
-
-def requests(rows: Rows, where: Ints) -> list[Request]:
-    numbers = [rows.begin, rows.end]
-    texts = [rows.client, rows.text("lease_id")]
-    more = [
-        rows.started,
-        rows.ended,
-        rows.number("lease_until_us"),
-        rows.number("reconsume_times"),
-        rows.number("broker_epoch"),
-    ]
-    kinds = [_KINDS[kind] for kind in rows.kind[where].tolist()]
-    outcomes = [_OUTCOMES[outcome] for outcome in rows.outcome[where].tolist()]
-    columns = [
-        where.tolist(),
-        *(column[where].tolist() for column in numbers),
-        kinds,
-        outcomes,
-        *(column[where].tolist() for column in (*texts, *more)),
-    ]
-    return [Request(*each) for each in zip(*columns, strict=True)]
+def of_one_message(rows: Rows) -> tuple[Ints, Ints]:
+    """Hand-outs of one message of which either was certainly made while the other's lease lived."""
+    leases = rows.shared(MessageLeases)
+    return leases.together(
+        leases.message, leases.handed, lambda first, _: np.ones(len(first), np.bool_)
+    )

@@ -71,8 +71,9 @@ def offsets(rows: Rows) -> Ints:
 
 
 def may_be_any(rows: Rows) -> Mask:
-    """Which requests may be about any message of their lane? A renewal that names none is of the lane."""
+    """Which requests may be about any message of their lane? A renewal that names nothing is of the lane."""
     found: Mask = rows.are(*ABOUT_A_MESSAGE) & (rows.shared(offsets) == NONE)
     if found.any():
-        found &= ~rows.are(Kind.RENEW) | (rows.text("message_id") != NO_TEXT)
+        names = (rows.text("message_id") != NO_TEXT) | (rows.text("lease_id") != NO_TEXT)
+        found &= ~rows.are(Kind.RENEW) | names
     return found

@@ -6,14 +6,17 @@ A client's lane is ready when its next message was fetched and the call before i
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from specs.facts.calls import may_be_by_hand
+from specs.facts.moments import Line
+from specs.facts.presence import were_there
 from specs.facts.rows import Rows
 from specs.facts.segments import (
     MS,
     NEVER,
-    NO_TEXT,
     NONE,
     NOWHERE,
     Ints,
@@ -24,7 +27,8 @@ from specs.facts.segments import (
     by_time,
     chosen,
     dense,
-    first_fitting,
+    highest_so_far,
+    positions,
 )
 from specs.vocabulary import Kind, Outcome
 
@@ -66,7 +70,7 @@ class Lanes:
         self.group, _ = dense(rows.run, rows.group)
         self.client, _ = dense(self.group, rows.client)
         self.lane, _ = dense(self.client, rows.lane)
-        self.named = rows.text("incarnation") != NO_TEXT
+        self.named = rows.names_incarnation
         self.adds = np.flatnonzero(rows.are(Kind.ADD) & self.named)
         of, self._reset_seqs = moves_of(rows, self.group)
         self._added = Timeline(self.lane[self.adds], rows.begin[self.adds])
@@ -93,22 +97,38 @@ class Leases:
     def __init__(self, rows: Rows) -> None:
         self.rows, self.lane = rows, rows.shared(Lanes).lane
         answered = rows.are(Kind.LOCK) & (rows.end < NEVER)
-        self._grants = np.flatnonzero(answered & rows.ended_as(Outcome.OK))
-        self._granted = Timeline(self.lane[self._grants], rows.end[self._grants])
-        refused = np.flatnonzero(answered & rows.ended_as(Outcome.REFUSED))
-        unlocks = np.flatnonzero(rows.are(Kind.UNLOCK))
-        self._losses = np.concatenate([rows.end[refused], rows.begin[unlocks]])
-        self._lost = Timeline(self.lane[np.concatenate([refused, unlocks])], self._losses)
+        granted, refused = rows.ended_as(Outcome.OK), rows.ended_as(Outcome.REFUSED)
+        self._grants = Line(self.lane, rows.end, positions(answered & granted))
+        self._grants_us = Line(self.lane, rows.ended, self._grants.where)
+        self._refusals = Line(self.lane, rows.end, positions(answered & refused))
+        self._silent = Line(self.lane, rows.end, positions(answered & ~(granted | refused)))
+        self._asks = Line(self.lane, rows.begin, rows.of(Kind.LOCK))
+        self._unlocks = Line(self.lane, rows.begin, rows.of(Kind.UNLOCK))
 
     def granted(self, where: Ints) -> Ints:
         """The lane's last grant to the client that was answered before these rows ended."""
-        last = self._granted.last_before(self.lane[where], self.rows.end[where])
-        return chosen(self._grants, last, NOWHERE)
+        return self._grants.last_before(self.lane[where], self.rows.end[where])
+
+    def granted_by(self, where: Ints, until: Ints, by_us: Ints) -> Ints:
+        """Likewise, before a moment (a seq), and by a time."""
+        last = self._grants_us.last_before(self.lane[where], by_us + 1)
+        in_time = chosen(self.rows.end, last, NONE) < until
+        return np.where(in_time, last, self._grants.last_before(self.lane[where], until))
+
+    def asked_since(self, grant: Ints, where: Ints, until: Ints) -> Mask:
+        """Was a request for the lease left unanswered since the grant, or is the last one under way at a moment?"""
+        rows, lane = self.rows, self.lane[where]
+        silent = chosen(rows.end, self._silent.last_before(lane, until), NONE)
+        under_way = chosen(rows.end, self._asks.last_before(lane, until), NONE) > until
+        return under_way | (silent > rows.begin[grant])
 
     def lost_since(self, grant: Ints, where: Ints, until: Ints) -> Mask:
         """Was the lease of these rows' lanes refused or given back between the grant and a moment?"""
-        last = chosen(self._losses, self._lost.last_before(self.lane[where], until), NONE)
-        return last > self.rows.begin[grant]
+        rows, lane = self.rows, self.lane[where]
+        refused = chosen(rows.end, self._refusals.last_before(lane, until), NONE)
+        given_back = chosen(rows.begin, self._unlocks.last_before(lane, until), NONE)
+        found: Mask = np.maximum(refused, given_back) > rows.begin[grant]
+        return found
 
     def outlive(self, grant: Ints, after: Ints, late: Ints, needed_us: Ints) -> tuple[Mask, Ints]:
         """Does each grant, or one renewal of it, begin at `needed_us` or later? And which renewal, where it needs one.
@@ -116,26 +136,13 @@ class Leases:
         The last renewal counts that was answered between the end of the row `after` and the call `late`, and before
         the grant ran out.
         """
-        rows, order = self.rows, self._granted.order
-        renewal = np.full(len(grant), NOWHERE, np.int64)
-        short = np.flatnonzero(rows.started[grant] < needed_us)
-        if len(short):
-            late, run_out_us = late[short], self._run_out_us(grant[short])
-            start, stop = self._granted.between(
-                self.lane[late], rows.end[after[short]] + 1, rows.begin[late]
-            )
-
-            def came_before(index: Ints, place: Ints) -> Mask:
-                found: Mask = rows.ended[self._grants[order[place]]] <= run_out_us[index]
-                return found
-
-            place = first_fitting(start, stop, came_before, step=-1)
-            renewal[short] = chosen(self._grants, chosen(order, place, NOWHERE), NOWHERE)
+        rows = self.rows
+        run_out_us = rows.started[grant] + rows.config("client_lease_ms", grant) * MS
+        renewal = self.granted_by(late, rows.begin[late], run_out_us)
+        renews = chosen(rows.end, renewal, NONE) > rows.end[after]
+        renewal = np.where(renews & (rows.started[grant] < needed_us), renewal, NOWHERE)
         lasting = np.where(renewal != NOWHERE, renewal, grant)
         return rows.started[lasting] >= needed_us, renewal
-
-    def _run_out_us(self, grant: Ints) -> Ints:
-        return self.rows.started[grant] + self.rows.config("client_lease_ms", grant) * MS
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +159,15 @@ class Ready:
     def only(self, mask: Mask) -> Ready:
         columns = (self.late, self.add, self.pull, self.before, self.lock, self.ready_us)
         return Ready(*(column[mask] for column in columns))
+
+    def roles(self, mask: Mask) -> dict[str, Any]:
+        """Some of them as a finding shows them."""
+        found = self.only(mask)
+        rows = ("add", "lock", "pull", "before", "late")
+        return {
+            **{name: getattr(found, name) for name in rows},
+            "also": {"ready_us": found.ready_us},
+        }
 
     @property
     def last(self) -> Ints:
@@ -205,15 +221,75 @@ def ready_calls(rows: Rows) -> Ready:
     )
 
 
+def could_work(rows: Rows, ready: Ready, until: Ints) -> tuple[Mask, Ints]:
+    """Had the client of each of these the lease until then (in µs), or until it went on, and was it there? And the
+    renewal by which it had."""
+    late = ready.late
+    lease_us = rows.config("client_lease_ms", late) * MS
+    needed_us = np.minimum(until, rows.started[late]) - lease_us
+    outlives, renewal = rows.shared(Leases).outlive(ready.lock, ready.last, late, needed_us)
+    client = rows.shared(Lanes).client
+    there = were_there(rows, client, late, rows.begin[ready.add], ready.ready_us)
+    return outlives & there, renewal
+
+
 def _fetched_by(rows: Rows, lanes: Lanes, calls: Ints, life: Ints) -> Ints:
     """For each call the first pull of its life that fetched its message and was over before; NOWHERE without one."""
-    pulls = np.flatnonzero(
-        rows.are(Kind.PULL) & lanes.named & rows.ended_as(Outcome.OK) & (rows.end < NEVER)
-    )
-    pulls = pulls[(rows.offset[pulls] != NONE) & (rows.value[pulls] > rows.offset[pulls])]
-    of = lanes.life(pulls, rows.end[pulls])
-    pulls, of = pulls[of != NOWHERE], of[of != NOWHERE]
-    fetched = Spans(of, rows.offset[pulls], rows.value[pulls], rows.end[pulls])
-    return chosen(
-        pulls, fetched.first_covering(life, rows.offset[calls], rows.begin[calls]), NOWHERE
-    )
+    of, pulls = np.full(rows.size, NOWHERE, np.int64), fetching(rows)
+    of[pulls] = lanes.life(pulls, rows.end[pulls])
+    of[calls] = life
+    return first_that_fetched(rows, of, calls, rows.begin[calls])
+
+
+def fetching(rows: Rows) -> Ints:
+    """The pulls of incarnations that brought messages."""
+    found = rows.are(Kind.PULL) & rows.ended_as(Outcome.OK) & (rows.end < NEVER)
+    found &= rows.names_incarnation & (rows.offset != NONE)
+    return positions(found & (rows.value > rows.offset))
+
+
+def first_that_fetched(rows: Rows, of: Ints, calls: Ints, until: Ints) -> Ints:
+    """The first pull that had brought the message of each of these calls before a moment; or NOWHERE.
+
+    of: of each row whose it is, NOWHERE of nobody's.
+    """
+    pulls = fetching(rows)
+    pulls = pulls[of[pulls] != NOWHERE]
+    fetched = Spans(of[pulls], rows.offset[pulls], rows.value[pulls], rows.end[pulls])
+    return chosen(pulls, fetched.first_covering(of[calls], rows.offset[calls], until), NOWHERE)
+
+
+def pulled_again(rows: Rows) -> tuple[Ints, Ints, Ints]:
+    """Each answered pull, the next one of its life, and the life, where no other pull of the lane began or ended in
+    between."""
+    lanes = rows.shared(Lanes)
+    pulls = positions(rows.are(Kind.PULL) & lanes.named & (rows.offset != NONE))
+    last = pulls[rows.end[pulls] < NEVER]
+    again = Line(lanes.lane, rows.begin, pulls).first_after(lanes.lane[last], rows.end[last])
+    ended = Line(lanes.lane, rows.end, last).last_before(lanes.lane[again], rows.begin[again])
+    life = lanes.life(last, rows.end[last])
+    kept = (again != NOWHERE) & (ended == last) & rows.ended_as(Outcome.OK)[last]
+    kept &= (rows.value[last] != NONE) & (rows.ended[last] < NEVER)
+    kept &= (life != NOWHERE) & (lanes.life(again, rows.begin[again]) == life)
+    return last[kept], again[kept], life[kept]
+
+
+def lowest_held(rows: Rows, again: Ints, life: Ints) -> Ints:
+    """The lowest offset that the client may still hold when it pulls again: where its first answered pull asked; in
+    auto mode no lower than a batch below the highest that it was called with."""
+    lanes = rows.shared(Lanes)
+    answered = rows.are(Kind.PULL) & lanes.named & rows.ended_as(Outcome.OK) & (rows.end < NEVER)
+    pulls = positions(answered & (rows.offset != NONE) & (rows.value != NONE))
+    pulls = pulls[np.argsort(-rows.end[pulls], kind="stable")]
+    first = np.full(rows.size + 1, NOWHERE, np.int64)
+    first[lanes.life(pulls, rows.end[pulls])] = pulls  # the last one that is written stays
+    calls = lanes.calls
+    of = lanes.life(calls, rows.begin[calls])
+    order = by_time(of, rows.begin[calls])
+    calls, of, now = calls[order], of[order], rows.begin[again]
+    highest = rows.offset[calls][highest_so_far(of, rows.offset[calls])]
+    called = chosen(highest, Timeline(of, rows.begin[calls]).last_before(life, now), NOWHERE)
+    by_hand = calls[(may_be_by_hand(rows) & (rows.end < NEVER))[calls]]
+    ended = Timeline(lanes.life(by_hand, rows.end[by_hand]), rows.end[by_hand])
+    held = np.where(ended.count_before(life, now) > 0, NONE, called)
+    return np.maximum(rows.offset[first[life]], held + 1 - rows.config("batch", again))

@@ -59,11 +59,11 @@ class Rows:
         self._shared: dict[Any, Any] = {}
         self._masks: dict[tuple[str, ...], Mask] = {}
 
-    def shared(self, make: Callable[[Rows], Made]) -> Made:
-        """What several clauses ask of these rows, made once."""
-        if make not in self._shared:
-            self._shared[make] = make(self)
-        found: Made = self._shared[make]
+    def shared(self, make: Callable[..., Made], *of: Any) -> Made:
+        """What several clauses ask of these rows, made once (of: of this)."""
+        if (make, *of) not in self._shared:
+            self._shared[make, *of] = make(self, *of)
+        found: Made = self._shared[make, *of]
         return found
 
     def without(self, hidden: Mask) -> Rows:
@@ -106,6 +106,18 @@ class Rows:
         """The text of one row; empty where there is none."""
         code = int(self.text(name)[position])
         return self.words(name)[code] if code != NO_TEXT else ""
+
+    def client_of(self, position: int) -> str:
+        """The client of one row, by its name; empty where there is none."""
+        return self.name_of("client_id", position)
+
+    def member_of(self, position: int) -> tuple[str, str]:
+        """The client of one row, and its group."""
+        return self.client_of(position), self.name_of("group", position)
+
+    def party_of(self, position: int) -> tuple[str, str]:
+        """The client of one row, and its broker."""
+        return self.client_of(position), self.name_of("broker", position)
 
     def encoded(self, name: str) -> tuple[Ints, Any]:
         """A column of texts as codes, and the texts by code as an Arrow array."""
@@ -229,7 +241,7 @@ class Rows:
         name = self.text("incarnation")
         client, life = (
             np.where(name != NO_TEXT, each, nobodys)
-            for each, nobodys in ((self.client, NO_TEXT), (self._life, 0))
+            for each, nobodys in ((self.client, NO_TEXT), (self.life, 0))
         )
         nobodys = positions((name != NO_TEXT) & (client == NO_TEXT))
         if len(nobodys):
@@ -256,10 +268,21 @@ class Rows:
     def _processes(self) -> tuple[Ints, Ints]:
         """Where a client names the process of an incarnation, in the order of begin; and the process of every row."""
         process = self.own_process
-        tells = (self.text("incarnation") != NO_TEXT) & (self.client != NO_TEXT)
+        tells = self.names_incarnation & (self.client != NO_TEXT)
         tells &= (process != NO_TEXT) & (self.client != self.code("client_id", SERVER_CONSUMER))
         told = positions(tells)
         return told[np.argsort(self.begin[told], kind="stable")], process
+
+    @cached_property
+    def lane_client(self) -> Ints:
+        """The number of each row's lane and client."""
+        return dense(self.lane, self.client)[0]
+
+    @cached_property
+    def names_incarnation(self) -> Mask:
+        """Does a row say of which incarnation it is?"""
+        found: Mask = self.text("incarnation") != NO_TEXT
+        return found
 
     @cached_property
     def own_process(self) -> Ints:
@@ -268,8 +291,14 @@ class Rows:
         found: Ints = np.where(own, self.text("process"), NO_TEXT)
         return found
 
+    def of_two_processes(self, first: Ints, second: Ints) -> Mask:
+        """Of each two rows of one client: do both name the process, and two of them?"""
+        mine, others = self.own_process[first], self.own_process[second]
+        found: Mask = (mine != NO_TEXT) & (others != NO_TEXT) & (mine != others)
+        return found
+
     @cached_property
-    def _life(self) -> Ints:
+    def life(self) -> Ints:
         """A number of each row: in which life of its client, in its group, it was done."""
         crashed = self._count_of_each(
             (run, client, None, seq)
@@ -318,8 +347,6 @@ class Rows:
     @cached_property
     def corrected(self) -> Mask:
         """Is this a commit that a broker's correction or a filter moved?"""
-        if "detail" not in self.table.column_names:
-            return np.zeros(self.size, np.bool_)
         return np.equal(self.text("detail"), self.code("detail", "corrected"))
 
     @cached_property
@@ -331,10 +358,6 @@ class Rows:
         up to the first other one after them, and until the incarnation begins anew.
         """
         found = self.corrected.copy()
-        if not {"code", "value", "queue_offset", "incarnation", "client_id"}.issubset(
-            self.table.column_names
-        ):
-            return found
         code, value = self.number("code"), self.value
         ahead = np.isin(code, NOTHING_HERE) & (self.offset != NONE) & (value > self.offset)
         back = (code == NONE) & (value < self.offset)
@@ -346,7 +369,7 @@ class Rows:
         )
         if not told.any():
             return found
-        named = self.text("incarnation") != NO_TEXT
+        named = self.names_incarnation
         also = (self.are(Kind.COMMIT) & (value != NONE) & ~found) | (self.are(Kind.ADD) & named)
         also &= np.isin(self.lane, self.lane[told])
         events = [(int(self.end[place]), 1, place) for place in np.flatnonzero(told).tolist()]
@@ -404,29 +427,31 @@ class Rows:
 
     def config(self, name: str, where: Ints) -> Ints:
         """A number of the configuration, for the rows at these positions."""
-        return self._of_runs(lambda context: getattr(context.info.config, name), where)
+        return self.of_runs(lambda context: getattr(context.info.config, name), where)
 
     def closed_world(self, where: Ints) -> Mask:
         """Does the row's run hold every producer and consumer?"""
-        found: Mask = self._of_runs(lambda context: context.info.closed_world, where) != 0
+        found: Mask = self.of_runs(lambda context: context.info.closed_world, where) != 0
         return found
 
     def frames_twice(self, where: Ints) -> Mask:
         """Did something on the way make two frames of one, in the row's run?"""
-        found: Mask = self._of_runs(lambda context: context.frames_twice, where) != NEVER
+        found: Mask = self.of_runs(lambda context: context.frames_twice, where) != NEVER
         return found
 
     def clock_stepped(self, where: Ints) -> Ints:
         """The seq from which lease clauses stop judging the row's run; NEVER without a step."""
-        return self._of_runs(lambda context: context.clock_stepped, where)
+        return self.of_runs(lambda context: context.clock_stepped, where)
 
-    def _of_runs(self, ask: Callable[[RunContext], int], where: Ints) -> Ints:
+    def of_runs(self, ask: Callable[[RunContext], int], where: Ints) -> Ints:
+        """A number that is known of the rows' runs."""
         per_run = [ask(self._context(run)) for run in self.words("run")]
         return ints(per_run)[self.run[where]] if per_run else np.zeros(len(where), np.int64)
 
     def queue_of(self, position: int) -> Queue:
         """The name of one row's queue."""
         number = int(self.number("queue_id")[position])
+        number = -1 if number == NONE else number  # as `Row.queue` has it
         return Queue(self.name_of("topic", position), self.name_of("broker", position), number)
 
     def config_of(self, position: int) -> Config:
@@ -447,7 +472,7 @@ class Rows:
         not say.
         """
         asked = KINDS[int(self.kind[position])] if kind is None else kind
-        client = self.name_of("client_id", position)
+        client = self.client_of(position)
         broker = self.name_of("broker", position) if broker is None else broker
         sending = Sending(client, broker, asked, int(self.started[position]))
         return self.context_of(position).is_disturbed(sending, until_us, now)

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+
 from specs.clauses.certainty import OF_THE_RUN, Mark, marks_of, recorded, told_of
 from specs.clauses.context import (
     CONTEXT_KINDS,
@@ -23,7 +25,7 @@ from specs.clauses.context import (
 from specs.clauses.links import HoldUps, Sending, arrives_until, is_disturbed
 from specs.clauses.rows import REQUEST_LEVELS, changed_nothing, is_unsure
 from specs.clauses.stored import is_marker
-from specs.facts.segments import MS, NEVER, NONE, Ints, ints
+from specs.facts.segments import MS, NEVER, NONE, Ints
 from specs.faults import disk_full, duplicate, lingers_us
 from specs.history.evidence import names_of
 from specs.history.row import Row
@@ -252,10 +254,10 @@ class RunContext:
         until_us = _until_us(row)
         if _is_of_a_broker(row):
             broker = row.broker or ""
-            self.broker_paused.setdefault(broker, []).append((row.seq_begin, until_us))
+            _pause(self.broker_paused.setdefault(broker, []), row)
             self.broker_stood.setdefault(broker, []).append((row.started_us, until_us))
         elif row.client_id:
-            self.paused.setdefault(row.client_id, []).append((row.seq_begin, until_us))
+            _pause(self.paused.setdefault(row.client_id, []), row)
 
     def _fails(self, row: Row) -> None:
         self.hold_ups.take(row)
@@ -267,11 +269,6 @@ class RunContext:
             brokers = {name for name in (row.broker or "", *names_of(row)) if name}
             for broker in brokers or {""}:
                 self.crowded.setdefault(broker, row.seq_begin)
-
-    @cached_property
-    def disturbances(self) -> Ints:
-        """The seqs of `disturbed`, and its times."""
-        return ints(self.disturbed).reshape(-1, 2).T
 
     def calm_since_us(self, now: int) -> int:
         """Until when something that had begun by `now` disturbed the group life: a start, an end, a pause, a fault."""
@@ -299,26 +296,32 @@ class RunContext:
         """How late a request may be, and by how much clocks may differ."""
         return self.info.config.delay_bound_ms * MS, self.info.clock_bound_us
 
+    @property
+    def in_time_us(self) -> int:
+        """How long a request may take, with the slack of a timer, and what clocks may differ by."""
+        return sum(self._bounds_us) + self.info.config.schedule_slack_ms * MS
+
     def is_of_an_old_life(self, client: str, group: str, seq: int, now: int) -> bool:
         """Did the process that did something at `seq` die, or leave and begin anew in the group, since?"""
         if client not in self.ended:
             return False
-        if self.client_died_between(client, seq, now):
-            return True
+        return self.client_died_between(client, seq, now) or any(
+            anew <= now and seq <= left for anew, left in self.returns(client, group)
+        )
+
+    def returns(self, client: str, group: str) -> list[tuple[int, int]]:
+        """Where a client began anew in a group that it had left: the seqs at which it did, and up to which it left."""
+        found: list[tuple[int, int]] = []
         left: Row | None = None
         for at, where, row in self.work.get(client, ()):
-            if at > now:
-                break
-            here = where in (group, None)
             if row.kind is Kind.LEAVE:
-                left = row if here else left
+                left = row if where in (group, None) else left
                 continue
             anew = where == group or (where is None and row.kind is Kind.JOIN)
             if left is not None and (anew or left.group is None):
-                if seq <= (left.seq_begin if left.seq_end is None else left.seq_end):
-                    return True
+                found.append((at, left.seq_begin if left.seq_end is None else left.seq_end))
                 left = None
-        return False
+        return found
 
     @cached_property
     def begun_anew(self) -> dict[str, list[tuple[int, str | None]]]:
@@ -367,7 +370,11 @@ class RunContext:
 
     def is_filtered(self, group: str, now: int) -> bool:
         """Had a member of the group told by `now` that it does not subscribe to every message?"""
-        return min(self.filters.get(group, NEVER), self.filters.get(None, NEVER)) <= now
+        return self.filtered_from(group) <= now
+
+    def filtered_from(self, group: str) -> int:
+        """The seq from which on a member of the group has told so; NEVER without one."""
+        return min(self.filters.get(group, NEVER), self.filters.get(None, NEVER))
 
     def member_since(self, group: str, client: str, now: int) -> int | None:
         """The seq of the JOIN since which the client is a member of the group; None where it is none."""
@@ -419,15 +426,6 @@ class RunContext:
             for fault in self.faults
         )
 
-    def removed_of(self, topic: str, broker: str, now: int) -> bool:
-        """Did the broker remove anything of the topic on purpose?"""
-        told = (
-            trims
-            for queue, trims in self.trims.items()
-            if queue.topic == topic and queue.broker == broker
-        )
-        return any(seq <= now for trims in told for seq, _ in trims)
-
     def shows(self, topic: str) -> set[Queue]:
         """The queues of the topic that rows of the context name: lanes that were added, and what was removed from."""
         found = {queue for queue in self.trims if queue.topic == topic}
@@ -436,16 +434,6 @@ class RunContext:
                 Queue(topic, lane.broker, lane.queue_id) for lane in lanes if lane.topic == topic
             }
         return found
-
-    def has_threads(self, client: str, now: int) -> bool:
-        """Has the client at least twice as many threads as it had added lanes up to `now`?"""
-        added = list(self.lanes.get(client, {}).values())
-        return 2 * bisect_right(added, now) <= self.info.config.threads
-
-    def brokers_of(self, client: str, now: int) -> int:
-        """Of how many brokers had the client added lanes up to `now`?"""
-        added = self.lanes.get(client, {})
-        return len({lane.broker for lane, seq in added.items() if seq <= now})
 
     def broker_died_between(self, broker: str, after: int, until: int) -> bool:
         """Did the broker die at a seq in (after, until]: by a crash, or by a row that names a new epoch of it?"""
@@ -493,34 +481,33 @@ class RunContext:
                 return seq
         return None
 
-    def leave_at(self, client: str, group: str, now: int) -> Row | None:
-        """The LEAVE of a client that has begun to shut down its work in the group, and has not begun anew there."""
-        of_all: Row | None = None  # it leaves whatever it was in: over as soon as it works anywhere
+    def departures_of(self, client: str, group: str, now: int) -> list[Row]:
+        """The LEAVEs of a client that shuts down its work in the group and has not begun anew there, the last first."""
+        found: list[Row] = []
         works = False
         for seq, where, row in reversed(self.work.get(client, ())):
             if seq > now:
                 continue
             if row.kind is Kind.LEAVE:
-                if where == group:
-                    return row
-                of_all = row if where is None and not works and of_all is None else of_all
+                # One that names no group leaves whatever it was in: over as soon as it works anywhere.
+                if where == group or (where is None and not works):
+                    found.append(row)
             elif where == group or (where is None and row.kind is Kind.JOIN):
-                return of_all
+                break
             else:
                 works = True
-        return of_all
+        return found
+
+    def leave_at(self, client: str, group: str, now: int) -> Row | None:
+        """The LEAVE of a client that has begun to shut down its work in the group, and has not begun anew there."""
+        return next(iter(self.departures_of(client, group, now)), None)
 
     def leaving_at(self, client: str, group: str, now: int) -> bool:
         """Has the client begun to shut down its work in the group, and not begun anew there?"""
         return self.leave_at(client, group, now) is not None
 
-    def left_us(self, client: str, group: str, now: int) -> int:
-        """When the shutdown began that the client is in, in µs; NEVER when it is in none."""
-        row = self.leave_at(client, group, now)
-        return NEVER if row is None else row.started_us
-
     def paused_since(self, client: str, at_us: int, now: int) -> bool:
-        """Was the client's latest pause, begun up to `now`, not over before `at_us`?"""
+        """Was any of the client's pauses, begun up to `now`, not over before `at_us`?"""
         return _paused_since(self.paused.get(client, ()), at_us, now)
 
     def tells(self, *kinds: Kind) -> bool:
@@ -539,8 +526,15 @@ class RunContext:
                 apart.append((since, until))
         return apart
 
+    def ran_us(self, broker: str, since_us: Ints, until_us: int, now: int) -> Ints:
+        """How long the broker ran from each of these times on, by pauses begun up to `now`."""
+        ran = until_us - since_us
+        for since, until in self.stands(broker, now):
+            ran -= np.maximum(np.minimum(until, until_us) - np.maximum(since, since_us), 0)
+        return ran
+
     def broker_paused_since(self, broker: str, at_us: int, now: int) -> bool:
-        """Was the broker's latest pause, begun up to `now`, not over before `at_us`?"""
+        """Was any of the broker's pauses, begun up to `now`, not over before `at_us`?"""
         return _paused_since(self.broker_paused.get(broker, ()), at_us, now)
 
 
@@ -579,6 +573,12 @@ def _rising(named: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
         if not rising or epoch > rising[-1][1]:
             rising.append((seq, epoch))
     return rising
+
+
+def _pause(pauses: list[tuple[int, int]], row: Row) -> None:
+    """Add it: since its begin whoever pauses does so until the longest pause so far is over."""
+    until_us = max(_until_us(row), pauses[-1][1] if pauses else 0)
+    pauses.append((row.seq_begin, until_us))
 
 
 def _paused_since(pauses: Sequence[tuple[int, int]], at_us: int, now: int) -> bool:

@@ -162,6 +162,10 @@ class Segments:
             before[1:] = np.where(self._begins[1:], NOWHERE, self._order[:-1])
         return self._back(before)
 
+    def nth(self) -> Ints:
+        """How many rows come before."""
+        return self._back(np.arange(self.size, dtype=np.int64) - self._start)
+
     def last_before(self, mask: Mask) -> Ints:
         """The last row before at which the mask holds."""
         where = np.arange(self.size, dtype=np.int64)
@@ -321,6 +325,50 @@ class Batches:
             has = rank < self._size
             place = np.where(has, self._first + rank, 0)
             yield np.where(has, self._order[place], NOWHERE)
+
+
+class Peaks:
+    """Values in a row, of which one asks where the next one is that is high enough: in steps, not one by one."""
+
+    __slots__ = ("_levels",)
+
+    def __init__(self, values: Ints) -> None:
+        self._levels = [values]  # each has the highest of every two of the one before
+        while len(values) > 1:
+            values = np.maximum.reduceat(values, np.arange(0, len(values), 2))
+            self._levels.append(values)
+
+    def first_reaching(self, start: Ints, stop: Ints, least: Ints) -> Ints:
+        """The first place of each start..stop-1 with at least this value; NOWHERE where there is none."""
+        place = start.copy()
+        up = list(enumerate(self._levels))
+        for ascends, (level, highest) in [
+            *((True, each) for each in up),
+            *((False, each) for each in up[::-1]),
+        ]:
+            size = 1 << level
+            passes = (place % size == 0) & (place + size <= stop)
+            if ascends:  # until the next step may be twice as long
+                passes &= (place // size) % 2 == 1
+            passes[passes] &= highest[place[passes] // size] < least[passes]
+            place[passes] += size
+        return np.where(place < stop, place, NOWHERE)
+
+    def first_fitting(
+        self, start: Ints, stop: Ints, least: Ints, fits: Callable[[Ints, Ints], Mask]
+    ) -> Ints:
+        """Likewise, of the places that fit. fits: of these indexes, does this place of each?"""
+        found = np.full(len(start), NOWHERE, np.int64)
+        looking, place = np.arange(len(start), dtype=np.int64), start
+        while len(looking):
+            place = self.first_reaching(place, stop[looking], least[looking])
+            looking, place = looking[place != NOWHERE], place[place != NOWHERE]
+            if not len(looking):
+                break
+            here = fits(looking, place)
+            found[looking[here]] = place[here]
+            looking, place = looking[~here], place[~here] + 1
+        return found
 
 
 def highest_so_far(segment: Ints, values: Ints) -> Ints:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+import numpy as np
+
 from specs.facts.rows import Rows
-from specs.facts.segments import NO_TEXT
+from specs.facts.segments import NO_TEXT, Mask
 from specs.vocabulary import Kind
 
 SHARE_COLUMNS = ("client_id", "view", "detail")
@@ -14,10 +16,9 @@ BETWEEN = " | "
 
 
 class Share(NamedTuple):
-    """place: the row. topic, client: codes. view: as it stands. taken: the queues, in order."""
+    """place: the row. client: its code. view: as it stands. taken: the queues, in order."""
 
     place: int
-    topic: int
     client: int
     view: str
     taken: tuple[str, ...]
@@ -31,12 +32,15 @@ class Share(NamedTuple):
         return self.view.split(BETWEEN, 1)[1].split()
 
 
-def by_group(rows: Rows) -> Iterator[list[Share]]:
-    """The shares of each group that say what was seen and taken, by seq_begin."""
+def each_share(rows: Rows) -> Iterator[tuple[Share, dict[int, Share]]]:
+    """The shares that say what was seen and taken, by seq_begin.
+
+    With each the last one before it of each client of its group, for its topic.
+    """
     group, topic, client = rows.group, rows.text("topic"), rows.client
     view, detail = rows.text("view"), rows.text("detail")
     views, details = rows.words("view"), rows.words("detail")
-    found: dict[tuple[int, int], list[Share]] = {}
+    found: dict[tuple[int, int, int], dict[int, Share]] = {}
     for place in rows.of(Kind.ASSIGN).tolist():
         if (
             NO_TEXT in (client[place], view[place], detail[place])
@@ -44,11 +48,14 @@ def by_group(rows: Rows) -> Iterator[list[Share]]:
         ):
             continue
         taken = tuple(details[detail[place]].split())
-        share = Share(place, int(topic[place]), int(client[place]), views[view[place]], taken)
-        found.setdefault((int(rows.run[place]), int(group[place])), []).append(share)
-    yield from found.values()
+        share = Share(place, int(client[place]), views[view[place]], taken)
+        key = (int(rows.run[place]), int(group[place]), int(topic[place]))
+        before = found.setdefault(key, {})
+        yield share, before
+        before[share.client] = share
 
 
-def last_of_each(shares: list[Share], until: int) -> dict[int, Share]:
-    """Before the share at that index: the last one of each client for the same topic."""
-    return {share.client: share for share in shares[:until] if share.topic == shares[until].topic}
+def that_hold(rows: Rows, queue: str) -> Mask:
+    """The assignments in which somebody took this queue (BROKER/ID), whatever the topic."""
+    holds = [*(queue in text.split() for text in rows.words("detail")), False]
+    return rows.are(Kind.ASSIGN) & np.asarray(holds, np.bool_)[rows.text("detail")]

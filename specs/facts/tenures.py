@@ -18,7 +18,18 @@ import numpy as np
 from specs.facts.moments import Line
 from specs.facts.pulls import told_back
 from specs.facts.rows import Rows
-from specs.facts.segments import NEVER, NO_TEXT, NONE, NOWHERE, Ints, Mask, chosen, dense, positions
+from specs.facts.segments import (
+    NEVER,
+    NO_TEXT,
+    NONE,
+    NOWHERE,
+    Ints,
+    Mask,
+    chosen,
+    dense,
+    first_of_each,
+    positions,
+)
 from specs.vocabulary import Kind
 
 TENURE_KINDS = frozenset({Kind.ADD, Kind.RESET, Kind.PULL})
@@ -35,7 +46,7 @@ class Tenures:
     @cached_property
     def named(self) -> Mask:
         """Does the row name an incarnation? Only such rows are of a tenure."""
-        found: Mask = (self.rows.text("incarnation") != NO_TEXT) & (self.rows.group != NO_TEXT)
+        found: Mask = (self.rows.names_incarnation) & (self.rows.group != NO_TEXT)
         return found
 
     @cached_property
@@ -63,15 +74,37 @@ class Tenures:
         )
         return found
 
-    def stands_until_end(self, where: Ints) -> Mask:
-        """Of each of these rows: does nobody add the lane anew in its incarnation, nor reset it, until it ends?"""
-        rows = self.rows
-        adds = Line(rows.incarnation, rows.begin, positions(rows.are(Kind.ADD) & self.named))
+    def may_be_reset(self, where: Ints) -> Mask:
+        """Had an operator's RESET moved the tenure of each of these rows, or was one under way as it was added?
+
+        Of a tenure of which nobody saw the ADD, any RESET of its lane may have.
+        """
+        rows, add = self.rows, self.add[where]
+        since = chosen(rows.begin, add, NONE)
         resets = Line(rows.lane, rows.begin, rows.of(Kind.RESET))
-        begin, end = rows.begin[where], rows.end[where]
-        found = np.ones(len(where), np.bool_)
-        for line, key in ((adds, rows.incarnation[where]), (resets, rows.lane[where])):
-            found &= line.count_before(key, begin) == line.count_before(key, end)
+        longest = resets.highest_before(rows.lane[where], since, rows.end)
+        found: Mask = self.reset[where] != chosen(self.reset, add, NOWHERE)
+        return found | (chosen(rows.end, longest, NONE) > since)
+
+    def moved_after(self, where: Ints, since: Ints) -> Ints:
+        """When, after a moment, the stand of each of these rows ends: the lane is added anew, or moved; or NEVER."""
+        rows, back = self.rows, told_back(self.rows)
+        named, clients = self.named[back], rows.lane_client
+        moves = (
+            (rows.incarnation, rows.begin, positions(rows.are(Kind.ADD) & self.named)),
+            (rows.lane, rows.begin, rows.of(Kind.RESET)),
+            (rows.incarnation, rows.end, back[named]),
+            (clients, rows.end, back[~named]),
+        )
+        found = np.full(len(where), NEVER, np.int64)
+        for key, time, at in moves:
+            then = Line(key, time, at).first_after(key[where], since)
+            found = np.minimum(found, chosen(time, then, NEVER))
+        return found
+
+    def stands_until_end(self, where: Ints) -> Mask:
+        """Of each of these rows: does nobody add the lane anew in its incarnation, nor move it, until it ends?"""
+        found: Mask = self.moved_after(where, self.rows.begin[where]) >= self.rows.end[where]
         return found
 
     @cached_property
@@ -81,15 +114,44 @@ class Tenures:
         return Line(rows.lane, rows.begin, rows.of(Kind.RESET)).last_before(rows.lane, rows.begin)
 
     @cached_property
+    def met_a_reset(self) -> Mask:
+        """Had a RESET of the lane, begun by now, not been over when the first row of the tenure began?"""
+        rows = self.rows
+        first = first_of_each(self.number, int(self.number.max(initial=NOWHERE)) + 1)
+        lasted = Line(rows.lane, rows.end, rows.of(Kind.RESET))
+        begun = Line(rows.lane, rows.begin, rows.of(Kind.RESET))
+        over = lasted.count_before(rows.lane, rows.begin[first[self.number]])
+        found: Mask = begun.count_before(rows.lane, rows.begin) > over
+        return found
+
+    @cached_property
     def _moves(self) -> Ints:
         """How often the tenure had been told to go on further back, when the row began."""
         rows, where = self.rows, told_back(self.rows)
         if not len(where):
             return np.zeros(rows.size, np.int64)
         named = self.named[where]
-        clients = dense(rows.lane, rows.client)[0]
+        clients = rows.lane_client
         by_tenure = Line(self.number, rows.end, where[named])
         by_client = Line(clients, rows.end, where[~named])
         return by_tenure.count_before(self.number, rows.begin) + by_client.count_before(
             clients, rows.begin
         )
+
+
+class OfTenures:
+    """Events by the tenure that they are of; those that name none by their client and lane. time: of each row."""
+
+    def __init__(self, rows: Rows, events: Mask, time: Ints) -> None:
+        tenures = rows.shared(Tenures)
+        self._tenure, self._client = tenures.number, rows.lane_client
+        self._own = Line(self._tenure, time, positions(events & tenures.named))
+        self._nobodys = Line(self._client, time, positions(events & ~tenures.named))
+
+    def own(self, row: int, since: int, until: int) -> Ints:
+        """Those of the row's tenure after one moment and before another, by time."""
+        return self._own.within(int(self._tenure[row]), since, until)
+
+    def nobodys(self, row: int, since: int, until: int) -> Ints:
+        """Likewise, those of its client's that name none: they may be of any of them."""
+        return self._nobodys.within(int(self._client[row]), since, until)

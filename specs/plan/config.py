@@ -22,6 +22,8 @@ STRATEGIES = ("AVG", "CIRCLE", "CONSISTENT_HASH", "CONFIG", "MACHINE_ROOM", "NEA
 """How the members of a group share its queues: blocks, like cards, by a ring of hashes, a fixed list for each, within
 the listed machine rooms, or first within each machine room."""
 LOOKS_FOR_SILENT_MS = 10_000
+LOCK_WAIT_MS = 1_000
+"""So long Apache's client waits for the answer of each broker that it asks for leases."""
 IN_MEMORY, IN_SYNC = "memory", "sync"
 FLUSHES = (IN_MEMORY, IN_SYNC, "async")
 """What a crash of a simulated broker does to its store. memory: nothing, as a kill of the process on a machine that

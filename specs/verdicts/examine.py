@@ -141,7 +141,7 @@ class Examiner:
 
     def result(self, why_cut: Sequence[str] = ()) -> Examination:
         """End the history, judge it and sum up. May be called once."""
-        self._judge()
+        self.judge()
         self.facts.broken.extend(why for *_, why in sorted(self._reasons)[:MOST_REASONS])
         seen = None if self._seen is None else frozenset(self._seen)
         tallies = {**self._tallies, **{each.clause.id: each.tally(seen) for each in self.benches}}
@@ -157,7 +157,7 @@ class Examiner:
 
         name: only of findings with that public name.
         """
-        self._judge()
+        self.judge()
         return (
             self.benches[0].best(name) if self.benches else None
         )  # else the run does not meet a premise of it
@@ -180,7 +180,8 @@ class Examiner:
         if self._alone:
             context.seen = None
 
-    def _judge(self) -> None:
+    def judge(self) -> None:
+        """End the history, and judge it."""
         by_id = {bench.clause.id: bench for bench in self.benches}
         try:
             self._end_run()
@@ -269,8 +270,32 @@ def find_violations(clause: Clause, rows: Iterable[Row], info: RunInfo) -> list[
         return []  # it does not apply, or the history lacks what it needs
     examiner.benches[0].kept = []
     examiner.feed(rows)
-    examiner.result()
+    examiner.judge()  # no witness is asked for
     return sorted(examiner.benches[0].kept, key=lambda finding: finding.place)
+
+
+def find_in_each(
+    clause: Clause, info: RunInfo, histories: Iterable[Iterable[Row]]
+) -> list[tuple[int, list[Finding]]]:
+    """Of each history how often the clause was at stake, and all findings; their rows are of a run of its number.
+
+    Each is judged by itself, all in one pass, as runs that nothing else is known of.
+    """
+    renamed = [
+        [row._replace(run=str(number)) for row in rows] for number, rows in enumerate(histories)
+    ]
+    examiner = Examiner(info, (clause,))
+    if not examiner.benches:
+        return [(0, []) for _ in renamed]
+    (bench,) = examiner.benches
+    bench.kept = []
+    for rows in renamed:
+        examiner.feed(rows)
+    examiner.judge()
+    found = [(bench.times.get(str(number), 0), list[Finding]()) for number in range(len(renamed))]
+    for finding in bench.kept:
+        found[int(finding.rows[0].run)][1].append(finding)
+    return found
 
 
 def witness(

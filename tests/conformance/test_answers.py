@@ -77,6 +77,16 @@ def test_it_is_quiet_since_something_happened_or_somebody_stood_still(
     assert seen == [0.5, 1.0, 0.0, 0.5, 0.0, 0.5]
 
 
+def test_a_long_wait_lets_a_look_be_late_by_a_tenth_of_it_and_by_three_seconds_at_most(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for wait_s, looks in ((5.0, [1.0, 0.0]), (20.0, [1.0, 3.0]), (200.0, [1.0, 3.0, 6.0, 0.0])):
+        clock = iter([0.0, 1.0, 3.0, 6.0, 9.1])
+        monkeypatch.setattr(answers, "now_s", lambda clock=clock: next(clock))
+        quiet = Quiet(wait_s)
+        assert [quiet.look(is_quiet=True) for _ in looks] == looks
+
+
 def test_who_stands_still_is_not_at_rest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The wait begins anew each time, and a run in which somebody never answers does not come to rest."""
     monkeypatch.setattr(base, "AWAKE_LOOK_S", 0.05)

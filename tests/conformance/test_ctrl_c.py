@@ -57,7 +57,7 @@ def interrupted(words: list[str], mark: str, times: int = 1) -> tuple[int, str]:
     ("target", "mark", "runs"),
     [
         ("reference+tcp", "2 of 6", 1),
-        pytest.param("reference+tcp", "round 1", 3, marks=pytest.mark.long),
+        pytest.param("reference+tcp", "waiting until", 2, marks=pytest.mark.long),
         pytest.param("rocketmq-local:5.4.0", "2 of 6", 1, marks=pytest.mark.long),
         pytest.param("redis-local:7.0.15", "waiting until", 1, marks=pytest.mark.long),
     ],

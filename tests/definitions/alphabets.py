@@ -1,5 +1,7 @@
 """The symbols of which the small histories about each clause are made: two alphabets of at most twelve for each.
 
+PML-2 has a third one, since its statement has two parts.
+
 The rule by which they are chosen:
 
 - Each kind of row that the clause needs is in both.
@@ -22,6 +24,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import accumulate
+from typing import NamedTuple
 
 from specs.history.row import Row
 from specs.history.runinfo import RunInfo
@@ -46,6 +50,18 @@ class Symbol:
     once: bool = False
 
 
+class Step(NamedTuple):
+    """A symbol of a history. later_us: how much later than a tick after the one before it begins; longer_us: how much
+    longer than its symbol says it lasts."""
+
+    symbol: int
+    later_us: int = 0
+    longer_us: int = 0
+
+
+Word = tuple[Step, ...]
+
+
 @dataclass(frozen=True)
 class Alphabet:
     """Symbols, the configuration of the run, and how long a tick is, in ms."""
@@ -55,9 +71,12 @@ class Alphabet:
     tick_ms: int = 10
 
     @cached_property
+    def texts(self) -> tuple[str, ...]:
+        return tuple(line.strip() for line in self.lines.strip().splitlines())
+
+    @cached_property
     def symbols(self) -> tuple[Symbol, ...]:
-        texts = [line.strip() for line in self.lines.strip().splitlines()]
-        return tuple(_symbol(text) for text in texts)
+        return tuple(_symbol(text) for text in self.texts)
 
     @cached_property
     def info(self) -> RunInfo:
@@ -72,40 +91,52 @@ class Alphabet:
     @cached_property
     def renaming(self) -> tuple[int, ...] | None:
         """Where alice and bob may change places: to which symbol each one then turns; None where they may not."""
-        texts = [symbol.text for symbol in self.symbols]
-        swapped = [_swap(text) for text in texts]
-        if sorted(swapped) != sorted(texts):
+        swapped = [_swap(text) for text in self.texts]
+        if sorted(swapped) != sorted(self.texts):
             return None
-        return tuple(texts.index(text) for text in swapped)
+        return tuple(self.texts.index(text) for text in swapped)
 
-    def allows(self, word: tuple[int, ...]) -> bool:
+    def allows(self, word: Word) -> bool:
         """Does each symbol that may come once come once at most?"""
-        return all(word.count(index) <= 1 for index in word if self.symbols[index].once)
+        once = [step.symbol for step in word if self.symbols[step.symbol].once]
+        return len(once) == len(set(once))
 
-    def text(self, word: tuple[int, ...]) -> str:
+    def text(self, word: Word) -> str:
         """A history in the text notation."""
         shown = [self.header] if self.header else []
-        for place, index in enumerate(word):
-            shown += _lines(self.symbols[index].text, place, self.tick_ms)[1]
+        spans = self.spans(word)
+        for place, (step, (begin_us, end_us)) in enumerate(zip(word, spans, strict=True)):
+            shown += _lines(self.symbols[step.symbol].text, place, begin_us, end_us)[1]
         return "\n".join(shown)
 
-    def history(self, word: tuple[int, ...]) -> list[Row]:
+    def history(self, word: Word) -> list[Row]:
         """The rows of a history: one symbol begins at each tick."""
-        return place([self.symbols[index] for index in word], self.tick_ms * 1_000)
+        return place([self.symbols[step.symbol] for step in word], self.spans(word))
+
+    def spans(self, word: Word) -> list[tuple[int, int | None]]:
+        """When each symbol begins and ends, in µs; None: never."""
+        tick_us = self.tick_ms * 1_000
+        # The first one begins at 0, whatever it says.
+        begins = accumulate(
+            tick_us + (step.later_us if place else 0) for place, step in enumerate(word)
+        )
+        return [
+            (begin - tick_us, _end(self.symbols[step.symbol], begin - tick_us, tick_us, step))
+            for begin, step in zip(begins, word, strict=True)
+        ]
 
 
-def place(symbols: Sequence[Symbol], tick_us: int) -> list[Row]:
-    """Give each symbol its tick, and begins and ends their places in the order; ties go by the order of symbols."""
+def place(symbols: Sequence[Symbol], spans: Sequence[tuple[int, int | None]]) -> list[Row]:
+    """Give each symbol its time, and begins and ends their places in the order; ties go by the order of symbols."""
     marks: list[tuple[int, int, int, int]] = []  # time, symbol, begin or end, row
-    for index, symbol in enumerate(symbols):
+    for index, (symbol, (began_us, ended_us)) in enumerate(zip(symbols, spans, strict=True)):
         for number in range(len(symbol.rows)):
-            marks.append((index * tick_us, index, 0, number))
-            if symbol.lasts:
-                marks.append((_end(symbol, index, tick_us), index, 1, -number))
+            marks.append((began_us, index, 0, number))
+            if symbol.lasts and ended_us is not None:
+                marks.append((ended_us, index, 1, -number))
     seq_of = {mark[1:]: seq for seq, mark in enumerate(sorted(marks), start=1)}
     placed = []
-    for index, symbol in enumerate(symbols):
-        began_us = index * tick_us
+    for index, (symbol, (began_us, ended_us)) in enumerate(zip(symbols, spans, strict=True)):
         for number, row in enumerate(symbol.rows):
             begin, until = seq_of[index, 0, number], row.lease_until_us
             placed.append(
@@ -114,29 +145,33 @@ def place(symbols: Sequence[Symbol], tick_us: int) -> list[Row]:
                     seq_end=begin if symbol.lasts == 0 else seq_of.get((index, 1, -number)),
                     op_id=MOST_ROWS * index + (row.op_id or 1),
                     started_us=began_us,
-                    ended_us=None if symbol.lasts is None else _end(symbol, index, tick_us),
+                    ended_us=ended_us,
                     lease_until_us=None if until is None else until + began_us,
                 )
             )
     return placed
 
 
-def _end(symbol: Symbol, index: int, tick_us: int) -> int:
-    lasts = symbol.lasts or 0
-    return index * tick_us + (lasts * tick_us - tick_us // 2 if lasts else 0)
+def _end(symbol: Symbol, began_us: int, tick_us: int, step: Step) -> int | None:
+    if symbol.lasts is None:
+        return None
+    return began_us + (
+        symbol.lasts * tick_us - tick_us // 2 + step.longer_us if symbol.lasts else 0
+    )
 
 
-def _lines(text: str, index: int = 0, tick_ms: int = 10) -> tuple[str, list[str]]:
-    """How long it lasts, and its lines of the notation at that tick."""
+def _lines(
+    text: str, index: int = 0, begin_us: int = 0, end_us: int | None = 0
+) -> tuple[str, list[str]]:
+    """How long it lasts, and its lines of the notation at that time."""
     lasts, rest = text.removeprefix("!").split(None, 1)
     for word, meaning in _WORDS.items():
         rest = rest.replace(word, meaning)
-    begins = f"{index * tick_ms}ms"
-    time = {"0": begins, "..": f"{begins}.."}.get(lasts)
-    if time is None:
-        time = f"{begins}..{(2 * (index + int(lasts)) - 1) * tick_ms / 2:g}ms"
+    time = f"{_ms(begin_us)}"
+    if lasts != "0":
+        time += ".." if lasts == ".." or end_us is None else f"..{_ms(end_us)}"
     rest = re.sub(
-        r"\buntil=(\d+)ms", lambda found: f"until={int(found[1]) + index * tick_ms}ms", rest
+        r"\buntil=(\d+)ms", lambda found: f"until={_ms(int(found[1]) * 1_000 + begin_us)}", rest
     )
     lines: list[str] = []
     for part in rest.split(" ; "):
@@ -148,6 +183,10 @@ def _lines(text: str, index: int = 0, tick_ms: int = 10) -> tuple[str, list[str]
         messages = [f"offset={offset} id=m{offset}{call}" for offset in batch[1].split("+")]
         lines += [f"{time} {part.replace(batch[0], message)}" for message in messages]
     return lasts, lines
+
+
+def _ms(us: int) -> str:
+    return f"{us // 1_000}{f'.{us % 1_000:03}'.rstrip('0').rstrip('.')}ms"
 
 
 def _symbol(text: str) -> Symbol:
@@ -162,7 +201,7 @@ def _swap(text: str) -> str:
     )
 
 
-ALPHABETS: dict[str, tuple[Alphabet, Alphabet]] = {
+ALPHABETS: dict[str, tuple[Alphabet, ...]] = {
     "ORD-2": (
         Alphabet("""
             1 alice delivers LANE at=17 success
@@ -223,6 +262,83 @@ ALPHABETS: dict[str, tuple[Alphabet, Alphabet]] = {
             0 admin resets LANE value=17
             """,
             config="max_reconsume_times=1",
+        ),
+    ),
+    "ORD-16": (
+        Alphabet(
+            """
+            5 alice delivers LANE at=17 success
+            3 bob   delivers LANE at=18 success
+            1 alice locks    LANE ok
+            2 carol delivers LANE at=18 success
+            0 alice adds     LANE value=17
+            0 bob   adds     LANE value=17
+            0 alice unlocks  LANE sent
+            !0 b0   persists LANE value=17 broker_epoch=1 ; b0 persists LANE value=17 broker_epoch=2
+            2 bob   pauses   -
+            1 net   suffers  - detail="partition alice b0" ok
+            0 b0    crashes  b0
+            0 carol steps-clock - value=5
+            """,
+            config="broker_lease_ms=1600 client_lease_ms=300 guard_slack_ms=100 delay_bound_ms=100",
+            tick_ms=100,
+        ),
+        Alphabet(
+            """
+            4 alice delivers LANE at=17+18 success
+            .. alice delivers LANE at=17
+            4 alice delivers LANE at=17 inc=2 cut
+            1 bob   delivers LANE at=18 success
+            .. alice delivers LANE at=19 process=p2
+            0 alice drops    LANE
+            0 alice adds     LANE value=17
+            0 bob   adds     LANE value=17
+            0 alice crashes  -
+            0 alice joins    billing
+            2 alice leaves   billing
+            2 b1    pauses   b1
+            """,
+            config="system=kafka mode=orderly message_model=clustering",
+            tick_ms=500,
+        ),
+    ),
+    "ORD-17": (
+        Alphabet(
+            """
+            2 shop  sends    QUEUE at=18 ok
+            0 shop  sends    QUEUE id=m9 detail=half value=0 ok
+            1 alice delivers LANE at=17+19 success
+            1 alice delivers LANE at=17 success
+            1 alice delivers LANE at=19 success
+            1 bob   delivers LANE at=18 success
+            1 till  sends    QUEUE at=18 unknown ; dora delivers audit/orders/b0/3 at=18 success
+            0 alice adds     LANE value=17
+            2 alice fetches  LANE inc=1 value=17 ok
+            0 b0    crashes  b0
+            !0 b0   persists LANE value=17 broker_epoch=1 ; b0 persists LANE value=17 broker_epoch=2
+            1 admin resets   LANE value=18
+            """,
+            config="keep_ms=30",
+        ),
+        Alphabet(
+            """
+            1 shop  sends    QUEUE at=18 key=k1 ok
+            1 till  sends    QUEUE id=m20 key=k1 unknown
+            1 alice delivers LANE at=17 success
+            1 bob   adds     LANE value=19 ; bob delivers LANE at=19 success
+            0 bob   adds     LANE value=18
+            1 bob   delivers LANE at=19 key=k2 success
+            1 carol delivers LANE at=20 key=k1 success
+            0 alice commits  LANE value=19 sent
+            2 b1    pauses   b1
+            0 b0    trims    QUEUE value=19
+            1 alice pulls    LANE offset=18 value=19 code=21 refused
+            1 alice receives LANE unknown
+            """,
+            config=(
+                "system=kafka mode=orderly message_model=clustering subscription=* consume_from=first"
+                " retention.ms=40"
+            ),
         ),
     ),
     "LSE-2": (
@@ -804,6 +920,24 @@ ALPHABETS: dict[str, tuple[Alphabet, Alphabet]] = {
             1 alice pauses   -
             2 net   suffers  - detail="partition alice b0" ok
             1 admin resets   LANE value=17
+            """,
+            config="delay_bound_ms=12",
+        ),
+        # Releases that ask for a pause; all else that could excuse is above.
+        Alphabet(
+            """
+            1 alice receives LANE offset=17 lease=a1 ok
+            1 alice receives LANE offset=17 lease=a1 until=22ms ok
+            3 bob   receives LANE offset=17 lease=b1 ok
+            1 alice releases LANE offset=17 lease=a1 suspend=16 ok
+            1 alice releases LANE offset=17 lease=a1 suspend=37 ok
+            2 alice releases LANE offset=17 lease=a1 suspend=37 ok
+            0 alice releases LANE offset=17 lease=a1 suspend=40 sent
+            1 alice releases LANE lease=a1 suspend=40 ok
+            1 bob   releases LANE offset=17 lease=a1 suspend=40 ok
+            1 alice acks     LANE lease=a1 unknown
+            1 alice renews   LANE offset=17 lease=a1 until=60ms ok
+            0 alice crashes  -
             """,
             config="delay_bound_ms=12",
         ),
@@ -1699,7 +1833,6 @@ ALPHABETS: dict[str, tuple[Alphabet, Alphabet]] = {
             """
             0 alice locks    LANE ok
             0 bob   locks    LANE ok
-            1 alice drops    LANE
             0 alice drops    LANE
             1 bob   locks    LANE refused
             0 carol locks    LANE refused

@@ -9,8 +9,8 @@ Decisions where the page leaves room:
 - Where nobody says the mode, a result that finishes in one of the modes may have finished.
 - A message may have been given up unseen when its retries were used up (or nobody told the counter, and there is a
   limit) and it was put back.
-- A message is known by a delivery or by the answer of a send, either begun before the commit, and since an
-  operator last moved the lane's offset.
+- A message is known by a delivery to the group that began before the commit, and since an operator last moved the
+  lane's offset; or by a send that was answered before the commit, unless another group had it before.
 - A commit is "after a reset" unless its incarnation was added since: before, its client may have yet to be told.
 - A pull was told to go on elsewhere where its answer has the code 21.
 """
@@ -30,6 +30,7 @@ from tests.definitions.words import (
     calls,
     corrections,
     finished,
+    had_by_others,
     is_correction,
     may_be_given_up_unseen,
     moved_in_its_life,
@@ -67,9 +68,15 @@ def _known(rows: Rows, commit: Row) -> set[int]:
         for row in of(rows, Kind.DELIVER, Kind.SEND)
         if row.queue_offset is not None
         and same_queue(row, commit)
-        and began_before(row, commit)
-        and not was_reset(rows, row._replace(group=commit.group), commit)
-        and (row.kind is Kind.DELIVER or row.outcome is Outcome.OK)
+        and (
+            same_lane(row, commit)
+            and began_before(row, commit)
+            and not was_reset(rows, row, commit)
+            if row.kind is Kind.DELIVER
+            else row.outcome is Outcome.OK
+            and before(row, commit)
+            and not had_by_others(rows, row, commit)
+        )
     }
 
 
@@ -93,8 +100,15 @@ def _is_its_own(rows: Rows, commit: Row, place: int) -> bool:
         and began_before(call, commit)
         and same_incarnation(rows, call, commit)
     ]
-    for pull in corrections(rows, commit):
-        if place < (pull.value or 0) and not any(began_before(call, pull) for call in delivered):
+    said = [
+        other
+        for other in took_effect(rows, Kind.COMMIT)
+        if other.detail == "corrected"
+        and began_before(other, commit)
+        and same_incarnation(rows, other, commit)
+    ]
+    for moved in [*corrections(rows, commit), *said]:
+        if place < (moved.value or 0) and not any(began_before(call, moved) for call in delivered):
             return False
     look_ups = [
         look
@@ -105,7 +119,9 @@ def _is_its_own(rows: Rows, commit: Row, place: int) -> bool:
         and look.incarnation in (None, commit.incarnation)
         and not any(began_before(look, add) for add in adds(rows, commit)[-1:])
     ]
-    if any(not before(look, commit) or look.outcome is Outcome.UNKNOWN for look in look_ups[-1:]):
+    if any(not before(look, commit) for look in look_ups):
+        return False
+    if any(look.outcome is Outcome.UNKNOWN for look in look_ups[-1:]):
         return False
     starts = adds(rows, commit) + [look for look in look_ups if look.outcome is Outcome.OK]
     if not starts:

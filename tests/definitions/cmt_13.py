@@ -5,9 +5,9 @@ Decisions where the page leaves room:
 - Finished is a batch whose call acknowledged in auto mode, or ended in COMMIT in whatever mode, after the incarnation's
   ADD and, by more than the moment that its client needs to take it up, before its DROP or, without one, the unlock.
 - Reported is what a commit that was not refused before the unlock tells, whenever it began in that incarnation's time.
-- An unlock that names no incarnation is of the one that its client has dropped, or, in a shutdown, has added, in that
-  life, and has not given back, if there is one only. Only the first unlock of an incarnation is asked,
-  and nothing of what was added anew under its name.
+- An unlock that names no incarnation is of the one that its client has added or dropped, in that life, and has not
+  given back, if there is one only, and if that was dropped, or its client is shutting down. Only the first unlock of
+  an incarnation is asked, and nothing of what was added anew under its name.
 - A commit without a value may have reported what had been finished when it began.
 """
 
@@ -62,11 +62,25 @@ def _drops(rows: Rows, add: Row, until: Row) -> list[Row]:
 
 def _given_back(rows: Rows, unlock: Row) -> list[Row]:
     """What names the incarnation that is given back, for the first time, if anybody knows which one that is."""
+    left = _may_be_given_back(rows, unlock)
+    if len(left) > 1:
+        return []
+    return [row for row in left if row.kind is not Kind.ADD or is_leaving(rows, unlock, unlock)]
+
+
+def _settled_by(rows: Rows, unlock: Row) -> list[Row]:
+    """Of what nothing more is asked: what it gives back or, where it may be one of several, all of these."""
+    left = _may_be_given_back(rows, unlock)
+    return left if len(left) > 1 else _given_back(rows, unlock)
+
+
+def _may_be_given_back(rows: Rows, unlock: Row) -> list[Row]:
+    """What names each incarnation that it may be, and that no unlock before may have been of."""
     earlier = [
         row
         for other in took_effect(rows, Kind.UNLOCK)
         if same_client(other, unlock) and same_lane(other, unlock) and began_before(other, unlock)
-        for row in _given_back(rows, other)
+        for row in _settled_by(rows, other)
     ]
     if unlock.incarnation is not None:
         given_up = [unlock]
@@ -78,15 +92,13 @@ def _given_back(rows: Rows, unlock: Row) -> list[Row]:
             and same_lane(row, unlock)
             and began_before(row, unlock)
             and life(rows, row) == life(rows, unlock)
-            and (row.kind is Kind.DROP or is_leaving(rows, unlock, unlock))
             and not any(
                 same_name(add, row) and between(row, add, unlock)
                 for add in took_effect(rows, Kind.ADD)
             )
         ]
         given_up = list({row.incarnation: row for row in ends}.values())
-    left = [row for row in given_up if not any(same_incarnation(rows, row, one) for one in earlier)]
-    return left if len(left) == 1 else []
+    return [row for row in given_up if not any(same_incarnation(rows, row, one) for one in earlier)]
 
 
 def _was_not_told(rows: Rows, config: Config, add: Row, unlock: Row) -> bool:

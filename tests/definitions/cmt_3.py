@@ -7,7 +7,8 @@ Decisions where the page leaves room:
 - A result that finishes in auto mode may have finished where nobody says the mode.
 - A dead letter that names no incarnation is of its client's on the lane; one that does not say its mode, of that of the
   last call before it that suspended its message, or of none.
-- What may have been given up unseen, and in auto mode, finishes all that was taken before.
+- What may have been given up unseen, and in auto mode, finishes all that was taken before: in a lane without dead
+  letters.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from tests.definitions.words import (
     before,
     began_before,
     calls,
+    end_of,
     ended_well,
     is_about,
     is_correction,
@@ -31,6 +33,7 @@ from tests.definitions.words import (
     of_its_client,
     offset,
     same_incarnation,
+    same_lane,
     took_effect,
 )
 
@@ -82,7 +85,7 @@ def _is_in_its_hands(rows: Rows, taken: Row, row: Row) -> bool:
         and other.commit_mode == MANUAL
         and same_incarnation(rows, other, taken)
         and (other is taken or began_before(taken, other))
-        and before(other, row)
+        and end_of(other) < end_of(row)
     ]
     return not put_back or any(
         again.queue_offset == taken.queue_offset
@@ -105,7 +108,7 @@ def _commits_all(rows: Rows, config: Config, row: Row, commit: Row) -> bool:
         and row.outcome in LISTENER_SUSPENDS
         and used_up
         and not any(
-            is_about(rows, letter, row) and before(row, letter) and began_before(letter, commit)
+            same_lane(letter, row) and began_before(letter, commit)
             for letter in of(rows, Kind.DEAD_LETTER)
         )
     )

@@ -3,6 +3,7 @@
 Decisions where the page leaves room:
 
 - A look-up clears once it was answered: before, the client has nothing to adopt.
+- A correction clears as it is committed.
 - A pull was told to go on elsewhere where its answer has the code 21.
 - A commit that travels with a pull is compared with a one-way commit that was sent at least the slack before.
 """
@@ -51,11 +52,10 @@ def _is_cleared(rows: Rows, first: Row, second: Row) -> bool:
         same_client(row, second)
         and same_lane(row, second)
         and row.incarnation in (None, second.incarnation)
-        and not before(row, first)
         and (
-            _is_correction(rows, row) and row.seq_begin <= second.seq_begin
+            _is_correction(rows, row) and first.seq_begin <= row.seq_begin <= second.seq_begin
             if row.kind is Kind.COMMIT
-            else row.outcome is Outcome.OK and before(row, second)
+            else row.outcome is Outcome.OK and not before(row, first) and before(row, second)
         )
         for row in of(rows, Kind.FETCH_OFFSET, Kind.COMMIT)
     )

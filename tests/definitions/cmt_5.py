@@ -3,7 +3,8 @@
 Decisions where the page leaves room:
 
 - A client gives its last grant back, by its first unlock after it.
-- The client was granted the lane again if a request of it was that was answered after the unlock began.
+- The client was granted the lane again if a request of it was that was answered after the unlock began, and
+  before the commit did.
 - The other's grant counts if it was asked for after the client's grant, and answered after the unlock began and before
   the commit did.
 - A next life begins with a crash, or with the return after a departure; a JOIN alone is no sign of one.
@@ -76,7 +77,7 @@ def _asked_again(rows: Rows, unlock: Row, commit: Row) -> bool:
         lock.outcome is Outcome.OK
         and _is_about(lock, commit)
         and not before(lock, unlock)
-        and began_before(lock, commit)
+        and before(lock, commit)
         for lock in of(rows, Kind.LOCK)
     )
 

@@ -7,7 +7,8 @@ Decisions where the page leaves room:
   what a dead letter that was acknowledged by then gave up; the highest of these counts, and what was committed.
 - Nothing is claimed where no ADD was seen. A look-up counts that began after it, and before the drop; the last one of
   them that was answered sets the start. One that names no incarnation and was answered may have set it.
-- What was suspended by the drop with its retries used up may have been given up, in a lane that shows no dead letter.
+- What was suspended by the drop with its retries used up may have been given up, in a lane that had shown no dead
+  letter when the commit began.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ def broken(rows: Rows, config: Config) -> bool:
         for commit in took_effect(rows, Kind.COMMIT)
         if commit.value is not None
         for drop in _drops(rows, commit)[:1]
-        for reached in _reached(rows, config, drop)
+        for reached in _reached(rows, config, drop, commit)
     )
 
 
@@ -66,7 +67,7 @@ def _filters(rows: Rows, commit: Row) -> bool:
     )
 
 
-def _reached(rows: Rows, config: Config, drop: Row) -> list[int]:
+def _reached(rows: Rows, config: Config, drop: Row, late: Row) -> list[int]:
     """How far it had come by the drop, if anybody knows."""
     look_ups = [
         look
@@ -94,7 +95,7 @@ def _reached(rows: Rows, config: Config, drop: Row) -> list[int]:
         and (
             row.outcome is Outcome.OK
             if row.kind is Kind.DEAD_LETTER
-            else ended_well(row) or _may_be_given_up(rows, config, row)
+            else ended_well(row) or _may_be_given_up(rows, config, row, late)
         )
     ]
     told = [
@@ -105,8 +106,11 @@ def _reached(rows: Rows, config: Config, drop: Row) -> list[int]:
     return [max(value for value in [*start, *others, *done, *told] if value is not None)]
 
 
-def _may_be_given_up(rows: Rows, config: Config, call: Row) -> bool:
+def _may_be_given_up(rows: Rows, config: Config, call: Row, late: Row) -> bool:
     limit, retries = config.max_reconsume_times, call.reconsume_times
     used_up = limit >= 0 and (retries is None or retries >= limit)
-    shows = any(same_lane(letter, call) for letter in of(rows, Kind.DEAD_LETTER))
+    shows = any(
+        same_lane(letter, call) and began_before(letter, late)
+        for letter in of(rows, Kind.DEAD_LETTER)
+    )
     return asks_again(call) and used_up and not shows

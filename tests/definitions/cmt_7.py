@@ -6,7 +6,8 @@ Decisions where the page leaves room:
 - The first write was over when an answered request about the lane, with no crash since, ended longer before the commit
   began than a first write takes, with the slack.
 - The answer has to be the value of such a commit, or of one that was not refused, may have been applied after it and
-  began before the answer came: within the bound for delays, also where it was answered sooner.
+  began before the answer came: within the bound for delays, also where it was answered sooner; or within that of the
+  end of a pause of the broker which had begun by then.
 - A reset is a commit here.
 - A commit that was not over when a reset began, or began later, is not certainly stored; while a reset is under way
   nothing is claimed.
@@ -93,9 +94,20 @@ def _since(rows: Rows, config: Config, stored: Row, look: Row) -> list[Row]:
         and row.seq_begin < end_of(look)
         and (
             may_be_applied_after(config, row, stored)
-            or row.started_us + config.delay_bound_ms * 1_000 >= stored.started_us
+            or _until_us(rows, config, row) >= stored.started_us
         )
     ]
+
+
+def _until_us(rows: Rows, config: Config, request: Row) -> int:
+    """When it arrived at the latest: within the bound for delays, or of the end of what held it up."""
+    bound_us = config.delay_bound_ms * 1_000
+    until_us = request.started_us + bound_us
+    for pause in of(rows, Kind.PAUSE):
+        over_us = pause.ended_us or 0
+        if pause.broker == request.broker and pause.started_us <= until_us:
+            until_us = max(until_us, over_us + bound_us if request.started_us <= over_us else 0)
+    return until_us
 
 
 def _may_be_stored(rows: Rows, config: Config, stored: Row, look: Row) -> set[int | None]:
@@ -106,12 +118,13 @@ def _is_excused(rows: Rows, config: Config, stored: Row, look: Row) -> bool:
     resets = [reset for reset in took_effect(rows, Kind.RESET) if same_lane(reset, look)]
     removed = any(
         same_queue(trim, stored)
-        and began_before(trim, look)
-        and (stored.value or 0) <= (trim.value or 0)
+        and trim.seq_begin < end_of(look)
+        and min(row.value or 0 for row in [stored, *_since(rows, config, stored, look)])
+        <= (trim.value or 0)
         for trim in took_effect(rows, Kind.TRIM)
     )
     stood_still = any(
-        row.broker == stored.broker and began_before(row, look) and not before(row, stored)
+        row.broker == stored.broker and row.seq_begin < end_of(look) and not before(row, stored)
         for row in of(rows, Kind.PAUSE)
     ) or any(
         began_before(row, look) and (row.detail or "").startswith("disk_full")

@@ -5,11 +5,13 @@ Decisions where the page leaves room:
 - A copy has arrived if anybody read it after its acknowledged dead letter was begun, or the message passed by was.
 - A copy that was read before the last reading of its queue is gone if that one ended at or before it.
 - The final drain is the last reading of each queue; if that one failed, nothing is decided.
-- The bound does not run while the broker stands still, and neither does a reading of its queue count.
+- The bound does not run while the broker stands still, and neither does a reading of its queue that
+  begins then count.
 - What was passed by has to be there from the bound after the begin of the call that passed it.
 - A removal excuses if it began before the reading ended, and after any dead letter of the
   message (or the call that passed it) had begun.
 - A client may be told of a reset late: one since the incarnation was added excuses what is passed by.
+- While an operator moves a lane's offset nothing is claimed of its messages.
 - A message that comes again to its client, even after others, was not passed by for good.
 - A message of which somebody of the group began to send a dead letter was not passed by in silence.
 """
@@ -34,7 +36,6 @@ from tests.definitions.words import (
     same_client,
     same_incarnation,
     same_lane,
-    stood_still,
     took_effect,
 )
 
@@ -42,7 +43,7 @@ from tests.definitions.words import (
 def broken(rows: Rows, config: Config) -> bool:
     groups = {row.group for row in rows if row.group}
     return config.flush != "async" and any(
-        len(_missing(rows, config, group)) > len(_nameless(rows, group)) for group in groups
+        len(_missing(rows, config, group)) > len(_nameless(rows, config, group)) for group in groups
     )
 
 
@@ -54,6 +55,7 @@ def _missing(rows: Rows, config: Config, group: str) -> set[tuple[object, ...]]:
         _place(row): row
         for row, _, since_us in due
         if _was_read(rows, config, group, since_us)
+        and not _is_being_moved(rows, row, group)
         and not any(
             _place(other) == _place(row) and _may_be_removed(rows, group, first)
             for other, first, _ in due
@@ -65,7 +67,7 @@ def _missing(rows: Rows, config: Config, group: str) -> set[tuple[object, ...]]:
         copies = {
             (copy.queue, copy.queue_offset)
             for copy in _copies(rows, group)
-            if row.message_id in _names(rows, copy)
+            if row.message_id in _names(rows, config, copy)
             and not _is_gone(rows, copy)
             and any(other == place and not before(copy, first) for other, first in begins)
         }
@@ -104,14 +106,12 @@ def _acknowledged(rows: Rows, group: str) -> list[Due]:
 
 
 def _passed_by(rows: Rows, config: Config, group: str) -> list[Due]:
-    limit = config.max_reconsume_times
     return [
         (message, call, call.started_us)
         for message in calls(rows)
         for call in calls(rows)
         if message.group == group
-        and 0 <= limit <= (-1 if message.reconsume_times is None else message.reconsume_times)
-        and message.outcome in LISTENER_SUSPENDS
+        and _is_exhausted(config, message)
         and message.commit_mode == AUTO
         and before(message, call)
         and offset(call) > offset(message)
@@ -119,6 +119,12 @@ def _passed_by(rows: Rows, config: Config, group: str) -> list[Due]:
         and not moved_in_its_life(rows, call)
         and not _came_again_or_was_sent(rows, message)
     ]
+
+
+def _is_exhausted(config: Config, call: Row) -> bool:
+    """Was it put back with its retries used up?"""
+    limit, retries = config.max_reconsume_times, call.reconsume_times
+    return call.outcome in LISTENER_SUSPENDS and 0 <= limit <= (-1 if retries is None else retries)
 
 
 def _came_again_or_was_sent(rows: Rows, message: Row) -> bool:
@@ -145,22 +151,28 @@ def _copies(rows: Rows, group: str) -> list[Row]:
     ]
 
 
-def _given_up(rows: Rows) -> set[str | None]:
-    return {row.message_id for row in of(rows, Kind.DEAD_LETTER, Kind.DELIVER)}
+def _given_up(rows: Rows, config: Config, copy: Row) -> set[str | None]:
+    """The messages of the copy's group that were given up, or should have been."""
+    return {
+        row.message_id
+        for row in of(rows, Kind.DEAD_LETTER, Kind.DELIVER)
+        if row.group == copy.group
+        if row.kind is Kind.DEAD_LETTER or _is_exhausted(config, row)
+    }
 
 
-def _names(rows: Rows, copy: Row) -> set[str | None]:
+def _names(rows: Rows, config: Config, copy: Row) -> set[str | None]:
     """The message that the copy was made from: its origin, or itself where that is none that was given up."""
-    if copy.origin_id in _given_up(rows):
+    if copy.origin_id in _given_up(rows, config, copy):
         return {copy.origin_id}
-    return {copy.message_id} & _given_up(rows)
+    return {copy.message_id} & _given_up(rows, config, copy)
 
 
-def _nameless(rows: Rows, group: str) -> set[tuple[object, ...]]:
+def _nameless(rows: Rows, config: Config, group: str) -> set[tuple[object, ...]]:
     return {
         (copy.queue, copy.queue_offset, copy.message_id)
         for copy in _copies(rows, group)
-        if copy.origin_id is None and not _names(rows, copy)
+        if copy.origin_id is None and not _names(rows, config, copy)
     }
 
 
@@ -180,15 +192,28 @@ def _was_read(rows: Rows, config: Config, group: str, since_us: int) -> bool:
         row.queue in last
         and last[row.queue].outcome is Outcome.OK
         and awake_us(rows, last[row.queue], since_us) >= config.dead_letter_bound_ms * 1_000
-        and not stood_still(rows, last[row.queue])
+        and not any(
+            pause.broker == row.broker
+            and began_before(pause, last[row.queue])
+            and not before(pause, last[row.queue])
+            for pause in of(rows, Kind.PAUSE)
+        )
         for row in shown
     )
 
 
 def _last_readings(rows: Rows, topic: str) -> dict[Queue, Row]:
-    return {
-        read.queue: read for read in of(rows, Kind.READ) if is_marker(read) and read.topic == topic
-    }
+    markers = [read for read in of(rows, Kind.READ) if is_marker(read) and read.topic == topic]
+    return {read.queue: read for read in sorted(markers, key=lambda read: read.seq_end or 0)}
+
+
+def _is_being_moved(rows: Rows, row: Row, group: str) -> bool:
+    """Is an operator moving the lane's offset while dead letters are read?"""
+    return any(
+        same_lane(reset, row) and not before(reset, last) and not before(last, reset)
+        for reset in took_effect(rows, Kind.RESET)
+        for last in _last_readings(rows, dead_letter_topic(group)).values()
+    )
 
 
 def _may_be_removed(rows: Rows, group: str, since: Row) -> bool:

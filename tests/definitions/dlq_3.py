@@ -6,6 +6,7 @@ Decisions where the page leaves room:
 - Another message of the batch has to come again unless its own dead letter was acknowledged, or it came again since,
   before the call in question began.
 - A batch may have been put back unless its call ended well.
+- A dead letter counts no more once another one of the message has failed that began after it had come again.
 - A message of which no call is in the history was alone in its batch, as the configuration has it.
 """
 
@@ -37,6 +38,7 @@ def broken(rows: Rows, config: Config) -> bool:
         and before(letter, call)
         and letter.queue_offset == call.queue_offset
         and same_incarnation(rows, letter, call)
+        and not _was_in_vain_since(rows, letter, call)
         and not _was_manual(rows, call)
         and not was_reset(rows, letter, call)
         and not _comes_with_others(rows, letter, call)
@@ -49,11 +51,32 @@ def _is_certain(letter: Row) -> bool:
     return letter.outcome is Outcome.OK and letter.code not in WEAK
 
 
+def _was_in_vain_since(rows: Rows, letter: Row, call: Row) -> bool:
+    """Did the message come again after the dead letter, and was given up once more, in vain, before that call?"""
+    return any(
+        again.queue_offset == vain.queue_offset == letter.queue_offset
+        and same_incarnation(rows, again, letter)
+        and same_incarnation(rows, vain, letter)
+        and before(letter, again)
+        and began_before(again, vain)
+        and before(vain, call)
+        and vain.outcome is not Outcome.OK
+        for again in calls(rows)
+        for vain in of(rows, Kind.DEAD_LETTER)
+    )
+
+
 def _was_manual(rows: Rows, call: Row) -> bool:
     return any(
-        (other.commit_mode == MANUAL or may_have_rolled_back(other))
-        and same_incarnation(rows, other, call)
+        same_incarnation(rows, other, call)
         and began_before(other, call)
+        and (
+            other.commit_mode == MANUAL
+            or (
+                may_have_rolled_back(other)
+                and (other.outcome is not Outcome.ROLLBACK or before(other, call))
+            )
+        )
         for other in calls(rows)
     )
 
@@ -80,7 +103,10 @@ def _comes_with_others(rows: Rows, letter: Row, call: Row) -> bool:
 def _is_done(rows: Rows, message: Row, call: Row) -> bool:
     """Was it given up, or did it come again, before that call?"""
     given_up = any(
-        _is_certain(letter) and is_about(rows, letter, message) and before(letter, call)
+        _is_certain(letter)
+        and is_about(rows, letter, message)
+        and before(letter, call)
+        and not _was_in_vain_since(rows, letter, call)
         for letter in of(rows, Kind.DEAD_LETTER)
         if before(message, letter)
     )

@@ -6,9 +6,9 @@ Decisions where the page leaves room:
   that began before the dead letter had been read.
 - Seen with different contents is an id whose rows differ in body, tags, key or topic.
 - The declaration is not looked at: that a copy names no origin is known here where the reader recorded its topic, and
-  another dead letter of the run was read with the id of its origin.
-- A dead letter that a recorded consumer sent is one that was acknowledged in that group, of the message's id, and that
-  began before it was read.
+  another dead letter of the run was found with the id of its origin.
+- A dead letter that a recorded consumer sent is one that was acknowledged in that group, of the message's id, before
+  the reading was over.
 """
 
 from __future__ import annotations
@@ -51,10 +51,13 @@ def _names_no_origin(rows: Rows, read: Row) -> bool:
     return (
         read.origin_id is None
         and read.view is not None
-        and any(_is_dead(other) and other.origin_id is not None for other in of(rows, Kind.READ))
+        and any(
+            other.origin_id is not None and (other.topic or "").startswith(DLQ_PREFIX)
+            for other in of(rows, Kind.READ)
+        )
         and any(
             letter.outcome is Outcome.OK
-            and letter.seq_begin < end_of(read)
+            and end_of(letter) <= end_of(read)
             and (letter.group, letter.message_id) == (read.group, read.message_id)
             for letter in of(rows, Kind.DEAD_LETTER)
         )

@@ -4,8 +4,8 @@ Decisions where the page leaves room:
 
 - What counts as finished, removed or given up was begun before the witness had its answer.
 - An acknowledgement that was refused finished nothing.
-- A message was handed out as often as it may be if a hand-out of it that had ended when the witness asked carried as
-  many retries as the limit allows, or does not say how many, where there is a limit.
+- A message was handed out as often as it may be if a hand-out of it that was asked for before the witness had its
+  answer carried as many retries as the limit allows, or does not say how many, where there is a limit.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ def broken(rows: Rows, config: Config) -> bool:
         and handed.outcome is Outcome.OK
         and same_lane(handed, floor)
         and before(handed, floor)
-        and offset(handed) < floor.value
+        and handed.queue_offset is not None
+        and handed.queue_offset < floor.value
         and not _may_be_finished(rows, handed, floor)
         and not _may_be_given_up_unseen(rows, config, handed, floor)
         and not was_moved_before(rows, floor)
@@ -58,10 +59,11 @@ def _may_be_finished(rows: Rows, handed: Row, floor: Row) -> bool:
 
 def _may_be_given_up_unseen(rows: Rows, config: Config, handed: Row, floor: Row) -> bool:
     limit = config.max_reconsume_times
+    end = floor.seq_end or floor.seq_begin
     return limit >= 0 and any(
         same_lane(other, handed)
         and other.queue_offset == handed.queue_offset
-        and before(other, floor)
+        and other.seq_begin < end
         and (other.reconsume_times is None or other.reconsume_times >= limit)
         for other in of(rows, Kind.RECEIVE)
     )

@@ -2,8 +2,10 @@
 
 Decisions where the page leaves room:
 
-- Somebody has a lane whose last ADD before the drain was not followed by its drop, a departure or a death.
-- The drain finds what is read while it lasts; what it finds has to be finished by its end.
+- Somebody has a lane whose last ADD before the drain was not followed by its drop, a departure or a death,
+  nor lies in the midst of a departure.
+- The drain finds what is read while it lasts; what it finds has to be finished by what
+  had begun before it. Nothing is claimed of a lane of which its owner has a call running when the drain begins.
 - An operator's move of the lane, or a call of manual mode on it, before the drain ends silences all of the lane.
 """
 
@@ -20,10 +22,11 @@ from tests.definitions.words import (
     began_before,
     between,
     calls,
+    end_of,
     ended_well,
     finished,
-    is_leaving,
     is_marker,
+    left_with,
     of,
     offset,
     same_incarnation,
@@ -72,7 +75,7 @@ def _holds(rows: Rows, add: Row, drain: Row) -> bool:
         crash.client_id == add.client_id and between(add, crash, drain)
         for crash in of(rows, Kind.CRASH)
     )
-    return not dropped and not died and not is_leaving(rows, add, drain)
+    return not dropped and not died and not left_with(rows, add, drain)
 
 
 def _is_silent(rows: Rows, add: Row, drain: Row) -> bool:
@@ -87,23 +90,23 @@ def _is_silent(rows: Rows, add: Row, drain: Row) -> bool:
 def _start(rows: Rows, config: Config, owner: Row, drain: Row) -> int:
     """Where the owner started; or where anybody of the lane did, if the group begins with the first message."""
     starts = {
-        (row.client_id, row.incarnation): row.value or 0
+        (row.client_id, row.incarnation, len(adds(rows, row))): row.value or 0
         for row in took_effect(rows, Kind.ADD, Kind.FETCH_OFFSET)
         if same_lane(row, owner) and began_before(row, drain)
         if row.kind is Kind.ADD or adds(rows, row)
     }
     if config.consume_from == "first":
         return min(starts.values())
-    return starts[owner.client_id, owner.incarnation]
+    return starts[owner.client_id, owner.incarnation, len(adds(rows, owner))]
 
 
 def _is_finished(rows: Rows, owner: Row, drain: Row, place: int) -> bool:
-    """Was it finished; or did its last call end well, though the lane had been dropped meanwhile?"""
-    its_calls = [
-        call
-        for call in calls(rows)
-        if offset(call) == place and same_lane(call, owner) and began_before(call, drain)
-    ]
-    end = drain._replace(group=owner.group, seq_begin=drain.seq_end or drain.seq_begin)
-    worked = bool(its_calls) and before(its_calls[-1], end) and ended_well(its_calls[-1])
-    return worked or finished(rows, end, place)
+    """Was it finished; or did its last call end well, though the lane had been dropped, or the drain was over?"""
+    begun = [row for row in rows if began_before(row, drain)]
+    its_calls = [call for call in calls(begun) if offset(call) == place and same_lane(call, owner)]
+    worked = bool(its_calls) and ended_well(its_calls[-1])
+    runs = any(
+        same_incarnation(rows, call, owner) and not before(call, drain) for call in calls(begun)
+    )
+    later = drain._replace(group=owner.group, seq_begin=end_of(rows[-1]._replace(seq_end=None)))
+    return worked or runs or finished(begun, later, place)

@@ -6,6 +6,7 @@ Decisions where the page leaves room:
   is under way, and nothing is owed. Where nobody saw a request or the ADD, nothing is.
 - From a request that names no incarnation, or another one of the client's, on nothing is claimed until the next one
   that names this, or the next ADD.
+- Who asked, or added the lane, in the midst of a departure is shutting down, whatever it does later.
 - It is late when more than the time has passed.
 - A hindrance excuses if it was not over for longer than an answer may take when the last request began, and began
   before what the client does next.
@@ -23,6 +24,7 @@ from tests.definitions.words import (
     between,
     is_leaving,
     is_of_link,
+    left_with,
     of,
     same_client,
     same_incarnation,
@@ -78,9 +80,9 @@ def _is_late(rows: Rows, config: Config, work: Row) -> bool:
 
 
 def _is_over(rows: Rows, since: Row, work: Row) -> bool:
-    """Is it dropped, shutting down, or of a client whose requests name nothing?"""
+    """Is it dropped (under whatever name), shutting down, or of a client whose requests name nothing?"""
     dropped = any(
-        same_incarnation(rows, drop, work) and between(since, drop, work)
+        same_client(drop, work) and same_lane(drop, work) and between(since, drop, work)
         for drop in took_effect(rows, Kind.DROP)
     )
     nameless = any(
@@ -90,7 +92,7 @@ def _is_over(rows: Rows, since: Row, work: Row) -> bool:
         and between(since, lock, work)
         for lock in of(rows, Kind.LOCK)
     )
-    return dropped or nameless or is_leaving(rows, work, work)
+    return dropped or nameless or is_leaving(rows, work, work) or left_with(rows, since, work)
 
 
 def _hinders(config: Config, row: Row, since: Row, work: Row) -> bool:

@@ -5,8 +5,8 @@ Decisions where the page leaves room:
 - Looked at is the call of the client on the lane, in the life of the unlock, that ends last; one without an end ends
   beyond all others.
 - A cut call that is over counts against an unlock that names its incarnation.
-- A shutdown is one of the client in that group, in whatever life. One that was over early excuses all the same, once
-  the time has run out, if no call of the lane ran when it was over.
+- A shutdown is one of the client in that group from which it has not come back (JOIN, ADD). One that was over early
+  excuses all the same, once the time has run out, if that call did not run when it was over.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from tests.definitions.words import (
     Rows,
     before,
     began_before,
+    between,
     calls,
     end_of,
     life,
@@ -30,22 +31,14 @@ from tests.definitions.words import (
 
 def broken(rows: Rows, config: Config) -> bool:
     return any(
-        _is_too_soon(rows, unlock) and not _has_waited(rows, config, unlock)
+        _is_too_soon(call, unlock, rows) and not _has_waited(rows, config, call, unlock)
         for unlock in took_effect(rows, Kind.UNLOCK)
+        for call in _last_call(rows, unlock)
     )
 
 
-def _runs(rows: Rows, leave: Row, unlock: Row) -> bool:
-    """Did a call of the client on the lane begin before that shutdown was over, and end after it?"""
-    return any(
-        same_client(call, unlock)
-        and same_lane(call, unlock)
-        and call.seq_begin < end_of(leave) < end_of(call)
-        for call in calls(rows)
-    )
-
-
-def _is_too_soon(rows: Rows, unlock: Row) -> bool:
+def _last_call(rows: Rows, unlock: Row) -> list[Row]:
+    """The call that ends last, if there is any."""
     began = [
         call
         for call in calls(rows)
@@ -54,24 +47,37 @@ def _is_too_soon(rows: Rows, unlock: Row) -> bool:
         and began_before(call, unlock)
         and life(rows, call) == life(rows, unlock)
     ]
-    if not began:
-        return False
-    last = max(began, key=end_of)
-    if last.outcome is Outcome.CUT and before(last, unlock):
-        return same_incarnation(rows, last, unlock)
-    return not before(last, unlock)
+    return [max(began, key=end_of)] if began else []
 
 
-def _has_waited(rows: Rows, config: Config, unlock: Row) -> bool:
+def _is_too_soon(call: Row, unlock: Row, rows: Rows) -> bool:
+    if call.outcome is Outcome.CUT and before(call, unlock):
+        return same_incarnation(rows, call, unlock)
+    return not before(call, unlock)
+
+
+def _has_waited(rows: Rows, config: Config, call: Row, unlock: Row) -> bool:
     least_us = (config.shutdown_wait_ms - 1) * 1_000
     return any(
-        (leave.client_id, leave.group) == (unlock.client_id, unlock.group)
-        and began_before(leave, unlock)
-        and unlock.started_us - leave.started_us >= least_us
+        unlock.started_us - leave.started_us >= least_us
         and (
             leave.ended_us is None
             or leave.ended_us - leave.started_us >= least_us
-            or not _runs(rows, leave, unlock)
+            or not call.seq_begin < end_of(leave) < end_of(call)
         )
-        for leave in took_effect(rows, Kind.LEAVE)
+        for leave in _shutdowns(rows, unlock)
     )
+
+
+def _shutdowns(rows: Rows, unlock: Row) -> list[Row]:
+    return [
+        leave
+        for leave in took_effect(rows, Kind.LEAVE)
+        if (leave.client_id, leave.group) == (unlock.client_id, unlock.group)
+        and began_before(leave, unlock)
+        and not any(
+            (back.client_id, back.group) == (unlock.client_id, unlock.group)
+            and between(leave, back, unlock)
+            for back in took_effect(rows, Kind.JOIN, Kind.ADD)
+        )
+    ]

@@ -2,7 +2,7 @@
 
 Decisions where the page leaves room:
 
-- The lease rests on the client's last grant that was answered before the second call began.
+- The lease rests on the client's grant that was answered last before the second call began.
 - An unlock ends the lease if it began before the call did and may have arrived after the grant was asked for: until its
   answer or, where it was sent one way, within the bound for delays.
 - A client that has come again (JOIN, ADD) before its call began is not shutting down.
@@ -62,7 +62,7 @@ def _last_grant(rows: Rows, call: Row, until: Row) -> Row | None:
         and same_lane(lock, call)
         and before(lock, until)
     ]
-    return granted[-1] if granted else None
+    return max(granted, key=lambda lock: lock.seq_end or 0, default=None)
 
 
 def _lease_lives(rows: Rows, config: Config, first: Row, second: Row) -> bool:

@@ -2,11 +2,13 @@
 
 Decisions where the page leaves room:
 
-- A grant is good as long as neither a refusal of a newer request, nor an unlock that began after its answer, nor its
-  age took it away; one good grant is enough.
+- A grant is good as long as neither a refusal of a newer request that was answered after it, nor an unlock that began
+  after its answer, nor its age took it away; one good grant is enough.
 - What its client knows ends with its death, and with the end of a departure if it came again after that. Where no ADD
-  of the call's incarnation follows nothing is claimed, unless nothing was answered before either.
+  of the call's incarnation follows nothing is claimed, unless nothing was answered before either; nor where a request
+  from before was granted after that.
 - Without a grant the lane has no lease if the ADD of the call's incarnation was seen, or a refusal, or an unlock.
+- Where the client has added the lane anew, under another name, that ADD alone shows nothing.
 - A pause silences that was not over when the last answer came, or the unlock was sent, or, without both, at the ADD.
 """
 
@@ -69,14 +71,21 @@ def _has_no_lease(rows: Rows, config: Config, call: Row) -> bool:
         and before(lock, call)
         and (lock.outcome is Outcome.OK or (lock.outcome is Outcome.REFUSED and not lock.code))
     ]
-    add = adds(rows, call)[-1:]
+    newest = [
+        row for row in took_effect(rows, Kind.ADD) if _own(row, call) and began_before(row, call)
+    ]
+    add = [row for row in adds(rows, call)[-1:] if row is newest[-1]]
     ends = [
         end for end in _ends(rows, call) if end.kind is Kind.CRASH or _came_again(rows, end, call)
     ]
     if ends:
         last = max(ends, key=end_of)
         add = [row for row in add if began_before(last, row) or not answers]
-        goes_on = [lock for lock in answers if began_before(lock, last) and not before(lock, last)]
+        goes_on = [
+            lock
+            for lock in answers
+            if lock.outcome is Outcome.OK and began_before(lock, last) and not before(lock, last)
+        ]
         if goes_on and not add:
             return False
         answers = [lock for lock in answers if began_before(last, lock)]
@@ -111,10 +120,11 @@ def _was_heard(config: Config, refusal: Row, call: Row) -> bool:
 
 
 def _holds(rows: Rows, config: Config, answers: Rows, grant: Row, call: Row) -> bool:
-    age_ms = call.started_us // 1_000 - (grant.ended_us or 0) // 1_000
+    age_ms = (call.started_us - (grant.ended_us or 0)) // 1_000
     refused = any(
         lock.outcome is Outcome.REFUSED
         and began_before(grant, lock)
+        and end_of(grant) < end_of(lock)
         and _was_heard(config, lock, call)
         for lock in answers
     )

@@ -81,7 +81,7 @@ def _others(rows: Rows, config: Config, refusal: Row) -> list[Row]:
         and (lock.outcome is not Outcome.REFUSED or lock.code)
         and same_lane(lock, refusal)
         and lock.seq_begin < (refusal.seq_end or refusal.seq_begin)
-        and refusal.started_us - latest_us(config, lock) <= config.broker_lease_ms * 1_000
+        and (refusal.started_us - latest_us(config, lock)) // 1_000 <= config.broker_lease_ms
     ]
 
 
@@ -121,14 +121,16 @@ def _is_free_at_first(rows: Rows, config: Config, refusal: Row) -> bool:
     if _others(rows, config, refusal):
         return False
     requests = [lock for lock in of(rows, Kind.LOCK) if same_lane(lock, refusal)]
-    waited_us = refusal.started_us - requests[0].started_us
-    if waited_us > (config.broker_lease_ms + config.delay_bound_ms) * 1_000:
+    waited_ms = refusal.started_us // 1_000 - requests[0].started_us // 1_000
+    if waited_ms > config.broker_lease_ms + config.delay_bound_ms:
         return True
     at_work = any(
         same_lane(row, refusal) and not _had_joined(rows, row)
-        for row in took_effect(rows, Kind.UNLOCK, Kind.LOCK)
+        for row in of(rows, Kind.UNLOCK, Kind.LOCK)
+        if row.outcome is not Outcome.REFUSED or row.code
     )
-    return _had_joined(rows, refusal) and not at_work
+    end = refusal._replace(seq_begin=refusal.seq_end or refusal.seq_begin)
+    return _had_joined(rows, end) and not at_work
 
 
 def _had_joined(rows: Rows, row: Row) -> bool:

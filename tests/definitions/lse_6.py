@@ -3,9 +3,10 @@
 Decisions where the page leaves room:
 
 - The owner is the client of the last certain grant that was answered before its unlock began.
-- A request, be it the asker's own, may hold the lane if it may have been applied after the unlock or, where it was not
-  answered and is not the owner's, after the grant, and if that is no longer ago than the limit. It may be applied until
-  its answer or, without one, within the bound for delays, and as long after a fault of its link that held it back.
+- A grant since the unlock, be it the asker's own, shows that the lane was freed. A request that was not answered may
+  hold the lane if it may have been applied after the unlock or, where it is of a third one, after the grant, and (but
+  for the asker's own) if that is no longer ago than the limit. It may be applied until its answer or, without one,
+  within the bound for delays, and as long after a fault of its link that held it back.
 - Something stood in the way of a one-way unlock that went on, or was over for less than the bound, when it was sent, or
   began within the bound after that.
 - An error code is no refusal: who asked so may hold the lane.
@@ -34,9 +35,7 @@ HOLD_NOTHING = ("cut", "lose", "drop_next", "duplicate")
 
 def broken(rows: Rows, config: Config) -> bool:
     return any(
-        grant.client_id != refusal.client_id
-        and _frees(rows, config, grant, unlock, refusal)
-        and not _is_excused(rows, grant, refusal)
+        _frees(rows, config, grant, unlock, refusal) and not _is_excused(rows, grant, refusal)
         for refusal in of(rows, Kind.LOCK)
         if refusal.outcome is Outcome.REFUSED and not refusal.code
         for unlock in took_effect(rows, Kind.UNLOCK)
@@ -67,9 +66,9 @@ def _frees(rows: Rows, config: Config, grant: Row, unlock: Row, refusal: Row) ->
 
 def _may_hold(rows: Rows, config: Config, lock: Row, grant: Row, unlock: Row, refusal: Row) -> bool:
     """May it have been granted since, and not be over?"""
-    lease_us = config.broker_lease_ms * 1_000
-    if lock.outcome is Outcome.OK:
-        return not before(lock, unlock) and refusal.started_us - (lock.ended_us or 0) <= lease_us
+    lease_us = (config.broker_lease_ms + 1) * 1_000 - 1  # counted in ms
+    if lock.outcome is Outcome.OK:  # however long ago, it shows that the unlock had freed the lane
+        return not before(lock, unlock)
     held = [
         fault
         for fault in of(rows, Kind.FAULT)
@@ -80,8 +79,11 @@ def _may_hold(rows: Rows, config: Config, lock: Row, grant: Row, unlock: Row, re
     ]
     bound_us = config.delay_bound_ms * 1_000
     ends = [10**15 if fault.ended_us is None else fault.ended_us + bound_us for fault in held]
-    since_us = (unlock if lock.client_id == unlock.client_id else grant).started_us
-    return max([latest_us(config, lock), *ends]) >= max(since_us, refusal.started_us - lease_us)
+    latest = max([latest_us(config, lock), *ends])
+    if lock.client_id == refusal.client_id:
+        return latest >= unlock.started_us
+    since = unlock if lock.client_id == unlock.client_id else grant
+    return latest >= max(since.started_us, refusal.started_us - lease_us)
 
 
 def _has_arrived(rows: Rows, config: Config, unlock: Row, refusal: Row) -> bool:
@@ -91,7 +93,10 @@ def _has_arrived(rows: Rows, config: Config, unlock: Row, refusal: Row) -> bool:
     return (
         unlock.outcome is Outcome.SENT
         and refusal.started_us - unlock.started_us > bound_us
-        and not any(_is_in_the_way(row, unlock, bound_us) for row in rows)
+        and not any(
+            row.seq_begin < end_of(refusal) and _is_in_the_way(row, unlock, bound_us)
+            for row in rows
+        )
     )
 
 

@@ -6,6 +6,7 @@ Decisions where the page leaves room:
   commit: begun) before the message came again.
 - A ROLLBACK, or what may have been one, put back what was taken if it began after the message's last call did, and
   before the message came again.
+- A pull that was refused, by whatever code, goes on where its answer says.
 - Of small histories all is remembered: none reaches a thousand offsets back.
 """
 
@@ -96,4 +97,5 @@ def _clears(rows: Rows, row: Row, call: Row) -> bool:
     if row.kind is Kind.COMMIT:
         return is_correction(rows, row) and began_before(row, call)
     goes_back = row.value is not None and row.value < (row.queue_offset or 0)
-    return goes_back and row.code in (None, OFFSET_MOVED) and before(row, call)
+    is_told = row.code in (None, OFFSET_MOVED) or row.outcome is Outcome.REFUSED
+    return goes_back and is_told and before(row, call)

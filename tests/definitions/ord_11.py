@@ -6,8 +6,9 @@ Decisions where the page leaves room:
 - A call begins with its lowest message of the key. It goes back where that lies below all of the key's call before, and
   goes beyond what is owed of a call where it lies above the lowest of that.
 - A message came again if a call with it began after its own had ended, and before the one in question did.
-- Given up is a message whose dead letter was acknowledged before the call in question began; it failed if it ended by
-  then in any other way.
+- Given up is a message whose dead letter was acknowledged before the call in question began. It failed if it names its
+  incarnation, and ended in any other way before the key's next call after that of the message began.
+- Once an operator has moved the offset in the incarnation's life nothing is held back for certain.
 - Held back is what begins late after a call of any message, with a key or without one, that lies behind.
 """
 
@@ -25,6 +26,7 @@ from tests.definitions.words import (
     between,
     calls,
     is_about,
+    moved_in_its_life,
     of,
     offset,
     same_call,
@@ -100,13 +102,21 @@ def _is_owed(rows: Rows, config: Config, message: Row, call: Row) -> bool:
         for letter in of(rows, Kind.DEAD_LETTER)
         if is_about(rows, letter, message) and before(message, letter) and before(letter, call)
     ]
+    following = [
+        other
+        for other in [*_before_it(rows, call), call]
+        if began_before(message, other) and not same_call(other, message)
+    ]
+    failed = any(
+        letter.incarnation is not None and before(letter, following[0]) for letter in letters
+    )
     limit, retries = config.max_reconsume_times, message.reconsume_times
     used_up = limit >= 0 and (retries is None or retries >= limit)
     return (
         asks_again(message)
         and not came_again
         and not any(letter.outcome is Outcome.OK for letter in letters)
-        and (bool(letters) or not used_up)
+        and (failed or not used_up)
     )
 
 
@@ -114,6 +124,7 @@ def _is_held_back(rows: Rows, config: Config, first: Row, second: Row) -> bool:
     late_us = second.started_us - first.started_us
     return (
         any(not _dropped_between(rows, add, second) for add in adds(rows, second)[-1:])
+        and not moved_in_its_life(rows, second)
         and not _before_it(rows, second)
         and _start(rows, first) > _start(rows, second)
         and late_us > config.schedule_slack_ms * 1_000

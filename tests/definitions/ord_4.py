@@ -3,7 +3,8 @@
 Decisions where the page leaves room:
 
 - What is finished, or may be given up unseen, is said in CMT-1.
-- A message is known by a delivery to the group, or by the answer of a send, either begun before the new owner's call.
+- A message is known by a delivery to the group that began, or a send that was answered, before the new owner's call;
+  not by a send alone where another group had the message before.
 - Stored is what a look-up was answered with, or a commit that was answered, before the client's last look-up for the
   incarnation began, or, without one, before its ADD, or its first call; that look-up's own answer counts too.
 - What a look-up was answered with counts up to the highest commit that began before it was answered, if there is one.
@@ -25,6 +26,7 @@ from tests.definitions.words import (
     calls,
     end_of,
     finished,
+    had_by_others,
     is_plain,
     may_be_given_up_unseen,
     of,
@@ -70,12 +72,15 @@ def _known(rows: Rows, call: Row) -> set[int]:
         offset(row)
         for row in of(rows, Kind.DELIVER, Kind.SEND)
         if row.queue_offset is not None
-        and began_before(row, call)
         and not was_reset(rows, row._replace(group=call.group), call)
         and (
-            same_lane(row, call)
+            same_lane(row, call) and began_before(row, call)
             if row.kind is Kind.DELIVER
-            else row.outcome is Outcome.OK and is_plain(row) and same_queue(row, call)
+            else row.outcome is Outcome.OK
+            and is_plain(row)
+            and same_queue(row, call)
+            and before(row, call)
+            and not had_by_others(rows, row, call)
         )
     }
 

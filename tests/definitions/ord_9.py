@@ -4,6 +4,7 @@ Decisions where the page leaves room:
 
 - One offset for two messages is not smaller, so it breaks the promise.
 - A crash excuses from the begin of the earlier send to the end of what shows the later one's place.
+- A later send is compared with what a reader shows of an earlier one if it had begun when that was read.
 - Another attempt may have put a message there if another send of its id that was not refused was begun before it was
   read, or if this one is not the first.
 """
@@ -24,7 +25,9 @@ def broken(rows: Rows, config: Config) -> bool:
         and same_queue(first, second)
         and before(first, second)
         and any(
-            place <= there and not any(_crashed(rows, first, row) for row in (told, shown))
+            place <= there
+            and not (told is not first and shown is second and before(told, second))
+            and not any(_crashed(rows, first, row) for row in (told, shown))
             for there, told in _places(rows, first)
             for place, shown in _places(rows, second)
         )
@@ -46,7 +49,10 @@ def _places(rows: Rows, send: Row) -> list[tuple[int, Row]]:
         and read.queue_offset is not None
         and not before(read, send)
         and not any(
-            other.message_id == send.message_id and other is not send and not before(read, other)
+            other.message_id == send.message_id
+            and other is not send
+            and same_queue(other, send)
+            and not before(read, other)
             for other in took_effect(rows, Kind.SEND)
         )
     ]

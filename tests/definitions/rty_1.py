@@ -2,9 +2,9 @@
 
 Decisions where the page leaves room:
 
-- The time counts from the end of the message's last call before the redelivery.
+- The time counts from the end of each call of the message after which it had not come again.
 - A call of which nobody knows how it ended may end at any time after its begin, also where it began before.
-- A dead letter that was not refused may have given the message up, from when it was begun.
+- A dead letter that was not refused, and was begun after the call had ended, may have given the message up.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from tests.definitions.words import (
     asks_again,
     before,
     began_before,
-    between,
     calls,
+    end_of,
     is_about,
     may_have_rolled_back,
     of,
@@ -39,26 +39,35 @@ def came_early(
     rows: Rows, config: Config, call: Row, results: Collection[Outcome] = LISTENER_RESULTS
 ) -> bool:
     """Does a message come again too early whose last call ended with one of these results?"""
-    earlier = [
-        other
-        for other in calls(rows)
-        if other.queue_offset == call.queue_offset
-        and began_before(other, call)
-        and same_incarnation(rows, other, call)
-    ]
-    if not earlier or not asks_again(earlier[-1]) or not before(earlier[-1], call):
-        return False
-    last = earlier[-1]
-    if last.outcome not in results:
-        return False
-    asked_ms = config.suspend_ms if last.suspend_ms is None else last.suspend_ms
-    waited_us = call.started_us - (last.ended_us or 0)
-    early = waited_us <= (min(max(asked_ms, LEAST_MS), MOST_MS) - 1) * 1_000
-    return (
-        early
+    return any(
+        last.outcome in results
+        and asks_again(last)
+        and _is_early(config, last, call)
+        and not _is_a_later_matter(rows, last, call)
         and not was_reset(rows, last, call)
         and not _given_up(rows, last, call)
         and not _given_up_unseen(rows, config, last, call)
+        for last in calls(rows)
+        if last.queue_offset == call.queue_offset
+        and before(last, call)
+        and same_incarnation(rows, last, call)
+    )
+
+
+def _is_early(config: Config, last: Row, call: Row) -> bool:
+    asked_ms = config.suspend_ms if last.suspend_ms is None else last.suspend_ms
+    waited_us = call.started_us - (last.ended_us or 0)
+    return waited_us <= (min(max(asked_ms, LEAST_MS), MOST_MS) - 1) * 1_000
+
+
+def _is_a_later_matter(rows: Rows, last: Row, call: Row) -> bool:
+    """Did the message come again after that call had ended, and before this one began?"""
+    return any(
+        other.queue_offset == call.queue_offset
+        and before(last, other)
+        and began_before(other, call)
+        and same_incarnation(rows, other, call)
+        for other in calls(rows)
     )
 
 
@@ -66,7 +75,8 @@ def _given_up(rows: Rows, last: Row, call: Row) -> bool:
     return any(
         letter.outcome is not Outcome.REFUSED
         and is_about(rows, letter, last)
-        and between(last, letter, call)
+        and before(last, letter)
+        and began_before(letter, call)
         for letter in of(rows, Kind.DEAD_LETTER)
     )
 
@@ -79,6 +89,9 @@ def _given_up_unseen(rows: Rows, config: Config, last: Row, call: Row) -> bool:
         may_have_rolled_back(other)
         and same_incarnation(rows, other, call)
         and began_before(other, call)
-        and (other.outcome is Outcome.UNKNOWN or began_before(last, other))
+        and (
+            other.outcome is Outcome.UNKNOWN
+            or (end_of(last) < end_of(other) and before(other, call))
+        )
         for other in calls(rows)
     )

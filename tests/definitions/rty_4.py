@@ -4,9 +4,10 @@ Decisions where the page leaves room:
 
 - The next call is the first one of the incarnation that begins after the batch's call has ended; a later one is one
   that begins after that.
-- Of calls that overlap only the one that ended last says where the next one has to start.
+- Of calls that overlap only the one that began last says where the next one has to start.
 - Given up is a message whose dead letter was acknowledged after the batch's call had ended, and before the call in
   question began.
+- A message whose retries were used up is owed if its dead letter failed before the next call.
 - A dead letter that names no incarnation gives a message of its client up, and tells of none that it was not.
 - Where all of the batch was given up, or may have been, nothing is claimed.
 """
@@ -53,8 +54,8 @@ def _started_elsewhere(rows: Rows, config: Config, suspended: Row) -> bool:
     later = _later(rows, suspended)
     if not later or any(
         same_incarnation(rows, other, suspended)
+        and began_before(suspended, other)
         and began_before(other, later[0])
-        and end_of(suspended) < end_of(other)
         and not same_call(other, suspended)
         for other in calls(rows)
     ):
@@ -92,4 +93,8 @@ def _is_owed(rows: Rows, config: Config, message: Row, call: Row) -> bool:
         return False
     limit, retries = config.max_reconsume_times, message.reconsume_times
     used_up = limit >= 0 and (retries is None or retries >= limit)
-    return not used_up or any(letter.incarnation is not None for letter in letters)
+    following = _later(rows, message)[0]
+    return not used_up or any(
+        letter.incarnation is not None and before(message, letter) and before(letter, following)
+        for letter in letters
+    )

@@ -3,7 +3,7 @@
 Decisions where the page leaves room:
 
 - "Its last call" is the last one of the incarnation that began before the dead letter did, whatever became of it.
-- A call that acknowledges in auto mode covers what was taken as a COMMIT does.
+- A call that acknowledges in auto mode, or may have where nobody says the mode, covers what was taken as a COMMIT does.
 - Of a SUCCESS in a mode of which nobody tells nothing is said: it may have finished the message.
 - Of a dead letter that names no incarnation nothing is claimed.
 """
@@ -16,11 +16,11 @@ from specs.vocabulary import Kind, Outcome
 from tests.definitions.words import (
     MANUAL,
     Rows,
-    acknowledges,
     asks_again,
     before,
     began_before,
     calls,
+    ended_well,
     of,
     same_call,
     same_incarnation,
@@ -53,7 +53,7 @@ def _was_not_finished(rows: Rows, letter: Row) -> bool:
 
 def _was_covered(rows: Rows, taken: Row, letter: Row) -> bool:
     return any(
-        (call.outcome is Outcome.COMMIT or acknowledges(call))
+        ended_well(call)
         and same_incarnation(rows, call, taken)
         and began_before(taken, call)
         and before(call, letter)

@@ -3,7 +3,8 @@
 Decisions where the page leaves room:
 
 - A reading is a row without a message; what anybody read while it lasted, at that offset of the queue, counts for it.
-- Where an acknowledged message should lie and another one is read after the acknowledgement, it is lost at once.
+- Where an acknowledged message should lie and another one is read after the acknowledgement, it is lost at once; where
+  it had been removed, it should not.
 - "Longer ago than the bound" includes the bound itself: within the bound it should have been shown.
 - A clock that was set, or a disk that was filled, excuses a removal whenever that was, up to the end of the reading.
 - Whether a message was read before is asked of all readings that had begun before this one.
@@ -91,6 +92,7 @@ def _is_another(rows: Rows, config: Config, send: Row, read: Row) -> bool:
         and read.queue_offset == send.queue_offset
         and read.message_id is not None
         and read.message_id != send.message_id
+        and not _was_removed(rows, config, send, read)
     )
 
 

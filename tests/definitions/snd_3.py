@@ -5,7 +5,7 @@ Decisions where the page leaves room:
 - Every send of the history counts, also one that was begun after the message had been seen; and so does a sighting
   before the first send.
 - A send that does not tell its number is the first; the numbers up to the highest one have to be there, and no more
-  than nine.
+  than nine sends.
 - A read shows the message where it was answered.
 """
 
@@ -31,5 +31,5 @@ def broken(rows: Rows, config: Config) -> bool:
 def _was_never_stored(rows: Rows, seen: Row) -> bool:
     tries = [send for send in of(rows, Kind.SEND) if send.message_id == seen.source_id]
     numbers = {send.attempt or 1 for send in tries}
-    all_told = numbers == set(range(1, len(numbers) + 1)) and len(numbers) <= MOST_TRIES
+    all_told = numbers == set(range(1, len(numbers) + 1)) and len(tries) <= MOST_TRIES
     return bool(tries) and all_told and all(was_refused_for_certain(send) for send in tries)

@@ -10,21 +10,20 @@ from specs.history.text import parse_history
 from tests.definitions.alphabets import ALPHABETS, MOST_SYMBOLS
 from tests.definitions.enumeration import (
     DRAWN,
+    NEAR,
     PAGES,
     ROWS,
     Count,
     compare,
     definition,
-    difference,
     excuses,
-    judge,
     named_on_page,
     needs,
+    short,
+    stakes,
 )
-from tests.definitions.known import KNOWN, Known
 from tests.definitions.wrong import rules_of
 
-FEW_ROWS, FEW_DRAWN = 3, 500
 CLAUSES = sorted(ALPHABETS)
 
 
@@ -34,9 +33,8 @@ def _differences(count: Count) -> str:
     )
 
 
-def _check(clause: str, rows: int, drawn: int) -> None:
-    count = compare(clause, rows, drawn)
-    assert not {how for how in count.differences if "known" not in how}, _differences(count)
+def _check(clause: str, count: Count) -> None:
+    assert not count.differences, _differences(count)
     assert min(count.at_stake, count.refuted) > 0, f"too poor an alphabet: {count}"
     assert count.excused or not excuses(clause), f"nothing is excused: {count}"
     overlooked = {rule.__name__ for rule in rules_of(clause)} - count.noticed
@@ -45,23 +43,20 @@ def _check(clause: str, rows: int, drawn: int) -> None:
 
 @pytest.mark.parametrize("clause", CLAUSES)
 def test_short_histories_are_judged_as_defined(clause: str) -> None:
-    """Every history of up to three symbols, and some longer ones; and wrong judges are noticed."""
-    _check(clause, FEW_ROWS, FEW_DRAWN)
+    """Every history of up to two symbols, and many near what breaks the definition; and wrong judges are noticed.
+
+    The clause is at stake in them as often as when somebody looked (`stakes.txt`).
+    """
+    count = short(clause)
+    _check(clause, count)
+    assert count.opportunities == stakes()[clause]
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("clause", CLAUSES)
 def test_histories_are_judged_as_defined(clause: str) -> None:
     """Every history of up to four symbols, and thousands of longer ones."""
-    _check(clause, ROWS, DRAWN)
-
-
-@pytest.mark.parametrize("known", KNOWN, ids=lambda known: f"{known.clause} {known.how}")
-def test_known_differences_are_still_there(known: Known) -> None:
-    """Each history on which product and definition are known to differ is still judged so by both."""
-    info, rows = parse_history(known.history)
-    broken = definition(known.clause).broken(rows, info.config)
-    assert difference(broken, judge(known.clause, info, rows)) == known.how
+    _check(clause, compare(clause, ROWS, DRAWN, NEAR))
 
 
 def _example(clause: str, heading: str) -> str:

@@ -264,6 +264,19 @@ def is_leaving(rows: Rows, call: Row, moment: Row) -> bool:
     )
 
 
+def left_with(rows: Rows, row: Row, moment: Row) -> bool:
+    """Had a departure of the row's client from the group begun by that moment that was not over before the row?
+
+    A lane that is added, and whatever is asked for, in the midst of one goes with it.
+    """
+    return any(
+        (leave.client_id, leave.group) == (row.client_id, row.group)
+        and began_before(leave, moment)
+        and row.seq_begin <= (leave.seq_end or leave.seq_begin)
+        for leave in took_effect(rows, Kind.LEAVE)
+    )
+
+
 def replayed_before(rows: Rows, moment: Row) -> bool:
     """May the incarnation have put back all that was taken, by a manual ROLLBACK, before that row?
 
@@ -273,12 +286,17 @@ def replayed_before(rows: Rows, moment: Row) -> bool:
         may_have_rolled_back(call)
         and same_incarnation(rows, call, moment)
         and began_before(call, moment)
-        and (rolled_back(call) or not _goes_on_beyond(rows, call, moment))
+        and (
+            before(call, moment)
+            if call.outcome is Outcome.ROLLBACK
+            else not goes_on_beyond(rows, call, moment)
+        )
         for call in calls(rows)
     )
 
 
-def _goes_on_beyond(rows: Rows, call: Row, until: Row) -> bool:
+def goes_on_beyond(rows: Rows, call: Row, until: Row) -> bool:
+    """Does its incarnation's next call, up to that row, lie beyond it?"""
     later = [
         other
         for other in calls(rows)
@@ -287,8 +305,7 @@ def _goes_on_beyond(rows: Rows, call: Row, until: Row) -> bool:
         and same_incarnation(rows, other, call)
         and not same_call(other, call)
     ]
-    goes_on = bool(later) and offset(later[0]) > offset(call)
-    return goes_on and call.outcome is not Outcome.ROLLBACK
+    return bool(later) and offset(later[0]) > offset(call)
 
 
 def letter_failed_between(rows: Rows, message: Row, call: Row) -> bool:
@@ -375,6 +392,20 @@ def finished(rows: Rows, moment: Row, place: int) -> bool:
     )
 
 
+def had_by_others(rows: Rows, send: Row, moment: Row) -> bool:
+    """Had another group finished the message before the moment's one was first at work there?"""
+    mine = [row for row in rows if same_lane(row, moment) and row.kind is not Kind.COMMIT]
+    first = min([*mine, moment], key=lambda row: row.seq_begin)
+    return any(
+        call.group != moment.group
+        and same_queue(call, send)
+        and call.queue_offset == send.queue_offset
+        and ended_well(call)
+        and before(call, first)
+        for call in calls(rows)
+    )
+
+
 def was_dropped(rows: Rows, row: Row) -> bool:
     """Had its client dropped the lane before it ended? Then nobody takes the result up."""
     return any(
@@ -431,6 +462,7 @@ def _is_covered(rows: Rows, taken: Row, moment: Row) -> bool:
     """Was it taken, or given up, in manual mode, and finished with a later one before a ROLLBACK put it back?"""
     return (taken.kind is Kind.DEAD_LETTER or taken.outcome is Outcome.SUCCESS) and any(
         _finishes(rows, later)
+        and (later.kind is Kind.DEAD_LETTER or not was_dropped(rows, later))
         and same_incarnation(rows, later, taken)
         and before(taken, later)
         and before(later, moment)
@@ -453,7 +485,7 @@ def may_be_given_up_unseen(rows: Rows, config: Config, moment: Row, place: int) 
     ]
     told = any(
         same_lane(letter, moment) and began_before(letter, moment)
-        for letter in of(rows, Kind.DEAD_LETTER)
+        for letter in of(rows, Kind.DEAD_LETTER, Kind.SEND_BACK)
     )
     limit = config.max_reconsume_times
     return (

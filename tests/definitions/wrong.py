@@ -135,6 +135,7 @@ RULES_OF: dict[str, tuple[Rule, ...]] = {
     "LSE-13": (nothing_excuses, one_worker, at_once),
     "LSE-16": (nothing_excuses, one_worker, limits_doubled),
     "ORD-5": (nothing_excuses, one_worker, at_once),
+    "ORD-16": (nothing_excuses, one_worker, limits_doubled),
     "RTY-4": (nothing_excuses, all_went_well, one_offset),
     "DLQ-5": (nothing_excuses, all_went_well, one_body),
     "DLQ-4": (all_went_well, one_offset, at_once),

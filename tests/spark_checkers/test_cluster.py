@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -67,24 +68,28 @@ def generated(folder: Path, defect: str | None) -> Path:
     return folder
 
 
-def check(source: str | Path, *options: str, environment: dict[str, str]) -> subprocess.Popen[str]:
-    """`inorder check`, begun."""
+@contextmanager
+def checking(
+    source: str | Path, *options: str, environment: dict[str, str]
+) -> Iterator[subprocess.Popen[str]]:
+    """`inorder check`, begun; it ends with the block, whatever becomes of the test."""
     command = [sys.executable, "-m", "conformance.cli.main", "check", str(source), *options]
-    return subprocess.Popen(
+    with subprocess.Popen(
         [*command, "--profile", "reference", "--format", "json"],
         env={**os.environ, **environment},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-    )
+    ) as begun:
+        try:
+            yield begun
+        finally:
+            begun.kill()
 
 
 def verdict_of(begun: subprocess.Popen[str], engine: str = "spark") -> dict[str, Any]:
     """What a check says, but for the engine that found it and the command that asks again."""
-    try:
-        out, err = begun.communicate(timeout=CHECK_S)
-    finally:
-        begun.kill()
+    out, err = begun.communicate(timeout=CHECK_S)
     assert begun.returncode in (0, 1), err[-3000:]
     said: dict[str, Any] = json.loads(out)
     assert said.pop("tool")["engine"] == engine
@@ -92,9 +97,17 @@ def verdict_of(begun: subprocess.Popen[str], engine: str = "spark") -> dict[str,
     return said
 
 
+def on_a_cluster(
+    source: str | Path, cluster: Cluster, *options: str, environment: dict[str, str]
+) -> dict[str, Any]:
+    with checking(source, "--master", cluster.url, *options, environment=environment) as begun:
+        return verdict_of(begun)
+
+
 def expected(history: Path, *options: str) -> dict[str, Any]:
     """What one process of this machine says."""
-    return verdict_of(check(history, "--engine", "arrow", *options, environment={}), "arrow")
+    with checking(history, "--engine", "arrow", *options, environment={}) as begun:
+        return verdict_of(begun, "arrow")
 
 
 def asked() -> tuple[str, ...]:
@@ -113,7 +126,7 @@ def test_a_cluster_gives_the_verdict_of_one_process(
     tmp_path: Path, cluster: Cluster, defect: str | None
 ) -> None:
     history = generated(tmp_path / "h", defect)
-    found = verdict_of(check(history, "--master", cluster.url, environment=settings(tmp_path)))
+    found = on_a_cluster(history, cluster, environment=settings(tmp_path))
     assert found == expected(history)
     refuted = [each["id"] for each in found["clauses"] if each["verdict"] == "refuted"]
     assert refuted == ([] if defect is None else ["CMT-4"])
@@ -125,7 +138,7 @@ def test_a_history_in_an_object_store_is_judged_where_it_lies(
     history = generated(tmp_path / "h", "commit-rewinds")
     place = store.put(history, "judged")
     environment = store.environment_with(MEMORY)
-    found = verdict_of(check(place, "--master", cluster.url, *asked(), environment=environment))
+    found = on_a_cluster(place, cluster, *asked(), environment=environment)
     assert found == expected(history, *asked())
 
 
@@ -142,11 +155,13 @@ def test_a_worker_that_dies_in_the_middle_of_a_task_changes_nothing(
 ) -> None:
     """Its executor has a task that is not over, and dies with it: another one does that task again."""
     history = generated(tmp_path / "h", "commit-rewinds")
-    begun = check(history, "--master", own_cluster.url, *asked(), environment=settings(tmp_path))
-    worker, executor = own_cluster.stopped_at_work(begun)
-    end(worker.process)
-    os.kill(executor.pid, signal.SIGKILL)
-    assert verdict_of(begun) == expected(history, *asked())
+    master = ("--master", own_cluster.url)
+    with checking(history, *master, *asked(), environment=settings(tmp_path)) as begun:
+        worker, executor = own_cluster.stopped_at_work(begun)
+        end(worker.process)
+        with suppress(ProcessLookupError):  # it has ended with its worker
+            os.kill(executor.pid, signal.SIGKILL)
+        assert verdict_of(begun) == expected(history, *asked())
     assert max(own_cluster.attempts()) >= 1
 
 
@@ -155,10 +170,11 @@ def test_a_task_that_runs_twice_at_once_changes_nothing(
 ) -> None:
     """An executor stands still until its task has begun elsewhere as well; then both go on."""
     history = generated(tmp_path / "h", "commit-rewinds")
+    master = ("--master", own_cluster.url)
     environment = settings(tmp_path, SPECULATION)
-    begun = check(history, "--master", own_cluster.url, *asked(), environment=environment)
-    _worker, executor = own_cluster.stopped_at_work(begun)
-    awaited("a second attempt", lambda: max(own_cluster.attempts(), default=0) >= 1)
-    assert begun.poll() is None
-    os.kill(executor.pid, signal.SIGCONT)
-    assert verdict_of(begun) == expected(history, *asked())
+    with checking(history, *master, *asked(), environment=environment) as begun:
+        _worker, executor = own_cluster.stopped_at_work(begun)
+        awaited("a second attempt", lambda: max(own_cluster.attempts(), default=0) >= 1)
+        assert begun.poll() is None
+        os.kill(executor.pid, signal.SIGCONT)
+        assert verdict_of(begun) == expected(history, *asked())

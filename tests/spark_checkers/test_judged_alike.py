@@ -28,9 +28,10 @@ PLANTED = Path(spark_checkers.__file__).parent / "clauses"
 
 
 def test_what_breaks_a_clause_lies_in_the_same_place() -> None:
-    for clause in all_clauses():
-        where = Path(*clause.module.split(".")[2:]).with_suffix(".py")
-        assert (PLANTED / where).is_file(), where
+    """And nothing else lies there, which nobody would plant."""
+    clauses = [Path(*clause.module.split(".")[2:]).with_suffix(".py") for clause in all_clauses()]
+    there = {path.relative_to(PLANTED) for path in PLANTED.rglob("*.py")}
+    assert {path for path in there if path.name != "__init__.py"} == {*clauses}
 
 
 @pytest.mark.parametrize("clause", all_clauses(), ids=lambda clause: clause.id)
@@ -133,11 +134,15 @@ def test_every_clause_has_a_defect() -> None:
     assert {mutant.clause for mutant in DEFECTS.values()} == {clause.id for clause in all_clauses()}
 
 
-def test_a_defect_lies_by_the_clause_that_it_breaks() -> None:
-    """And a lookalike names no clause: it breaks nothing."""
-    for module in planted_modules():
-        assert {mutant.clause for mutant in module.DEFECTS} == {module.CLAUSE}
-        assert {mutant.clause for mutant in getattr(module, "LOOKALIKES", ())} <= {None}
+def test_a_defect_breaks_the_clause_by_which_it_lies() -> None:
+    """And a lookalike breaks none. No two have the same name."""
+    breaks: list[tuple[str, str | None]] = []
+    for clause, module in zip(all_clauses(), planted_modules(), strict=True):
+        mutants = [each for each in vars(module).values() if isinstance(each, Mutant)]
+        breaks += [(mutant.name, clause.id if mutant.breaks else None) for mutant in mutants]
+    known = {**DEFECTS, **LOOKALIKES}
+    assert {name: mutant.clause for name, mutant in known.items()} == dict(breaks)
+    assert len(breaks) == len(known)
 
 
 def test_what_is_planted_judges_nothing() -> None:

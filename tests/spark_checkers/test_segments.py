@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from specs.facts.segments import (
     NOWHERE,
+    Peaks,
     Segments,
     Spans,
     Timeline,
@@ -39,15 +40,17 @@ def columns(drawn: list[tuple[int, int, bool]]) -> tuple[np.ndarray, np.ndarray,
 def test_questions_about_rows_before(drawn: list[tuple[int, int, bool]]) -> None:
     segment, value, mark = columns(drawn)
     segments = Segments(segment)
-    previous, marked, count, highest = [], [], [], []
+    previous, marked, count, highest, nth = [], [], [], [], []
     for index, (mine, _value, _mark) in enumerate(drawn):
         before = [other for other in range(index) if drawn[other][0] == mine]
         previous.append(before[-1] if before else NOWHERE)
         marks = [other for other in before if drawn[other][2]]
         marked.append(marks[-1] if marks else NOWHERE)
         count.append(len(marks))
+        nth.append(len(before))
         highest.append(max(before, key=lambda other: (drawn[other][1], -other), default=NOWHERE))
     assert segments.previous().tolist() == previous
+    assert segments.nth().tolist() == nth
     assert segments.last_before(mark).tolist() == marked
     assert segments.count_before(mark).tolist() == count
     assert segments.highest_before(value).tolist() == highest
@@ -140,3 +143,24 @@ def test_the_first_and_the_last_place_that_fits(ranges: list[tuple[int, int]], s
         for pair in zip(index.tolist(), place.tolist(), strict=True)
     ]
     assert beside == every
+
+
+@given(
+    st.lists(st.integers(0, 5), max_size=40),
+    st.lists(st.tuples(st.integers(0, 40), st.integers(0, 40), st.integers(0, 6)), max_size=9),
+)
+def test_the_next_place_that_is_high_enough(
+    values: list[int], asked: list[tuple[int, int, int]]
+) -> None:
+    size, peaks = len(values), Peaks(np.asarray(values, np.int64))
+    start, stop, least = np.asarray(asked, np.int64).reshape(-1, 3).T
+    start, stop = np.minimum(start, size), np.minimum(stop, size)
+    high = [
+        [place for place in range(low, until) if values[place] >= height]
+        for low, until, height in zip(start, stop, least, strict=True)
+    ]
+    expected = [next(iter(places), NOWHERE) for places in high]
+    assert peaks.first_reaching(start, stop, least).tolist() == expected
+    odd = peaks.first_fitting(start, stop, least, lambda index, place: place % 2 == 1)
+    expected = [next((each for each in places if each % 2), NOWHERE) for places in high]
+    assert odd.tolist() == expected

@@ -14,13 +14,14 @@ LARGEST = 10
 
 
 def is_minimal(clause: Clause, rows: Sequence[Row], info: RunInfo) -> bool:
-    """The events alone are refuted by the clause, and without any one of them they are not, or in another shape."""
+    """The events alone are refuted by the clause, and without any one of them they are not, or in another shape.
+
+    A part of them may be wrong in a shape of its own, where what made it right is not among them.
+    """
 
     def found(some: Sequence[Row]) -> set[str]:
         tally = examine(some, info, (clause,)).tallies[clause.id]
         return {name for name, each in tally.found.items() if each.violations}
 
-    alike = found(rows) if rows else set()
-    return bool(alike) and not any(
-        alike & found([*rows[:n], *rows[n + 1 :]]) for n in range(len(rows))
-    )
+    parts = ([*rows[:n], *rows[n + 1 :]] for n in range(len(rows)))
+    return bool(rows) and bool(found(rows).difference(*map(found, parts)))

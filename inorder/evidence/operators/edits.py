@@ -297,11 +297,20 @@ def _without_not(node: ast.AST) -> None:
 
 def _other_side(node: ast.AST) -> None:
     assert isinstance(node, ast.Call)
-    sides = [each.value for each in node.keywords if each.arg == "side"] + node.args[2:3]
-    if not sides:
+    named = [each for each in node.keywords if each.arg == "side"]
+    if not named and len(node.args) < 3:
         node.keywords.append(ast.keyword("side", ast.Constant("right")))
-    for side in sides:
-        side.value = SIDES[side.value]  # type: ignore[attr-defined]
+    for each in named:
+        each.value = _swapped(each.value)
+    node.args[2:3] = [_swapped(side) for side in node.args[2:3]]
+
+
+def _swapped(side: ast.expr) -> ast.expr:
+    """The other one; of a name the one that it does not say."""
+    if isinstance(side, ast.Constant):
+        return ast.Constant(SIDES[str(side.value)])
+    sides = {ast.Constant(each): ast.Constant(other) for each, other in SIDES.items()}
+    return ast.Subscript(ast.Dict(list(sides), list(sides.values())), side)
 
 
 def _passed(node: ast.AST) -> None:

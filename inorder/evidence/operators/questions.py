@@ -36,11 +36,12 @@ class Answer(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """Of a clause's transcript. expected: the word."""
+    """Of a clause's transcript. expected: the word; at_stake: how often, where that is written down."""
 
     clause: str
     number: int
     expected: str
+    at_stake: int | None
     info: RunInfo
     rows: Sequence[Row]
 
@@ -105,10 +106,24 @@ def _at_steps(asked: tuple[LawQuestion, ...], most: int) -> tuple[LawQuestion, .
 @cache
 def examples_of(clause: str) -> tuple[Example, ...]:
     """A clause's transcript, read."""
+    examples = get(clause).examples
+    told = at_stake().get(clause, ())
+    stakes = told if len(told) == len(examples) else [None] * len(examples)
     return tuple(
-        Example(clause, number, each.expected.value, *parse_history(each.text))
-        for number, each in enumerate(get(clause).examples, start=1)
+        Example(clause, number, each.expected.value, times, *parse_history(each.text))
+        for number, (each, times) in enumerate(zip(examples, stakes, strict=True), start=1)
     )
+
+
+@cache
+def at_stake() -> dict[str, tuple[int, ...]]:
+    """How often each clause is at stake in each example of its transcript, as the tests have it."""
+    file = source_of("specs").parents[1] / "tests" / "spark_checkers" / "at_stake.txt"
+    lines = file.read_text(encoding="utf-8").splitlines() if file.is_file() else []
+    return {
+        clause: tuple(int(each) for each in times)
+        for clause, *times in (line.split() for line in lines)
+    }
 
 
 def _laws(clauses: tuple[str, ...], known: Prepared) -> Iterator[LawQuestion]:

@@ -28,8 +28,6 @@ CPU_S = 400
 """A change that takes longer than this has stopped something from ending."""
 TRANSCRIPTS, DEFINITIONS, LAWS = WAYS = ("transcripts", "definitions", "laws")
 """In this order; the laws are asked about what the two others did not notice."""
-ROWS, DRAWN = 3, 300
-"""Definitions are held against all histories of so many symbols, and so many longer ones."""
 ENDLESS = "it does not end"
 OVER = "over"
 
@@ -112,6 +110,8 @@ def _by_transcripts(judges: _Judges, questions: Questions) -> Iterator[str]:
         tally = judges.ask([each.clause], each.info, each.rows)[each.clause]
         if _came_out(tally, each.expected) != each.expected:
             yield f"{each.clause} {each.number} is not {each.expected}"
+        if each.at_stake not in (None, tally.opportunities):
+            yield f"{each.clause} {each.number} is at stake otherwise"
 
 
 def _came_out(tally: Any, expected: str) -> str:
@@ -135,10 +135,11 @@ def _by_definitions(judges: _Judges, questions: Questions) -> Iterator[str]:
         sys.path.append(folder)
     enumeration = import_module("tests.definitions.enumeration")
     for clause in questions.defined:
-        differences = enumeration.compare(clause, ROWS, DRAWN).differences
-        apart = [how for how in differences if "known" not in how]
-        if apart:
-            yield f"{clause}: {apart[0]}"
+        count = enumeration.short(clause)
+        for how in count.differences:
+            yield f"{clause}: {how}"
+        if count.opportunities != enumeration.stakes()[clause]:
+            yield f"{clause}: at stake otherwise"
 
 
 _BROKEN_BY: Mapping[Answer, Callable[[Any], bool]] = {

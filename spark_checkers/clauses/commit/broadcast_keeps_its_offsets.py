@@ -1,50 +1,24 @@
 """What breaks CMT-12, planted in a history."""
 
-from __future__ import annotations
-
-from functools import partial
-
-from spark_checkers.planting import BROADCASTING, Changes, Mutant, Trace
-from specs.history.row import Row
-from specs.vocabulary import Kind, Lane, Outcome
-
-CLAUSE = "CMT-12"
+from spark_checkers import places
+from spark_checkers.changes import Change, Given, alter, copy
+from spark_checkers.planting import BROADCASTING, Changes, Trace, defect
+from specs.vocabulary import Kind, Outcome
 
 
-def commit_in_broadcasting(trace: Trace) -> Changes:
-    for row in trace.of(Kind.PERSIST):
-        commit = {"kind": Kind.COMMIT, "outcome": Outcome.SENT}
-        yield partial(
-            lambda r, c: trace.with_more([trace.another(r, r, 1, **c)], [r.seq_begin]), row, commit
-        )
+@defect(places.each(Kind.PERSIST), **BROADCASTING)
+def commit_in_broadcasting(row: Given) -> Change:
+    """A broadcast client commits."""
+    return copy(row, row, kind=Kind.COMMIT, outcome=Outcome.SENT).about(row)
 
 
+@defect(**BROADCASTING)
 def own_file_not_read(trace: Trace) -> Changes:
-    written: dict[tuple[str | None, Lane], Row] = {}
+    """A broadcast client begins anew."""
+    written: dict[object, Given] = {}
     for row in trace.of(Kind.PERSIST, Kind.ADD):
+        whose = (row.process, row.lane)
         if row.kind is Kind.PERSIST:
-            written[row.process, row.lane] = row
-        elif (row.process, row.lane) in written and row.value:
-            change = {row.seq_begin: {"value": 0}}
-            about = (written[row.process, row.lane].seq_begin, row.seq_begin)
-            yield partial(trace.changed, change, about)
-
-
-DEFECTS = (
-    Mutant(
-        "commit-in-broadcasting",
-        "CMT-12",
-        "a broadcast client commits",
-        commit_in_broadcasting,
-        generated=False,
-        consumed=BROADCASTING,
-    ),
-    Mutant(
-        "own-file-not-read",
-        "CMT-12",
-        "a broadcast client begins anew",
-        own_file_not_read,
-        generated=False,
-        consumed=BROADCASTING,
-    ),
-)
+            written[whose] = row
+        elif whose in written and row.value:
+            yield alter(row, value=0).about(written[whose])

@@ -1,45 +1,27 @@
 """What breaks CMT-1, planted in a history."""
 
-from __future__ import annotations
+from itertools import zip_longest
 
-from functools import partial
-
-from spark_checkers.planting import Changes, Mutant, Trace
-from specs.clauses.rows import acknowledges
+from spark_checkers.changes import alter
+from spark_checkers.planting import Changes, Trace, defect, grouped
+from specs.clauses.rows import acknowledges, ended_before
 from specs.vocabulary import Kind
 
-CLAUSE = "CMT-1"
 
-
+@defect()
 def commit_past_unfinished(trace: Trace) -> Changes:
-    for rows in trace.works:
-        commits = [
-            row
-            for row in rows
-            if row.kind is Kind.COMMIT and row.value is not None and row.detail is None
-        ]
+    """A commit passes a running message."""
+    # Past a message that is given for the first time: an earlier owner may have finished others.
+    given = grouped(trace.of(Kind.DELIVER), lambda row: (row.lane, row.queue_offset))
+    for work in trace.works:
+        done = (row for row in work.calls if acknowledges(row))
         finished = {
-            row.queue_offset: row.seq_end or 0
-            for row in rows
-            if row.kind is Kind.DELIVER and acknowledges(row)
+            row.queue_offset: row for row in done if given[row.lane, row.queue_offset][0] is row
         }
-        for index, row in enumerate(commits):
-            sent = trace.sent.get((row.topic, row.broker, row.queue_id, row.value))
-            here = sent is not None and sent.seq_end is not None and sent.seq_end < row.seq_begin
-            done = finished.get(row.value)
-            running = done is not None and done > row.seq_begin
-            later = commits[index + 1].value if index + 1 < len(commits) else None
-            if here and running and (later is None or later > (row.value or 0)):
-                change = {row.seq_begin: {"value": (row.value or 0) + 1}}
-                about = [row.seq_begin, *([sent.seq_begin] if sent is not None else [])]
-                yield partial(trace.changed, change, about)
-
-
-DEFECTS = (
-    Mutant(
-        "commit-past-unfinished",
-        "CMT-1",
-        "a commit passes a running message",
-        commit_past_unfinished,
-    ),
-)
+        for row, after in zip_longest(work.commits, work.commits[1:]):
+            sent, call = trace.sent.get((row.queue, row.value)), finished.get(row.value)
+            ascends = after is None or after.value > row.value
+            if sent is None or call is None or not ascends:
+                continue
+            if ended_before(sent, row) and call.seq_end > row.seq_begin:
+                yield alter(row, value=row.value + 1).about(sent)

@@ -1,39 +1,22 @@
 """What breaks CMT-2, planted in a history."""
 
-from __future__ import annotations
-
-from functools import partial
-
-from spark_checkers.planting import MS, Changes, Mutant, Trace
-from specs.clauses import rows as of_rows
+from spark_checkers.changes import MS, drop
+from spark_checkers.planting import Changes, Trace, defect
+from specs.clauses.rows import acknowledges
 from specs.vocabulary import Kind
 
-CLAUSE = "CMT-2"
 
-
+@defect()
 def lost_commits(trace: Trace) -> Changes:
-    config = trace.info.config
+    """An incarnation commits nothing."""
+    config = trace.config
     bound = (config.persist_first_ms + config.persist_ms + config.schedule_slack_ms + 1) * MS
-    for rows in trace.works:
-        add = next(row for row in rows if row.kind is Kind.ADD)
-        done = next(
-            (
-                row
-                for row in rows
-                if row.kind is Kind.DELIVER and of_rows.acknowledges(row) and row.seq_end
-            ),
-            None,
-        )
-        work = [row for row in rows if row.kind in (Kind.DELIVER, Kind.PULL)]
-        commits = [row.seq_begin for row in rows if row.kind is Kind.COMMIT]
-        late = [
-            row
-            for row in work
-            if done is not None and row.started_us > (done.ended_us or 0) + bound
-        ]
-        if done is not None and late and commits:
-            about = (add.seq_begin, done.seq_begin, late[0].seq_begin)
-            yield partial(trace.without, commits, about)
-
-
-DEFECTS = (Mutant("lost-commits", "CMT-2", "an incarnation commits nothing", lost_commits),)
+    for work in trace.works:
+        done = [row for row in work.calls if acknowledges(row) and row.seq_end]
+        commits = work.of(Kind.COMMIT)
+        if done and commits:
+            since_us = done[0].ended_us + bound
+            busy = work.of(Kind.DELIVER, Kind.PULL)
+            late = next((row for row in busy if row.started_us > since_us), None)
+            if late is not None:
+                yield drop(*commits).about(work.add, done[0], late)

@@ -1,42 +1,23 @@
 """What breaks CMT-13, planted in a history."""
 
-from __future__ import annotations
-
-from functools import partial
-
-from spark_checkers import planting
-from spark_checkers.planting import Changes, Mutant, Trace
+from spark_checkers.changes import MS, drop
+from spark_checkers.planting import Changes, Trace, defect
 from specs.vocabulary import Kind
 
-CLAUSE = "CMT-13"
 
-
+@defect()
 def released_without_a_commit(trace: Trace) -> Changes:
-    for rows in trace.works:
-        unlock = next((row for row in rows if row.kind is Kind.UNLOCK), None)
-        finished = planting.finished(rows)
-        if (
-            unlock is None
-            or not finished
-            or any(row.detail for row in rows if row.kind is Kind.COMMIT)
-        ):
+    """A lane is given back unreported."""
+    slack_us = trace.config.guard_slack_ms * MS
+    for work in trace.works:
+        unlock = next(iter(work.of(Kind.UNLOCK)), None)
+        if unlock is None or any(row.detail for row in work.of(Kind.COMMIT)):
             continue
-        last = max(finished, key=lambda row: row.queue_offset or 0)
-        told = [
-            row
-            for row in rows
-            if row.kind is Kind.COMMIT and (row.value or 0) > (last.queue_offset or 0)
-        ]
+        over_us = (work.drop or unlock).started_us - slack_us
+        finished = [row for row in work.finished if row.ended_us <= over_us]
+        if not finished:
+            continue
+        last = max(finished, key=lambda row: row.queue_offset)
+        told = [row for row in work.commits if row.value > last.queue_offset]
         if told and all(row.seq_begin < unlock.seq_begin for row in told):
-            gone, about = [row.seq_begin for row in told], (last.seq_begin, unlock.seq_begin)
-            yield partial(trace.without, gone, about)
-
-
-DEFECTS = (
-    Mutant(
-        "released-without-a-commit",
-        "CMT-13",
-        "a lane is given back unreported",
-        released_without_a_commit,
-    ),
-)
+            yield drop(*told).about(last, unlock)

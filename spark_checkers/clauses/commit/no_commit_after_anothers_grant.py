@@ -1,43 +1,22 @@
 """What breaks CMT-5, planted in a history."""
 
-from __future__ import annotations
-
-import itertools
-from functools import partial
-
-from spark_checkers.planting import MS, Changes, Mutant, Trace
+from spark_checkers.changes import MS, copy
+from spark_checkers.planting import Changes, Trace, defect, pairs
 from specs.vocabulary import Kind
 
-CLAUSE = "CMT-5"
 
-
+@defect()
 def late_commit(trace: Trace) -> Changes:
-    lease = trace.info.config.broker_lease_ms * MS
+    """The old owner commits after the new one's grant."""
+    # After a handover in good order the old owner repeats its last commit.
+    lease_us = trace.config.broker_lease_ms * MS
     for lane, rows in trace.lanes.items():
-        locks = trace.locks(lane)
-        unlocks = [row for row in rows if row.kind is Kind.UNLOCK]
-        commits = [row for row in rows if row.kind is Kind.COMMIT and row.incarnation is not None]
-        for lock, other in itertools.pairwise(locks):
-            between = [
-                u
-                for u in unlocks
-                if u.client_id == lock.client_id and u.seq_begin > (lock.seq_end or 0)
-            ]
-            given_back = [u for u in between if u.seq_begin < (other.seq_end or 0)]
-            mine = [
-                c
-                for c in commits
-                if c.client_id == lock.client_id and c.seq_begin < other.seq_begin
-            ]
-            in_time = (other.ended_us or 0) <= lock.started_us + lease
-            if lock.client_id != other.client_id and given_back and mine and in_time:
-                yield partial(
-                    lambda c, o: trace.with_more([trace.another(c, o, 1)], [o.seq_begin]),
-                    mine[-1],
-                    other,
-                )
-
-
-DEFECTS = (
-    Mutant("late-commit", "CMT-5", "the old owner commits after the new one's grant", late_commit),
-)
+        for lock, other in pairs(trace.locks(lane)):
+            theirs = [row for row in rows if row.client_id == lock.client_id]
+            unlocks = (row.seq_begin for row in theirs if row.kind is Kind.UNLOCK)
+            given_back = any(lock.seq_end < seq < other.seq_end for seq in unlocks)
+            commits = [row for row in theirs if row.kind is Kind.COMMIT and row.incarnation]
+            commits = [row for row in commits if row.seq_begin < other.seq_begin]
+            in_time = other.ended_us <= lock.started_us + lease_us
+            if lock.client_id != other.client_id and given_back and commits and in_time:
+                yield copy(commits[-1], other).about(other)

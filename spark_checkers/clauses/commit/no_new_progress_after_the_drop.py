@@ -1,61 +1,30 @@
 """What breaks CMT-6, planted in a history."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-from functools import partial
-from typing import Any
-
-from spark_checkers.planting import Changes, Mutant, Planted, Trace
-from specs.history.row import Row
+from spark_checkers.changes import Change, Given, insert
+from spark_checkers.planting import Pairs, Trace, defect, lookalike
 from specs.vocabulary import Kind, Outcome
 
-CLAUSE = "CMT-6"
+
+def dropped(trace: Trace) -> Pairs:
+    """(the drop of an incarnation, the highest commit before it), where a broker corrected none."""
+    for work in trace.works:
+        before = [row for row in work.commits if row.value and row.seq_begin < work.until]
+        corrected = any(row.detail for row in work.of(Kind.COMMIT))
+        if work.drop is not None and before and work.rows[0] is work.add and not corrected:
+            yield work.drop, max(before, key=lambda row: row.value)
 
 
-def _dropped(trace: Trace) -> Iterator[tuple[Row, Row]]:
-    """(the drop of an incarnation, the highest commit before it)."""
-    for rows in trace.works:
-        drop = next((row for row in rows if row.kind is Kind.DROP), None)
-        commits = [
-            row for row in rows if row.kind is Kind.COMMIT and row.value and row.detail is None
-        ]
-        before = [row for row in commits if drop is not None and row.seq_begin < drop.seq_begin]
-        if drop is not None and before and rows[0].kind is Kind.ADD:
-            yield drop, max(before, key=lambda row: (row.value or 0, row.seq_begin))
+def commit_after(drop: Given, value: int) -> Change:
+    return insert(Kind.COMMIT, drop, drop, outcome=Outcome.SENT, value=value).about(drop)
 
 
-def _commit_at(trace: Trace, drop: Row, like: Row, value: int) -> Planted:
-    columns: dict[str, Any] = {"value": value, "outcome": Outcome.SENT, "view": None, "code": None}
-    return trace.with_more([trace.another(like, drop, 1, **columns)], [drop.seq_begin])
+@defect(dropped)
+def progress_after_the_drop(drop: Given, commit: Given) -> Change:
+    """More is committed after the drop."""
+    return commit_after(drop, commit.value + 1)
 
 
-def progress_after_the_drop(trace: Trace) -> Changes:
-    for drop, commit in _dropped(trace):
-        done = [row for row in trace.lanes[drop.lane] if row.incarnation == drop.incarnation]
-        if all(row.detail is None for row in done if row.kind is Kind.COMMIT):
-            yield partial(lambda d, c: _commit_at(trace, d, c, (c.value or 0) + 1), drop, commit)
-
-
-def told_again_after_the_drop(trace: Trace) -> Changes:
-    for drop, commit in _dropped(trace):
-        yield partial(lambda d, c: _commit_at(trace, d, c, c.value or 0), drop, commit)
-
-
-DEFECTS = (
-    Mutant(
-        "progress-after-the-drop",
-        "CMT-6",
-        "more is committed after the drop",
-        progress_after_the_drop,
-    ),
-)
-
-LOOKALIKES = (
-    Mutant(
-        "told-again",
-        None,
-        "the last offset is committed again after the drop",
-        told_again_after_the_drop,
-    ),
-)
+@lookalike(dropped)
+def told_again(drop: Given, commit: Given) -> Change:
+    """The last offset is committed again after the drop."""
+    return commit_after(drop, commit.value)

@@ -1,43 +1,21 @@
 """What breaks CMT-10, planted in a history."""
 
-from __future__ import annotations
+from dataclasses import replace
 
-from functools import partial
-
-from spark_checkers.planting import CONCURRENT, KEY_ORDERED, Changes, Mutant, Trace
+from spark_checkers.changes import alter
+from spark_checkers.planting import CONCURRENT, KEY_ORDERED, Changes, Trace, defect
 from specs.clauses.rows import acknowledges
-from specs.vocabulary import Kind
-
-CLAUSE = "CMT-10"
 
 
+@defect(**CONCURRENT)
 def commit_past_the_smallest(trace: Trace) -> Changes:
-    for rows in trace.works:
-        calls = [row for row in rows if row.kind is Kind.DELIVER and acknowledges(row)]
-        for row in rows:
-            if row.kind is Kind.COMMIT and row.detail is None:
-                running = [c for c in calls if c.seq_begin < row.seq_begin < (c.seq_end or 0)]
-                if running:
-                    change = {row.seq_begin: {"value": (running[-1].queue_offset or 0) + 1}}
-                    about = (running[-1].seq_begin, row.seq_begin)
-                    yield partial(trace.changed, change, about)
+    """A commit passes a call that runs."""
+    for work in trace.works:
+        calls = [row for row in work.calls if acknowledges(row)]
+        for row in work.commits:
+            running = [c for c in calls if c.seq_begin < row.seq_begin < (c.seq_end or 0)]
+            if running:
+                yield alter(row, value=running[-1].queue_offset + 1).about(running[-1])
 
 
-DEFECTS = (
-    Mutant(
-        "commit-past-the-smallest",
-        "CMT-10",
-        "a commit passes a call that runs",
-        commit_past_the_smallest,
-        generated=False,
-        consumed=CONCURRENT,
-    ),
-    Mutant(
-        "commit-past-a-key",
-        "CMT-10",
-        "a commit passes a call that runs",
-        commit_past_the_smallest,
-        generated=False,
-        consumed=KEY_ORDERED,
-    ),
-)
+commit_past_a_key = replace(commit_past_the_smallest, name="commit-past-a-key", **KEY_ORDERED)

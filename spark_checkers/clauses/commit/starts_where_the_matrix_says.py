@@ -1,43 +1,25 @@
 """What breaks CMT-8, planted in a history."""
 
-from __future__ import annotations
-
-from functools import partial
-
-from spark_checkers import planting
-from spark_checkers.planting import STRANGER, Changes, Mutant, Planted, Trace
-from specs.history.row import Row
+from spark_checkers import places
+from spark_checkers.changes import STRANGERS_WORK, Change, Given, looked_up
+from spark_checkers.planting import defect, lookalike
 from specs.vocabulary import Kind
 
-CLAUSE = "CMT-8"
+
+def added_at(commit: Given, start: int) -> Change:
+    """A stranger hears an offset and adds the lane; it takes nothing, and commits nothing."""
+    asked = looked_up(commit, commit, commit.value)
+    added = looked_up(commit, commit, start, kind=Kind.ADD, incarnation=STRANGERS_WORK)
+    return (asked + added).about(commit)
 
 
-def wrong_start(trace: Trace) -> Changes:
-    """A stranger hears an offset and adds the lane elsewhere; it takes nothing, and commits nothing."""
-    for commit in planting.acknowledged(trace):
-        if not any(row.client_id == STRANGER for row in trace.lanes[commit.lane]):
-            yield partial(lambda c: _started_elsewhere(trace, c, 1), commit)
+@defect(places.acknowledged)
+def wrong_start(commit: Given) -> Change:
+    """A lane is not started where it was stored."""
+    return added_at(commit, commit.value + 1)
 
 
-def right_start(trace: Trace) -> Changes:
-    for commit in planting.acknowledged(trace):
-        yield partial(lambda c: _started_elsewhere(trace, c, 0), commit)
-
-
-def _started_elsewhere(trace: Trace, commit: Row, beyond: int) -> Planted:
-    told = commit.value or 0
-    add = planting.looked_up(trace, commit, commit, 2, told + beyond)._replace(
-        kind=Kind.ADD, incarnation=f"{STRANGER}#1"
-    )
-    return trace.with_more(
-        [planting.looked_up(trace, commit, commit, 1, told), add], [commit.seq_begin]
-    )
-
-
-DEFECTS = (
-    Mutant("wrong-start", "CMT-8", "a lane is not started where it was stored", wrong_start),
-)
-
-LOOKALIKES = (
-    Mutant("right-start", None, "a stranger adds a lane where it was stored", right_start),
-)
+@lookalike(places.acknowledged)
+def right_start(commit: Given) -> Change:
+    """A stranger adds a lane where it was stored."""
+    return added_at(commit, commit.value)

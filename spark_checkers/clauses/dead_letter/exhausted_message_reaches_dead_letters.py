@@ -1,45 +1,20 @@
 """What breaks DLQ-1, planted in a history."""
 
-from __future__ import annotations
-
-from functools import partial
-
-from spark_checkers import planting
-from spark_checkers.planting import Changes, Mutant, Trace
+from spark_checkers import places
+from spark_checkers.changes import Change, Given, alter, copy, drop
+from spark_checkers.planting import DEAD_LETTERS, defect, lookalike
 from specs.vocabulary import Outcome
 
-CLAUSE = "DLQ-1"
+REFUSED = {"outcome": Outcome.REFUSED, "code": 1, "attempt": 1}
 
 
-def second_try_arrives(trace: Trace) -> Changes:
-    for last, letter, _after in planting.given_up(trace):
-        failed = {"outcome": Outcome.REFUSED, "code": 1, "attempt": 1}
-        yield partial(
-            lambda r, a, f: Trace(
-                trace.changed({a.seq_begin: {"attempt": 2}}).rows, trace.info
-            ).with_more([trace.another(a, r, 1, **f)], [a.seq_begin]),
-            last,
-            letter,
-            failed,
-        )
+@defect(places.dead_reads, **DEAD_LETTERS)
+def lost_dead_letter(marker: Given, row: Given) -> Change:
+    """A dead letter is missing."""
+    return drop(row).about(marker)
 
 
-def lost_dead_letter(trace: Trace) -> Changes:
-    for marker, row in planting.dead_reads(trace):
-        yield partial(lambda m, r: trace.without([r.seq_begin], [m.seq_begin]), marker, row)
-
-
-DEFECTS = (
-    Mutant(
-        "lost-dead-letter", "DLQ-1", "a dead letter is missing", lost_dead_letter, dead_letters=True
-    ),
-)
-
-LOOKALIKES = (
-    Mutant(
-        "second-try-arrives",
-        None,
-        "a dead letter is refused at first, and acknowledged then",
-        second_try_arrives,
-    ),
-)
+@lookalike(places.given_up)
+def second_try_arrives(last: Given, letter: Given, _: Given) -> Change:
+    """A dead letter is refused at first, and acknowledged then."""
+    return alter(letter, attempt=2) + copy(letter, last, **REFUSED)

@@ -1,45 +1,27 @@
 """What breaks FLR-2, planted in a history."""
 
-from __future__ import annotations
-
-from functools import partial
-
-from spark_checkers import planting
-from spark_checkers.planting import LEASED, Changes, Mutant, Trace
-
-CLAUSE = "FLR-2"
+from spark_checkers import places
+from spark_checkers.changes import MS, Change, Given, floor_told
+from spark_checkers.planting import LEASED, Pairs, Trace, defect, lookalike
+from specs.vocabulary import Kind, Outcome
 
 
-def floor_stays(trace: Trace) -> Changes:
-    for ack, later in planting.acknowledged_long_before(trace):
-        yield partial(
-            lambda a, b: planting.reading_after(trace, b, a.queue_offset or 0, like=a), ack, later
-        )
+def long_before(trace: Trace) -> Pairs:
+    """An answered acknowledgement, and a row that begins so long after it that the floor must have followed."""
+    for ack in trace.of(Kind.ACK):
+        if ack.outcome is Outcome.OK and ack.ended_us is not None:
+            after = places.later(trace, ack, 2 * trace.config.schedule_slack_ms * MS)
+            if after is not None and after.ended_us is not None:
+                yield ack, after
 
 
-def floor_follows(trace: Trace) -> Changes:
-    for ack, _ in planting.acknowledged_long_before(trace):
-        yield partial(lambda a: planting.reading_after(trace, a, a.queue_offset or 0), ack)
+@defect(long_before, **LEASED)
+def floor_stays(ack: Given, after: Given) -> Change:
+    """The store tells a floor that was passed long before."""
+    return floor_told(ack.queue_offset, ack, after)
 
 
-DEFECTS = (
-    Mutant(
-        "floor-stays",
-        "FLR-2",
-        "the store tells a floor that was passed long before",
-        floor_stays,
-        generated=False,
-        consumed=LEASED,
-    ),
-)
-
-LOOKALIKES = (
-    Mutant(
-        "floor-follows-at-once",
-        None,
-        "the store tells a floor that has just been passed",
-        floor_follows,
-        generated=False,
-        consumed=LEASED,
-    ),
-)
+@lookalike(long_before, **LEASED)
+def floor_follows_at_once(ack: Given, after: Given) -> Change:
+    """The store tells a floor that has just been passed."""
+    return floor_told(ack.queue_offset, ack, ack)

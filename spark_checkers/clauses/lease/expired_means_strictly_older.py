@@ -1,33 +1,16 @@
 """What breaks LSE-14, planted in a history."""
 
-from __future__ import annotations
-
-from functools import partial
-
-from spark_checkers import planting
-from spark_checkers.planting import ANOTHER, MS, STRANGER, Changes, Mutant, Trace
+from spark_checkers import places
+from spark_checkers.changes import ANOTHER, MS, STRANGER, elsewhere
+from spark_checkers.planting import Changes, Trace, defect
 from specs.vocabulary import Kind, Outcome
 
-CLAUSE = "LSE-14"
 
-
+@defect()
 def outlived_lease(trace: Trace) -> Changes:
-    limit = (trace.info.config.broker_lease_ms + 1) * MS
+    """A lease lives on when its time is over."""
     for lock in trace.of(Kind.LOCK):
-        late = planting.later(trace, lock, limit)
+        late = places.later(trace, lock, (trace.config.broker_lease_ms + 1) * MS)
         if late is not None:
-            yield partial(
-                lambda a, b: trace.with_more(
-                    [
-                        planting.elsewhere(trace, a, a, STRANGER, Outcome.OK),
-                        planting.elsewhere(trace, a, b, ANOTHER, Outcome.REFUSED),
-                    ]
-                ),
-                lock,
-                late,
-            )
-
-
-DEFECTS = (
-    Mutant("outlived-lease", "LSE-14", "a lease lives on when its time is over", outlived_lease),
-)
+            granted = elsewhere(lock, lock, STRANGER, Outcome.OK)
+            yield granted + elsewhere(lock, late, ANOTHER, Outcome.REFUSED)

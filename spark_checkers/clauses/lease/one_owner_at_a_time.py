@@ -1,38 +1,18 @@
 """What breaks LSE-1, planted in a history."""
 
-from __future__ import annotations
-
-from functools import partial
-
-from spark_checkers import planting
-from spark_checkers.planting import STRANGER, Changes, Mutant, Trace
+from spark_checkers import places
+from spark_checkers.changes import STRANGER, Change, Given, lock_again
+from spark_checkers.planting import defect, lookalike
 from specs.vocabulary import Outcome
 
-CLAUSE = "LSE-1"
+
+@defect(places.held)
+def second_owner(lock: Given) -> Change:
+    """A lane is granted to a second client."""
+    return lock_again(lock, STRANGER, Outcome.OK).about(lock)
 
 
-def second_owner(trace: Trace) -> Changes:
-    for lock in planting.held(trace):
-        yield partial(
-            lambda a: trace.with_more(
-                [planting.lock(trace, a, 1, STRANGER, Outcome.OK)], [a.seq_begin]
-            ),
-            lock,
-        )
-
-
-def unanswered_lock(trace: Trace) -> Changes:
-    for lock in planting.held(trace):
-        yield partial(
-            lambda a: trace.with_more(
-                [planting.lock(trace, a, 1, STRANGER, Outcome.UNKNOWN)], [a.seq_begin]
-            ),
-            lock,
-        )
-
-
-DEFECTS = (Mutant("second-owner", "LSE-1", "a lane is granted to a second client", second_owner),)
-
-LOOKALIKES = (
-    Mutant("unanswered-lock", None, "a second client asks and is not answered", unanswered_lock),
-)
+@lookalike(places.held)
+def unanswered_lock(lock: Given) -> Change:
+    """A second client asks and is not answered."""
+    return lock_again(lock, STRANGER, Outcome.UNKNOWN).about(lock)

@@ -1,47 +1,20 @@
 """What breaks LSE-13, planted in a history."""
 
-from __future__ import annotations
-
-from functools import partial
-
-from spark_checkers.planting import MS, Changes, Mutant, Trace
+from spark_checkers.changes import MS, drop
+from spark_checkers.planting import RECORDED, Changes, Trace, defect
 from specs.vocabulary import Kind
 
-CLAUSE = "LSE-13"
 
-
+@defect(**RECORDED)
 def renewals_missing(trace: Trace) -> Changes:
-    config = trace.info.config
-    interval = (config.lock_interval_ms + config.schedule_slack_ms) * MS
-    working = (Kind.DELIVER, Kind.PULL, Kind.COMMIT)
-    for rows in trace.works:
-        add = next(row for row in rows if row.kind is Kind.ADD)
-        mine = (row for row in trace.of(Kind.ADD) if row.client_id == add.client_id)
-        bound = interval + len({row.broker for row in mine}) * config.delay_bound_ms * MS
-        late = next(
-            (
-                row
-                for row in rows
-                if row.kind in working and row.started_us - add.started_us > bound
-            ),
-            None,
-        )
-        if late is not None:
-            asked = [
-                row.seq_begin
-                for row in rows
-                if row.kind is Kind.LOCK and row.seq_begin < late.seq_begin
-            ]
-            about = (add.seq_begin, late.seq_begin)
-            yield partial(trace.without, asked, about)
-
-
-DEFECTS = (
-    Mutant(
-        "renewals-missing",
-        "LSE-13",
-        "a client at work does not renew",
-        renewals_missing,
-        generated=False,
-    ),
-)
+    """A client at work does not renew."""
+    config = trace.config
+    for work in trace.works:
+        mine = (row for row in trace.of(Kind.ADD) if row.client_id == work.add.client_id)
+        asked_ms = len({row.broker for row in mine}) * config.delay_bound_ms
+        bound_ms = config.lock_interval_ms + config.schedule_slack_ms + asked_ms
+        busy = work.of(Kind.DELIVER, Kind.PULL, Kind.COMMIT)
+        late = [row for row in busy if row.started_us - work.add.started_us > bound_ms * MS]
+        if late:
+            gone = [row for row in work.of(Kind.LOCK) if row.seq_begin < late[0].seq_begin]
+            yield drop(*gone).about(work.add, late[0])

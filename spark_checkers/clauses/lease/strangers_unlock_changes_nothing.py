@@ -1,52 +1,23 @@
 """What breaks LSE-8, planted in a history."""
 
-from __future__ import annotations
-
-from functools import partial
-
-from spark_checkers import planting
-from spark_checkers.planting import ANOTHER, STRANGER, Changes, Mutant, Planted, Trace
-from specs.history.row import Row
+from spark_checkers import places
+from spark_checkers.changes import ANOTHER, STRANGER, Change, Given, lock_again
+from spark_checkers.planting import defect, lookalike
 from specs.vocabulary import Kind, Outcome
 
-CLAUSE = "LSE-8"
+
+def unlocked_by_a_stranger(lock: Given, next_one: Outcome) -> Change:
+    unlock = lock_again(lock, STRANGER, Outcome.OK, Kind.UNLOCK).about(lock)
+    return unlock + lock_again(lock, ANOTHER, next_one)
 
 
-def stranger_unlock(trace: Trace) -> Changes:
-    for lock in planting.held(trace):
-        yield partial(_freed, trace, lock)
+@defect(places.held)
+def stranger_unlock(lock: Given) -> Change:
+    """A stranger's unlock frees the lane."""
+    return unlocked_by_a_stranger(lock, Outcome.OK)
 
 
-def _freed(trace: Trace, lock: Row) -> Planted:
-    unlock = planting.lock(trace, lock, 1, STRANGER, Outcome.OK)._replace(kind=Kind.UNLOCK)
-    return trace.with_more(
-        [unlock, planting.lock(trace, lock, 2, ANOTHER, Outcome.OK)], [lock.seq_begin]
-    )
-
-
-def stranger_unlocks_in_vain(trace: Trace) -> Changes:
-    for lock in planting.held(trace):
-        yield partial(
-            lambda a: trace.with_more(
-                [
-                    planting.lock(trace, a, 1, STRANGER, Outcome.OK)._replace(kind=Kind.UNLOCK),
-                    planting.lock(trace, a, 2, ANOTHER, Outcome.REFUSED),
-                ],
-                [a.seq_begin],
-            ),
-            lock,
-        )
-
-
-DEFECTS = (
-    Mutant("stranger-unlock", "LSE-8", "a stranger's unlock frees the lane", stranger_unlock),
-)
-
-LOOKALIKES = (
-    Mutant(
-        "stranger-in-vain",
-        None,
-        "a stranger unlocks, and the next one is refused",
-        stranger_unlocks_in_vain,
-    ),
-)
+@lookalike(places.held)
+def stranger_in_vain(lock: Given) -> Change:
+    """A stranger unlocks, and the next one is refused."""
+    return unlocked_by_a_stranger(lock, Outcome.REFUSED)

@@ -1,26 +1,11 @@
 """What breaks LIV-1, planted in a history."""
 
-from __future__ import annotations
-
-from functools import partial
-
-from spark_checkers import planting
-from spark_checkers.planting import Changes, Mutant, Trace
-
-CLAUSE = "LIV-1"
+from spark_checkers import places
+from spark_checkers.changes import Change, Given, drop
+from spark_checkers.planting import RECORDED, Work, defect
 
 
-def never_delivered(trace: Trace) -> Changes:
-    for mine, gone in planting.last_works(trace):
-        yield partial(lambda g, a: trace.without(g, [a.seq_begin]), gone, mine[0])
-
-
-DEFECTS = (
-    Mutant(
-        "never-delivered",
-        "LIV-1",
-        "the last message is never delivered",
-        never_delivered,
-        generated=False,
-    ),
-)
+@defect(places.last_works, **RECORDED)
+def never_delivered(work: Work, last: list[Given]) -> Change:
+    """The last message is never delivered."""
+    return drop(*last).about(work.add)

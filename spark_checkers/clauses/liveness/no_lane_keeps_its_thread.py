@@ -1,50 +1,27 @@
 """What breaks LIV-3, planted in a history."""
 
-from __future__ import annotations
-
-from functools import partial
-
-from spark_checkers.planting import MS, Changes, Mutant, Trace
+from spark_checkers.changes import MS, drop
+from spark_checkers.planting import RECORDED, Changes, Trace, defect
 from specs.vocabulary import Kind, Outcome
 
-CLAUSE = "LIV-3"
 
-
+@defect(**RECORDED)
 def starved_lane(trace: Trace) -> Changes:
-    cap = (trace.info.config.continuous_ms + trace.info.config.schedule_slack_ms) * MS
-    lease = trace.info.config.client_lease_ms * MS
-    for rows in trace.works:
-        pull = next(
-            (
-                row
-                for row in rows
-                if row.kind is Kind.PULL and (row.value or 0) > (row.queue_offset or 0)
-            ),
-            None,
-        )
-        gone = [row.seq_begin for row in rows if row.kind is Kind.DELIVER]
-        if pull is None or pull.outcome is not Outcome.OK or pull.seq_end is None or not gone:
+    """A lane gets no thread while another goes on."""
+    config = trace.config
+    cap_us = (config.continuous_ms + config.schedule_slack_ms) * MS
+    for work in trace.works:
+        full = (row for row in work.of(Kind.PULL) if (row.value or 0) > row.queue_offset)
+        pull = next(full, None)
+        if pull is None or pull.outcome is not Outcome.OK or pull.seq_end is None or not work.calls:
             continue
-        until = (pull.ended_us or 0) + cap + min(cap, lease)
+        until_us = pull.ended_us + cap_us + min(cap_us, config.client_lease_ms * MS)
         others = [
             row
             for row in trace.of(Kind.DELIVER)
             if row.client_id == pull.client_id and row.group == pull.group and row.lane != pull.lane
-            if row.seq_begin > pull.seq_end and row.started_us < until
+            if pull.seq_end < row.seq_begin < work.until and row.started_us < until_us
         ]
         same = [row for row in others if row.incarnation == others[0].incarnation]
-        if same and same[-1].started_us > same[0].started_us + cap:
-            yield partial(
-                lambda g, p, o: trace.without(g, [p.seq_begin, o.seq_begin]), gone, pull, same[0]
-            )
-
-
-DEFECTS = (
-    Mutant(
-        "starved-lane",
-        "LIV-3",
-        "a lane gets no thread while another goes on",
-        starved_lane,
-        generated=False,
-    ),
-)
+        if same and same[-1].started_us > same[0].started_us + cap_us:
+            yield drop(*work.calls).about(pull, same[0])

@@ -1,45 +1,23 @@
 """What breaks PML-2, planted in a history."""
 
-from __future__ import annotations
-
-from functools import partial
-
-from spark_checkers import planting
-from spark_checkers.planting import LEASED, STRANGER, Changes, Mutant, Trace
-
-CLAUSE = "PML-2"
+from spark_checkers import places
+from spark_checkers.changes import Change, Given, handed_again, put_back
+from spark_checkers.planting import LEASED, defect, lookalike
 
 
-def handed_out_twice(trace: Trace) -> Changes:
-    for row in planting.handed_out(trace):
-        yield partial(lambda a: planting.handed_again(trace, a, a.client_id or STRANGER), row)
+@defect(places.handed_out, **LEASED)
+def handed_out_twice(row: Given) -> Change:
+    """A message is handed once more to the member that has it."""
+    return handed_again(row, row.client_id)
 
 
-def put_back_before(trace: Trace) -> Changes:
-    for row in planting.handed_out_once(trace):
-        yield partial(
-            lambda a: planting.handed_again(trace, a, a.client_id or STRANGER, released=True), row
-        )
+@defect(places.handed_out_once, **LEASED)
+def handed_out_within_the_pause(row: Given) -> Change:
+    """A message is handed once more at once, though it was put back for a minute."""
+    return put_back(row, 60_000) + handed_again(row, row.client_id)
 
 
-DEFECTS = (
-    Mutant(
-        "handed-out-twice",
-        "PML-2",
-        "a message is handed once more to the member that has it",
-        handed_out_twice,
-        generated=False,
-        consumed=LEASED,
-    ),
-)
-
-LOOKALIKES = (
-    Mutant(
-        "handed-out-after-release",
-        None,
-        "a message is handed once more to the member that has put it back",
-        put_back_before,
-        generated=False,
-        consumed=LEASED,
-    ),
-)
+@lookalike(places.handed_out_once, **LEASED)
+def handed_out_after_release(row: Given) -> Change:
+    """A message is handed once more to the member that has put it back."""
+    return put_back(row) + handed_again(row, row.client_id)

@@ -1,44 +1,24 @@
 """What breaks PML-3, planted in a history."""
 
-from __future__ import annotations
-
-from functools import partial
-
-from spark_checkers import planting
-from spark_checkers.planting import LEASED, Changes, Mutant, Trace
-from specs.vocabulary import Outcome
-
-CLAUSE = "PML-3"
+from spark_checkers import places
+from spark_checkers.changes import Change, Given, copy
+from spark_checkers.planting import LEASED, defect, lookalike
+from specs.vocabulary import Kind, Outcome
 
 
-def late_one_taken(trace: Trace) -> Changes:
-    for before, row in planting.passed_on(trace):
-        yield partial(lambda a, b: planting.late_request(trace, a, b, Outcome.OK), before, row)
+def late_request(before: Given, row: Given, outcome: Outcome) -> Change:
+    """An acknowledgement under the hand-out before, right after the message was handed out anew."""
+    bare = {"lease_until_us": None, "reconsume_times": None}
+    return copy(before, row, kind=Kind.ACK, outcome=outcome, **bare).about(before, row)
 
 
-def late_one_refused(trace: Trace) -> Changes:
-    for before, row in planting.passed_on(trace):
-        yield partial(lambda a, b: planting.late_request(trace, a, b, Outcome.REFUSED), before, row)
+@defect(places.passed_on, **LEASED)
+def late_acknowledgement_taken(before: Given, row: Given) -> Change:
+    """An acknowledgement is accepted under a lease that has passed on."""
+    return late_request(before, row, Outcome.OK)
 
 
-DEFECTS = (
-    Mutant(
-        "late-acknowledgement-taken",
-        "PML-3",
-        "an acknowledgement is accepted under a lease that has passed on",
-        late_one_taken,
-        generated=False,
-        consumed=LEASED,
-    ),
-)
-
-LOOKALIKES = (
-    Mutant(
-        "late-acknowledgement-refused",
-        None,
-        "an acknowledgement under a lease that has passed on is refused",
-        late_one_refused,
-        generated=False,
-        consumed=LEASED,
-    ),
-)
+@lookalike(places.passed_on, **LEASED)
+def late_acknowledgement_refused(before: Given, row: Given) -> Change:
+    """An acknowledgement under a lease that has passed on is refused."""
+    return late_request(before, row, Outcome.REFUSED)

@@ -1,37 +1,17 @@
 """What breaks ORD-9, planted in a history."""
 
-from __future__ import annotations
-
-from functools import partial
-from typing import Any
-
-from spark_checkers.planting import Changes, Mutant, Trace
-from specs.clauses.rows import is_copy_topic
-from specs.history.row import Row
-
-CLAUSE = "ORD-9"
+from spark_checkers.changes import Change, Given, swap
+from spark_checkers.planting import Pairs, Trace, defect, pairs
+from specs.clauses.rows import ended_before, is_copy_topic
 
 
-def sends_swapped(trace: Trace) -> Changes:
-    last: dict[Any, Row] = {}
-    for row in trace.sent.values():
-        before = last.get(row.queue)
-        usual = not row.delay_level and not is_copy_topic(row.topic)
-        if (
-            usual
-            and before is not None
-            and before.seq_end is not None
-            and before.seq_end < row.seq_begin
-        ):
-            change = {
-                before.seq_begin: {"queue_offset": row.queue_offset},
-                row.seq_begin: {"queue_offset": before.queue_offset},
-            }
-            yield partial(trace.changed, change)
-        if usual:
-            last[row.queue] = row
+def in_turn(trace: Trace) -> Pairs:
+    """Sends to one queue that follow each other."""
+    at_once = (row for row in trace.sent.values() if not row.delay_level)
+    return pairs((r for r in at_once if not is_copy_topic(r.topic)), lambda row: row.queue)
 
 
-DEFECTS = (
-    Mutant("sends-swapped", "ORD-9", "a later send is given the smaller offset", sends_swapped),
-)
+@defect(in_turn, where=ended_before)
+def sends_swapped(before: Given, row: Given) -> Change:
+    """A later send is given the smaller offset."""
+    return swap(before, row, "queue_offset")

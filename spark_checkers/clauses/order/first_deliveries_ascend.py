@@ -1,61 +1,35 @@
 """What breaks ORD-2, planted in a history."""
 
-from __future__ import annotations
-
-from functools import partial
-from typing import Any
-
-from spark_checkers import planting
-from spark_checkers.planting import Changes, Mutant, Planted, Trace
-from specs.history.row import Row
-from specs.vocabulary import Kind, Outcome
-
-CLAUSE = "ORD-2"
+from spark_checkers import places
+from spark_checkers.changes import MESSAGE, Change, Given, insert, just_before, swap
+from spark_checkers.planting import Pairs, Trace, defect, lookalike
+from specs.clauses.rows import ended_before
+from specs.vocabulary import Kind
 
 
-def swap_deliveries(trace: Trace) -> Changes:
-    for first, second in planting.neighbours(trace):
-        if first.sharding_key != second.sharding_key or first.sharding_key is None:
-            yield partial(planting.swapped, trace, first, second)
+def of_two_keys(first: Given, second: Given) -> bool:
+    return first.sharding_key is None or bool(first.sharding_key != second.sharding_key)
 
 
-def reset_between(trace: Trace) -> Changes:
-    for first, second in planting.neighbours(trace):
-        if first.sharding_key is None or first.sharding_key != second.sharding_key:
-            yield partial(_reset, trace, first, second)
+def before_a_pull(trace: Trace) -> Pairs:
+    """A reset that no pull takes has to be answered at the next look-up, whatever was committed."""
+    last = {(row.lane, row.incarnation): row for row in trace.of(Kind.PULL)}
+    for first, second in places.neighbours(trace):
+        pull = last.get((second.lane, second.incarnation))
+        if pull and of_two_keys(first, second) and ended_before(second, pull):
+            yield first, second
 
 
-def _reset(trace: Trace, first: Row, second: Row) -> Planted:
-    planted = planting.swapped(trace, first, second)
-    unsaid = (
-        *planting.MESSAGE,
-        "incarnation",
-        "client_id",
-        "reconsume_times",
-        "commit_mode",
-        "attempt",
-    )
-    nobody: dict[str, Any] = dict.fromkeys(unsaid)
-    reset = trace.another(
-        first, first, 1, kind=Kind.RESET, outcome=Outcome.OK, value=second.queue_offset, **nobody
-    )
-    return Trace(planted.rows, trace.info).with_more([reset], planted.about)
+@defect(places.neighbours, where=of_two_keys)
+def swap_deliveries(first: Given, second: Given) -> Change:
+    """Two neighbours are delivered the wrong way round."""
+    return swap(first, second, *MESSAGE)
 
 
-DEFECTS = (
-    Mutant(
-        "swap-deliveries",
-        "ORD-2",
-        "two neighbours are delivered the wrong way round",
-        swap_deliveries,
-    ),
-)
-
-LOOKALIKES = (
-    Mutant(
-        "reset-between",
-        None,
-        "an operator reset the offset before the delivery that goes back",
-        reset_between,
-    ),
-)
+@lookalike(before_a_pull)
+def reset_between(first: Given, second: Given) -> Change:
+    """An operator reset the offset before each of the two."""
+    nobody = {"client_id": None, "incarnation": None}
+    ahead = insert(Kind.RESET, first, just_before(first), **nobody, value=second.queue_offset)
+    back = insert(Kind.RESET, first, first, **nobody, value=first.queue_offset)
+    return swap(first, second, *MESSAGE) + ahead + back

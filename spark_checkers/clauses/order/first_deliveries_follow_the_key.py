@@ -1,32 +1,17 @@
 """What breaks ORD-12, planted in a history."""
 
-from __future__ import annotations
-
-from functools import partial
-
-from spark_checkers import planting
-from spark_checkers.planting import Changes, Mutant, Trace
-
-CLAUSE = "ORD-12"
+from spark_checkers import places
+from spark_checkers.changes import MESSAGE, Change, Given, swap
+from spark_checkers.planting import defect
 
 
-def swap_key(trace: Trace) -> Changes:
-    for first, second in planting.neighbours(trace):
-        same = first.sharding_key is not None and first.sharding_key == second.sharding_key
-        if (
-            same
-            and first.key_seq is not None
-            and second.key_seq is not None
-            and first.key_seq < second.key_seq
-        ):
-            yield partial(planting.swapped, trace, first, second)
+def of_one_key(first: Given, second: Given) -> bool:
+    numbers = (first.key_seq, second.key_seq)
+    same = first.sharding_key is not None and first.sharding_key == second.sharding_key
+    return same and None not in numbers and first.key_seq < second.key_seq
 
 
-DEFECTS = (
-    Mutant(
-        "swap-key",
-        "ORD-12",
-        "two neighbours of one key are delivered the wrong way round",
-        swap_key,
-    ),
-)
+@defect(places.neighbours, where=of_one_key)
+def swap_key(first: Given, second: Given) -> Change:
+    """Two neighbours of one key are delivered the wrong way round."""
+    return swap(first, second, *MESSAGE)

@@ -1,35 +1,17 @@
 """What breaks ORD-5, planted in a history."""
 
-from __future__ import annotations
-
-from functools import partial
-
-from spark_checkers.planting import Changes, Mutant, Trace
+from spark_checkers.changes import alter
+from spark_checkers.planting import Changes, Trace, defect
 from specs.vocabulary import Kind
 
-CLAUSE = "ORD-5"
 
-
-def delivered_below_start(trace: Trace) -> Changes:
-    for rows in trace.works:
-        add = next(row for row in rows if row.kind is Kind.ADD)
-        calls = [row for row in rows if row.kind is Kind.DELIVER]
-        said = [row for row in rows if row.kind is Kind.FETCH_OFFSET or row.detail == "corrected"]
-        if calls and add.value and all(row.value == add.value for row in said):
-            below = {
-                "queue_offset": add.value - 1,
-                "message_id": f"{calls[0].message_id}-below",
-                "key_seq": None,
-            }
-            about = (add.seq_begin, calls[0].seq_begin)
-            yield partial(trace.changed, {calls[0].seq_begin: below}, about)
-
-
-DEFECTS = (
-    Mutant(
-        "below-the-start",
-        "ORD-5",
-        "a new owner begins one message too early",
-        delivered_below_start,
-    ),
-)
+@defect()
+def below_the_start(trace: Trace) -> Changes:
+    """A new owner begins one message too early."""
+    for work in trace.works:
+        told = [row for row in work.rows if row.detail == "corrected"]
+        told += work.of(Kind.FETCH_OFFSET)
+        if work.calls and work.add.value and all(row.value == work.add.value for row in told):
+            first = work.calls[0]
+            below = {"queue_offset": work.add.value - 1, "key_seq": None}
+            yield alter(first, **below, message_id=f"{first.message_id}-below").about(work.add)

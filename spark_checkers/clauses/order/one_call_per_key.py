@@ -1,41 +1,16 @@
 """What breaks ORD-11, planted in a history."""
 
-from __future__ import annotations
-
-from functools import partial
-
-from spark_checkers.planting import KEY_ORDERED, Changes, Mutant, Trace
-from specs.history.row import Row
+from spark_checkers.changes import alter
+from spark_checkers.planting import KEY_ORDERED, Changes, Trace, defect, pairs
 from specs.vocabulary import Outcome
 
-CLAUSE = "ORD-11"
 
-
+@defect(**KEY_ORDERED)
 def key_overlaps(trace: Trace) -> Changes:
-    for calls in trace.calls:
-        last: dict[str | None, Row] = {}
-        for row in calls:
-            before = last.get(row.sharding_key)
-            last[row.sharding_key] = row
-            if (
-                row.sharding_key is not None
-                and before is not None
-                and before.outcome is Outcome.SUCCESS
-            ):
-                change = {
-                    before.seq_begin: {"seq_end": row.seq_begin + 1, "ended_us": row.started_us}
-                }
-                about = (before.seq_begin, row.seq_begin)
-                yield partial(trace.changed, change, about)
-
-
-DEFECTS = (
-    Mutant(
-        "key-overlaps",
-        "ORD-11",
-        "a call of a key begins while another one of it runs",
-        key_overlaps,
-        generated=False,
-        consumed=KEY_ORDERED,
-    ),
-)
+    """A call of a key begins while another one of it runs."""
+    for work in trace.works:
+        with_key = (row for row in work.calls if row.sharding_key is not None)
+        for before, row in pairs(with_key, lambda row: row.sharding_key):
+            if before.outcome is Outcome.SUCCESS:
+                later = {"seq_end": row.seq_begin + 1, "ended_us": row.started_us}
+                yield alter(before, **later).about(row)

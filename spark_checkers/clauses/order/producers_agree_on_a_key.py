@@ -1,30 +1,11 @@
 """What breaks ORD-6, planted in a history."""
 
-from __future__ import annotations
-
-from functools import partial
-
-from spark_checkers import planting
-from spark_checkers.planting import STRANGER, Changes, Mutant, Trace
-
-CLAUSE = "ORD-6"
+from spark_checkers import places
+from spark_checkers.changes import STRANGER, Change, Given, by, moved
+from spark_checkers.planting import RECORDED, defect
 
 
-def producers_disagree(trace: Trace) -> Changes:
-    for before, row in planting.keyed(trace):
-        yield partial(
-            lambda b, r: planting.moved(trace, b, r, client_id=STRANGER, process=STRANGER),
-            before,
-            row,
-        )
-
-
-DEFECTS = (
-    Mutant(
-        "producers-disagree",
-        "ORD-6",
-        "another producer has another queue",
-        producers_disagree,
-        generated=False,
-    ),
-)
+@defect(places.of_one_key, **RECORDED)
+def producers_disagree(before: Given, row: Given) -> Change:
+    """Another producer has another queue."""
+    return moved(row, **by(STRANGER)).about(before)

@@ -1,29 +1,18 @@
 """What breaks ORD-7, planted in a history."""
 
-from __future__ import annotations
-
-from functools import partial
-
-from spark_checkers import planting
-from spark_checkers.planting import Changes, Mutant, Trace
-
-CLAUSE = "ORD-7"
+from spark_checkers import places
+from spark_checkers.changes import alter
+from spark_checkers.planting import Changes, Trace, defect, grouped, place
+from specs.vocabulary import Kind
 
 
+@defect()
 def another_message_there(trace: Trace) -> Changes:
-    for send, read in planting.reads(trace):
-        call = trace.first_calls.get((read.topic, read.broker, read.queue_id, read.queue_offset))
-        if call is not None and send.message_id == read.message_id == call.message_id:
-            change = {call.seq_begin: {"message_id": f"{read.message_id}-other"}}
-            about = (call.seq_begin, read.seq_begin)
-            yield partial(trace.changed, change, about)
-
-
-DEFECTS = (
-    Mutant(
-        "another-message-there",
-        "ORD-7",
-        "a group is given another message than the drain",
-        another_message_there,
-    ),
-)
+    """A group is given another message than the drain."""
+    # It is given to the first who gets a message there, while no broker has crashed.
+    crashed = any(row.broker for row in trace.of(Kind.CRASH))
+    calls = {} if crashed else grouped(trace.of(Kind.DELIVER), place)
+    for _send, read in places.reads(trace):
+        first, *_ = calls.get(place(read), [None])
+        if first is not None and first.message_id == read.message_id:
+            yield alter(first, message_id=f"{read.message_id}-other").about(read)

@@ -1,70 +1,38 @@
 """What breaks ORD-15, planted in a history."""
 
-from __future__ import annotations
-
-from functools import partial
-
-from spark_checkers.planting import Changes, Mutant, Planted, Trace
+from spark_checkers.changes import Change, Given, alter
+from spark_checkers.planting import Pairs, Trace, defect, lookalike, pairs
 from specs.clauses.rows import is_copy_topic
-from specs.history.row import Row
 
-CLAUSE = "ORD-15"
 PIPELINED = {"in_flight": 5}
 
 
-def _pairs(trace: Trace) -> list[tuple[Row, Row]]:
+def in_turn(trace: Trace) -> Pairs:
     """Sends of one producer to one queue that follow each other."""
-    last: dict[object, Row] = {}
-    found = []
-    for row in trace.sent.values():
-        usual = not row.delay_level and not is_copy_topic(row.topic) and row.value is None
-        if not usual or row.message_id is None or row.seq_end is None or (row.attempt or 1) > 1:
-            continue
-        before = last.get((row.client_id, row.queue))
-        if before is not None and (before.queue_offset or 0) < (row.queue_offset or 0):
-            found.append((before, row))
-        last[row.client_id, row.queue] = row
-    return found
+    sends = (
+        row
+        for row in trace.sent.values()
+        if not row.delay_level and not is_copy_topic(row.topic) and row.value is None
+        if row.message_id is not None and row.seq_end is not None and (row.attempt or 1) == 1
+    )
+    for before, row in pairs(sends, lambda row: (row.client_id, row.queue)):
+        if before.queue_offset < row.queue_offset:
+            yield before, row
 
 
-def _under_way_together(trace: Trace, before: Row, row: Row, *, swapped: bool) -> Planted:
+def answered_after(before: Given, row: Given, **stored: int) -> Change:
     """The first one is answered only after the second one."""
-    end = {"seq_end": (row.seq_end or 0) + 1, "ended_us": row.ended_us}
-    places = (before.queue_offset, row.queue_offset)
-    first, second = reversed(places) if swapped else places
-    changes = {
-        before.seq_begin: {**end, "queue_offset": first},
-        row.seq_begin: {"queue_offset": second},
-    }
-    return trace.changed(changes)
+    return alter(before, seq_end=row.seq_end + 1, ended_us=row.ended_us, **stored).about(row)
 
 
-def overtaken_in_flight(trace: Trace) -> Changes:
-    for before, row in _pairs(trace):
-        yield partial(_under_way_together, trace, before, row, swapped=True)
+@defect(in_turn, config=PIPELINED)
+def overtaken_in_flight(before: Given, row: Given) -> Change:
+    """Of two sends that are under way together the later one is stored first."""
+    behind = answered_after(before, row, queue_offset=row.queue_offset)
+    return behind + alter(row, queue_offset=before.queue_offset)
 
 
-def answered_late(trace: Trace) -> Changes:
-    for before, row in _pairs(trace):
-        yield partial(_under_way_together, trace, before, row, swapped=False)
-
-
-DEFECTS = (
-    Mutant(
-        "overtaken-in-flight",
-        "ORD-15",
-        "of two sends that are under way together the later one is stored first",
-        overtaken_in_flight,
-        config=PIPELINED,
-    ),
-)
-
-LOOKALIKES = (
-    Mutant(
-        "answered-late",
-        None,
-        "of two sends that are under way together the later one is answered first",
-        answered_late,
-        config=PIPELINED,
-    ),
-)
+@lookalike(in_turn, config=PIPELINED)
+def answered_late(before: Given, row: Given) -> Change:
+    """Of two sends that are under way together the later one is answered first."""
+    return answered_after(before, row)

@@ -1,44 +1,20 @@
 """What breaks RTY-4, planted in a history."""
 
-from __future__ import annotations
-
-from functools import partial
-
-from spark_checkers.planting import Changes, Mutant, Trace
+from spark_checkers.changes import copy
+from spark_checkers.planting import Changes, Trace, defect, triples
 from specs.clauses.rows import acknowledges
 from specs.vocabulary import LISTENER_SUSPENDS, Outcome
 
-CLAUSE = "RTY-4"
 
-
+@defect()
 def start_before_suspended(trace: Trace) -> Changes:
-    """A message that was finished comes in the place of the suspended one that follows it."""
-    for calls in trace.calls:
-        if any(row.outcome is Outcome.ROLLBACK for row in calls):
+    """A call starts before the suspended message."""
+    # A message that was finished comes in the place of the suspended one that follows it.
+    for work in trace.works:
+        if any(row.outcome is Outcome.ROLLBACK for row in work.calls):
             continue
-        for before, suspended, again in zip(calls, calls[1:], calls[2:], strict=False):
-            gone = (
-                before.queue_offset is not None
-                and before.queue_offset + 1 == suspended.queue_offset
-            )
-            fine = (
-                acknowledges(before)
-                and suspended.outcome in LISTENER_SUSPENDS
-                and suspended.seq_end is not None
-            )
-            if gone and fine and again.queue_offset == suspended.queue_offset:
-                yield partial(
-                    lambda b, s: trace.with_more([trace.another(b, s, 1)], [s.seq_begin]),
-                    before,
-                    suspended,
-                )
-
-
-DEFECTS = (
-    Mutant(
-        "start-before-suspended",
-        "RTY-4",
-        "a call starts before the suspended message",
-        start_before_suspended,
-    ),
-)
+        for before, row, again in triples(work.calls):
+            suspended = row.outcome in LISTENER_SUSPENDS and row.seq_end is not None
+            follows = before.queue_offset + 1 == row.queue_offset == again.queue_offset
+            if suspended and follows and acknowledges(before):
+                yield copy(before, row).about(row)

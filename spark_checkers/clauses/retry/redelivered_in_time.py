@@ -1,50 +1,33 @@
 """What breaks RTY-2, planted in a history."""
 
-from __future__ import annotations
-
-from functools import partial
-
-from spark_checkers import planting
-from spark_checkers.planting import MS, Changes, Mutant, Trace
-from specs.clauses.retry.redelivered_in_time import LOCK_WAIT_MS
+from spark_checkers import places
+from spark_checkers.changes import MS, drop
+from spark_checkers.planting import Changes, Trace, defect
+from specs.plan.config import LOCK_WAIT_MS
 from specs.vocabulary import LISTENER_SUSPENDS, Kind
 
-CLAUSE = "RTY-2"
 
-
+@defect()
 def suspended_for_ever(trace: Trace) -> Changes:
-    """No call follows a suspended one until the lease is renewed, long after."""
-    config = trace.info.config
+    """A suspended message never comes again."""
+    # No call follows a suspended one until the lease is renewed, long after.
+    config = trace.config
     brokers = len({row.broker for row in trace.of(Kind.ADD)})
-    for rows in trace.works:
-        calls = [row for row in rows if row.kind in (Kind.DELIVER, Kind.DEAD_LETTER)]
-        for row in calls:
+    slack_us = (config.schedule_slack_ms + (brokers - 1) * LOCK_WAIT_MS) * MS
+    for work in trace.works:
+        steps = work.of(Kind.DELIVER, Kind.DEAD_LETTER)
+        for row in steps:
             used_up = 0 <= config.max_reconsume_times <= (row.reconsume_times or 0)
-            if (
-                row.outcome not in LISTENER_SUSPENDS
-                or row.suspend_ms is None
-                or used_up
-                or row.ended_us is None
-            ):
+            suspended = row.outcome in LISTENER_SUSPENDS and row.suspend_ms is not None
+            if not suspended or used_up or row.ended_us is None:
                 continue
             due_us = row.ended_us + row.suspend_ms * MS
-            until_us = due_us + config.schedule_slack_ms * MS + (brokers - 1) * LOCK_WAIT_MS * MS
-            lock = planting.grant(trace, row, due_us - MS, until_us + MS)
-            later = [
-                r
-                for r in trace.locks(row.lane)
-                if r.client_id == row.client_id and r.started_us > until_us
-            ]
-            if lock is not None and later and later[0].seq_begin < planting.until_drop(rows):
-                gone = [
-                    r.seq_begin for r in calls if row.seq_begin < r.seq_begin < later[0].seq_begin
-                ]
-                about = (row.seq_begin, later[0].seq_begin)
-                yield partial(trace.without, gone, about)
-
-
-DEFECTS = (
-    Mutant(
-        "suspended-for-ever", "RTY-2", "a suspended message never comes again", suspended_for_ever
-    ),
-)
+            until_us = due_us + slack_us
+            locks = trace.locks(row.lane, row.client_id)
+            renewed = next((lock for lock in locks if lock.started_us > until_us), None)
+            if renewed is None or renewed.seq_begin > work.until:
+                continue
+            if places.grant(trace, row, due_us - MS, until_us + MS) is not None:
+                between = (step for step in steps if row.seq_begin < step.seq_begin)
+                gone = [step for step in between if step.seq_begin < renewed.seq_begin]
+                yield drop(*gone).about(row, renewed)

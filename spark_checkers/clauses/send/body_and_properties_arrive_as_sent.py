@@ -1,44 +1,27 @@
 """What breaks SND-10, planted in a history."""
 
-from __future__ import annotations
-
-from functools import partial
-
-from spark_checkers import planting
-from spark_checkers.planting import Changes, Mutant, Trace
-
-CLAUSE = "SND-10"
+from spark_checkers import places
+from spark_checkers.changes import Change, Given, alter
+from spark_checkers.planting import defect, lookalike
 
 
-def changed_body(trace: Trace) -> Changes:
-    for send, read in planting.reads(trace):
-        if send.message_id == read.message_id and None not in (send.body_hash, read.body_hash):
-            change = {read.seq_begin: {"body_hash": (read.body_hash or 0) ^ 1}}
-            about = (send.seq_begin, read.seq_begin)
-            yield partial(trace.changed, change, about)
+def both_known(send: Given, read: Given) -> bool:
+    return None not in (send.body_hash, read.body_hash)
 
 
-def content_unknown(trace: Trace) -> Changes:
-    for send, read in planting.reads(trace):
-        if send.body_hash is not None:
-            change = {read.seq_begin: {"body_hash": None, "tags": "other"}}
-            yield partial(trace.changed, change)
+@defect(places.reads, where=both_known)
+def changed_body(send: Given, read: Given) -> Change:
+    """A message is read with another body."""
+    return alter(read, body_hash=read.body_hash ^ 1).about(send)
 
 
-def lost_property(trace: Trace) -> Changes:
-    for send, read in planting.reads(trace):
-        if send.message_id == read.message_id and None not in (send.body_hash, read.body_hash):
-            change = {
-                send.seq_begin: {"props_hash": 4711},
-                read.seq_begin: {"props_hash": 0},
-            }
-            about = (send.seq_begin, read.seq_begin)
-            yield partial(trace.changed, change, about)
+@defect(places.reads, where=both_known)
+def lost_property(send: Given, read: Given) -> Change:
+    """A message is read without a property."""
+    return alter(send, props_hash=4711) + alter(read, props_hash=0)
 
 
-DEFECTS = (
-    Mutant("changed-body", "SND-10", "a message is read with another body", changed_body),
-    Mutant("lost-property", "SND-10", "a message is read without a property", lost_property),
-)
-
-LOOKALIKES = (Mutant("content-unknown", None, "a reader does not know the body", content_unknown),)
+@lookalike(places.reads, where=lambda send, read: send.body_hash is not None)
+def content_unknown(send: Given, read: Given) -> Change:
+    """A reader does not know the body."""
+    return alter(read, body_hash=None, tags="other")

@@ -1,34 +1,13 @@
 """What breaks SND-11, planted in a history."""
 
-from __future__ import annotations
-
 from functools import partial
 
-from spark_checkers import planting
-from spark_checkers.planting import MS, Changes, Mutant, Planted, Trace
-from specs.history.row import Row
-
-CLAUSE = "SND-11"
+from spark_checkers import places
+from spark_checkers.changes import MS, Change, Given, alter, drop
+from spark_checkers.planting import RECORDED, defect
 
 
-def delayed_message_missing(trace: Trace) -> Changes:
-    for send, read in planting.missed(trace, 1_000 * MS):
-        yield partial(_delayed, trace, send, read)
-
-
-def _delayed(trace: Trace, send: Row, read: Row) -> Planted:
-    about = (send.seq_begin,)
-    gone = trace.without([read.seq_begin], about)
-    change = {send.seq_begin: {"delay_level": 1, "key_seq": None}}
-    return Trace(gone.rows, trace.info).changed(change, about)
-
-
-DEFECTS = (
-    Mutant(
-        "delayed-message-missing",
-        "SND-11",
-        "a delayed message does not come",
-        delayed_message_missing,
-        generated=False,
-    ),
-)
+@defect(partial(places.missed, wait_us=1_000 * MS), **RECORDED)
+def delayed_message_missing(send: Given, read: Given) -> Change:
+    """A delayed message does not come."""
+    return alter(send, delay_level=1, key_seq=None) + drop(read)

@@ -1,43 +1,22 @@
 """What breaks SND-7, planted in a history."""
 
-from __future__ import annotations
-
-from functools import partial
-
-from spark_checkers import planting
-from spark_checkers.planting import Changes, Mutant, Trace
-
-CLAUSE = "SND-7"
+from spark_checkers import places
+from spark_checkers.changes import alter
+from spark_checkers.planting import Changes, Trace, defect, lookalike
 
 
+@defect()
 def seen_before_its_level(trace: Trace) -> Changes:
-    last = len(trace.info.config.delay_levels.split())
-    for send, read in planting.reads(trace):
-        change = {send.seq_begin: {"delay_level": last}}
-        about = (send.seq_begin, read.seq_begin)
-        yield partial(trace.changed, change, about)
+    """A delayed message is there at once."""
+    last = len(trace.config.delay_levels.split())
+    for send, read in places.reads(trace):
+        yield alter(send, delay_level=last).about(read)
 
 
+@lookalike()
 def no_level_at_all(trace: Trace) -> Changes:
-    for send, _read in planting.reads(trace):
-        told = (
-            row
-            for row in trace.rows
-            if row.message_id == send.message_id and row.delay_level is not None
-        )
-        change = {row.seq_begin: {"delay_level": -1} for row in (send, *told)}
-        yield partial(trace.changed, change)
-
-
-DEFECTS = (
-    Mutant(
-        "seen-before-its-level",
-        "SND-7",
-        "a delayed message is there at once",
-        seen_before_its_level,
-    ),
-)
-
-LOOKALIKES = (
-    Mutant("no-level-at-all", None, "a level below 0 waits for nothing", no_level_at_all),
-)
+    """A level below 0 waits for nothing."""
+    told = [row for row in trace.rows if row.delay_level is not None]
+    for send, _ in places.reads(trace):
+        same = (row for row in told if row.message_id == send.message_id)
+        yield alter(send, *same, delay_level=-1)

@@ -1,11 +1,10 @@
 """Where all members shared the same queues out among themselves, every queue was taken by somebody.
 
 Decided when each member's last share was computed from the same view: the same members and queues, each list in the
-same order. While one of them still sees another group or topic, queues may wait for it. Views of more than nine
-members are passed over: a witness is short. So are views that list a member twice: a client that came again under its
-id while the broker still held the connection of its last process; one share is then for a process that is gone, until
-the broker has noticed. Not claimed for a fixed list or for listed machine rooms, which leave
-queues out on purpose.
+same order. While one of them still sees another group or topic, queues may wait for it. Views that list a member twice
+are passed over: a client that came again under its id while the broker still held the connection of its last process;
+one share is then for a process that is gone, until the broker has noticed. Not claimed for a fixed list or for listed
+machine rooms, which leave queues out on purpose.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from specs.clauses.premises import CLUSTERING, DEALT_TO_THE_LAST
 from specs.clauses.words import at, who
 from specs.facts.findings import Findings
 from specs.facts.rows import Rows
-from specs.facts.shares import SHARE_COLUMNS, by_group, last_of_each
+from specs.facts.shares import SHARE_COLUMNS, each_share
 from specs.history.row import Row
 from specs.plan.traits import Stake, Trait
 from specs.vocabulary import Key, Kind, Party
@@ -43,35 +42,26 @@ class TakenByNobody(Finding):
     queue: str
 
 
-MEMBERS_MAX = 9
-
-
 def judge(rows: Rows, findings: Findings) -> None:
     names = rows.words("client_id")
     stakes: list[int] = []
-    for shares in by_group(rows):
-        for index, share in enumerate(shares):
-            members = set(share.members)
-            if (
-                names[share.client] not in members
-                or len(members) > MEMBERS_MAX
-                or len(members) < len(share.members)
-            ):
-                continue
-            known = {**last_of_each(shares, index), share.client: share}
-            party = [
-                each
-                for each in known.values()
-                if each.view == share.view and names[each.client] in members
-            ]
-            if len(party) < len(members):
-                continue
-            stakes.append(share.place)
-            taken = {queue for each in party for queue in each.taken}
-            left = next((queue for queue in share.queues if queue not in taken), None)
-            if left is not None:
-                places = sorted(each.place for each in party)
-                findings.shown(TakenByNobody, {"shares": places}, {"queue": left})
+    for share, before in each_share(rows):
+        members = set(share.members)
+        if names[share.client] not in members or len(members) < len(share.members):
+            continue
+        party = [
+            each
+            for each in (before | {share.client: share}).values()
+            if each.view == share.view and names[each.client] in members
+        ]
+        if len(party) < len(members):
+            continue
+        stakes.append(share.place)
+        taken = {queue for each in party for queue in each.taken}
+        left = next((queue for queue in share.queues if queue not in taken), None)
+        if left is not None:
+            places = sorted(each.place for each in party)
+            findings.shown(TakenByNobody, {"shares": places}, {"queue": left})
     findings.at_stake(np.asarray(stakes, np.int64))
 
 

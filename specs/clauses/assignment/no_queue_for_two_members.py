@@ -17,7 +17,7 @@ from specs.clauses.premises import CLUSTERING, DEALT
 from specs.clauses.words import at, who
 from specs.facts.findings import Findings
 from specs.facts.rows import Rows
-from specs.facts.shares import SHARE_COLUMNS, by_group, last_of_each
+from specs.facts.shares import SHARE_COLUMNS, each_share
 from specs.history.row import Row
 from specs.plan.traits import Stake, Trait
 from specs.vocabulary import Key, Kind, Party
@@ -44,20 +44,15 @@ class TakenTwice(Finding):
 
 def judge(rows: Rows, findings: Findings) -> None:
     stakes: list[int] = []
-    for shares in by_group(rows):
-        for index, share in enumerate(shares):
-            known = last_of_each(shares, index).values()
-            same = [
-                other
-                for other in known
-                if other.view == share.view and other.client != share.client
-            ]
-            stakes.extend(share.place for _ in same)
-            for other in same:
-                both = next((queue for queue in share.taken if queue in other.taken), None)
-                if both is not None:
-                    roles = {"first": other.place, "second": share.place}
-                    findings.shown(TakenTwice, roles, {"queue": both})
+    for share, before in each_share(rows):
+        for other in before.values():
+            if other.view != share.view or other.client == share.client:
+                continue
+            stakes.append(share.place)
+            both = next((queue for queue in share.taken if queue in other.taken), None)
+            if both is not None:
+                roles = {"first": other.place, "second": share.place}
+                findings.shown(TakenTwice, roles, {"queue": both})
     findings.at_stake(np.asarray(stakes, np.int64))
 
 

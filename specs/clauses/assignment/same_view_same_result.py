@@ -16,7 +16,7 @@ from specs.clauses.premises import CLUSTERING
 from specs.clauses.words import at, who
 from specs.facts.findings import Findings
 from specs.facts.rows import Rows
-from specs.facts.shares import SHARE_COLUMNS, Share, by_group, last_of_each
+from specs.facts.shares import SHARE_COLUMNS, Share, each_share
 from specs.history.row import Row
 from specs.plan.traits import Stake, Trait
 from specs.vocabulary import Key, Kind, Party
@@ -46,15 +46,14 @@ def _known(share: Share) -> tuple[list[str], list[str]]:
 
 def judge(rows: Rows, findings: Findings) -> None:
     stakes: list[int] = []
-    for shares in by_group(rows):
-        for index, share in enumerate(shares):
-            for client, other in last_of_each(shares, index).items():
-                own = client == share.client
-                if other.view == share.view if own else _known(other) == _known(share):
-                    stakes.append(share.place)
-                    if other.taken != share.taken if own else other.view != share.view:
-                        roles = {"first": other.place, "second": share.place}
-                        findings.shown(SharedOtherwise, roles)
+    for share, before in each_share(rows):
+        for client, other in before.items():
+            own = client == share.client
+            if other.view == share.view if own else _known(other) == _known(share):
+                stakes.append(share.place)
+                if other.taken != share.taken if own else other.view != share.view:
+                    roles = {"first": other.place, "second": share.place}
+                    findings.shown(SharedOtherwise, roles)
     findings.at_stake(np.asarray(stakes, np.int64))
 
 

@@ -1,35 +1,40 @@
 """No commit passes a message, at or after the incarnation's start, that nobody of the group has finished.
 
 What *finished* means in each mode, where an incarnation starts, and when an offset is known to hold a message, is said
-in `specs.facts.progress`. Of a batch the answer names the place of the first message only: the others are known here
-when they are delivered, and a commit that passes one that nobody was ever given is not found. A message below the start
-is somebody else's. Where the start was not seen (no ADD and no look-up in the history) only messages that this
-incarnation itself delivered count, and nothing is said while a look-up has no answer that anybody saw. A commit of a
-broker's correction (of the value that a pull was told to go on at, whether or not who recorded it says
-`detail=corrected`), or after a reset, says nothing; after one any commit of an incarnation that nobody saw begin. Below
-a correction the broker has passed over what the incarnation had not delivered before, which is not its to finish any
-more. Nor does a commit say anything that passes a message which may have been given up where nobody told. Nobody owes
-what the broker has removed on purpose: below the minimum that it announced before the commit nothing is unfinished.
-A commit that was refused is none.
+in `specs.facts.finished`, `starts` and `backlog`. Of a batch the answer names the place of the first message only: the
+others are known here when they are delivered, and a commit that passes one that nobody was ever given is not found. A
+message below the start is somebody else's. Where the start was not seen (no ADD and no look-up in the history) only
+messages that this incarnation itself delivered count, and nothing is said while a look-up has no answer that anybody
+saw. A commit of a broker's correction (of the value that a pull was told to go on at, whether or not who recorded it
+says `detail=corrected`), or after a reset, says nothing; after one any commit of an incarnation that nobody saw begin.
+Below a correction the broker has passed over what the incarnation had not delivered before, which is not its to finish
+any more, also where it delivers that afterwards. Nor does a commit say anything that passes a message which may have
+been given up where nobody told. Nobody owes what the broker has removed on purpose: below the minimum that it announced
+before the commit nothing is unfinished. A commit that was refused is none.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+
+import numpy as np
 
 from specs.clauses.judging import Finding
 from specs.clauses.premises import NO_FILTER, NO_RESET, NOT_REMOVED, ORDERLY
 from specs.clauses.words import at, start_of, who
+from specs.facts.backlog import Backlog
+from specs.facts.calls import CALL_COLUMNS, CALL_KINDS
+from specs.facts.corrections import Corrections
+from specs.facts.dead_letters import may_be_untold
 from specs.facts.findings import Findings
-from specs.facts.lanes import OP_COLUMNS, LaneItems, Op
-from specs.facts.progress import (
-    PROGRESS_KINDS,
-    Choice,
-    Incarnation,
-    Progress,
-    each_queue,
-)
-from specs.facts.segments import NO_TEXT, NONE
+from specs.facts.finished import Finished
+from specs.facts.gone import kept_from
+from specs.facts.moments import Line
+from specs.facts.rows import Rows
+from specs.facts.segments import NONE, NOWHERE, Ints, Mask, by_time, chosen, positions
+from specs.facts.starts import Starts
+from specs.facts.tenures import Tenures
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Party
 
@@ -40,10 +45,10 @@ PARTY = Party.CLIENT
 KEY = Key.QUEUE
 PREMISE = (ORDERLY, NO_RESET, NO_FILTER, NOT_REMOVED)
 SOURCES = ("docs/sources.md#orderly-loop", "docs/sources.md#offsets")
-KINDS = PROGRESS_KINDS | {Kind.COMMIT, Kind.PULL}
+KINDS = CALL_KINDS | {Kind.COMMIT, Kind.DROP, Kind.FETCH_OFFSET, Kind.SEND}
 SETTINGS = ("max_reconsume_times",)
 NEEDS = frozenset({Kind.COMMIT, Kind.DELIVER})
-COLUMNS = (*OP_COLUMNS, "delay_level")
+COLUMNS = (*CALL_COLUMNS, "delay_level", "detail")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,94 +63,89 @@ class Passed(Finding):
     offset: int
 
 
-class Group(Progress):
-    """One group on the queue, asked at every commit."""
+class _Commits:
+    """The commits that say how far a tenure is, by lane and begin; asked (by index) beside places of the backlog.
 
-    def __init__(self, lane: LaneItems, findings: Findings) -> None:
-        super().__init__(lane, findings)
-        digest = lane.digest
-        told = digest.rows.told_ahead.get(int(digest.rows.lane[lane.place]))
-        self.ahead = [] if told is None else digest.ops(told)
+    start: the row that says where the tenure begins; NOWHERE where nobody saw that.
+    """
 
-    def begins(self, op: Op) -> None:
-        if op.kind is not Kind.COMMIT:
-            super().begins(op)
-            return
-        self.seen()
-        mine = self.incarnations.get(op.incarnation)
-        if mine is None or mine.void or op.value == NONE:
-            return
-        if (
-            mine.add is None and self.was_reset
-        ):  # nobody saw it begin: it may be older than the reset
-            return
-        if op.correction:
-            mine.moved = max(mine.moved, op.value)
-            return
-        if mine.asked:
-            return
-        start = mine.lowest if mine.start is None else mine.start
-        if start is None:
-            return
-        if self.context.trims:
-            queue = self.lane.digest.rows.queue_of(self.lane.place)
-            start = max(start, self.context.kept_from(queue, op.begin))
-        mine.moved = max(mine.moved, self._passed_over(mine, op))
-        if not self.holds(max(start, mine.moved), op.value) and not self._began(
-            op, start, mine.moved
-        ):
-            return
-        self.stakes += 1
-        if self.finished.first_missing(start) < op.value:
-            self._passed(start, op)
+    def __init__(self, rows: Rows, letters: Sequence[Kind]) -> None:
+        self.rows, self.tenures, starts = rows, rows.shared(Tenures), rows.shared(Starts)
+        self.finished = rows.shared(Finished, *letters)
+        tenure = self.tenures.number
+        at = rows.of(Kind.COMMIT)
+        at = at[self.tenures.named[at] & ~rows.correction[at] & (rows.value[at] != NONE)]
+        at = at[~self.tenures.may_be_reset(at) & ~starts.asks(at, rows.begin[at])]
+        at = at[by_time(rows.lane[at], rows.begin[at])]
+        calls = Line(tenure, rows.begin, positions(self.finished.calls))
+        lowest = calls.highest_before(tenure[at], rows.begin[at], -rows.offset)
+        start = starts.row(at, rows.begin[at])
+        low = np.where(start == NOWHERE, chosen(rows.offset, lowest, NONE), starts.value[start])
+        self.at, self.start = at[low != NONE], start[low != NONE]
+        self.now, self.lane = rows.begin[self.at], rows.lane[self.at]
+        self.low = np.maximum(low[low != NONE], kept_from(rows, self.at))
+        self.corrections = Corrections(rows, self.at)
+        value = rows.value[self.at]
+        self.backlog = Backlog(self.finished, self.lane, self.low, value, Kind.COMMIT)
+        self.untold = may_be_untold(rows, self.at, *letters)
 
-    def _passed_over(self, mine: Incarnation, commit: Op) -> int:
-        """Up to where the broker had told the incarnation's pulls to go on, further ahead than they asked."""
-        add, found = mine.add, -1
-        if add is not None:
-            for pull in self.ahead:
-                same = pull.incarnation == commit.incarnation
-                own = same if pull.incarnation != NO_TEXT else pull.client == add.client
-                if own and add.begin < pull.end < commit.begin:
-                    found = max(found, pull.value)
-        return found
+    def own(self, index: Ints, place: Ints) -> Ints:
+        """The last call of the message by the commit's tenure, if it is its own to finish; else NOWHERE."""
+        mine, begun = self.tenures.number[self.at[index]], self.finished.begun
 
-    def _began(self, commit: Op, start: int, stop: int) -> bool:
-        """Did the commit's incarnation deliver anything in start..stop-1 that nobody has finished?"""
-        open_ = [offset for offset in self.unfinished if start <= offset < stop]
-        return any(
-            each.incarnation == commit.incarnation
-            for offset in open_
-            for each in self.unfinished[offset]
-        )
+        def is_own(question: Ints, call: Ints) -> Mask:
+            found: Mask = self.tenures.number[call] == mine[question]
+            return found
 
-    def _passed(self, start: int, commit: Op) -> None:
-        mine = self.incarnations[commit.incarnation]
-        choices: list[Choice] = []
-        for offset in self.owed(start, commit.value):
-            rows = self.unfinished.get(offset, [])
-            own = [each for each in rows if each.incarnation == commit.incarnation]
-            roles = {"start": None, "commit": commit}
-            if own:
-                roles |= {"message": own[0], "drop": self.drop_of(own[0])}
-                choices.append(Choice(roles, offset))
-                break
-            if mine.start_row is None or offset < mine.moved:
-                continue
-            roles["start"] = mine.start_row
-            if rows:
-                roles |= {"message": rows[-1], "drop": self.drop_of(rows[-1])}
-                choices.append(Choice(roles, offset))
-                break
-            if self.sends.row(self.queue, offset, self.now) is not None:
-                choices.append(Choice({**roles, "drop": None}, offset, by_send=True))
-                if not self.shared:
-                    break
-        certain = mine.add is not None or not self.context.info.begins_late
-        self.claim(Passed, choices, certain=certain)
+        message, now = self.backlog.message[place], self.now[index]
+        last = begun.last_before_with(message, now, is_own)
+        first = begun.first_after_with(message, np.full(len(message), NONE), is_own)
+        has = positions(last != NOWHERE)
+        had = self.corrections.had_before(index[has], first[has])
+        last[has[~had]] = NOWHERE
+        return last
+
+    def passed(self, index: Ints, place: Ints) -> tuple[Ints, Ints]:
+        """What shows that a message is the commit's to finish, and unfinished; NOWHERE without it.
+
+        That is the row that says where its tenure starts, unless that took the message itself; and the message.
+        """
+        own, start, now = self.own(index, place), self.start[index], self.now[index]
+        its = self.backlog.offset[place] >= self.corrections.highest[index]
+        its &= (own == NOWHERE) & (start != NOWHERE)
+        message = own.copy()
+        message[its] = self.backlog.shown(place[its], now[its])
+        doubt = self.untold[index]
+        doubt[doubt] = self.finished.in_doubt(self.backlog.message[place[doubt]], now[doubt])
+        return np.where(its, start, NOWHERE), np.where(doubt, NOWHERE, message)
 
 
-judge = each_queue(Group, (*PROGRESS_KINDS, Kind.COMMIT))
+def judge(rows: Rows, findings: Findings) -> None:
+    """Each commit beside the first message below it that is unfinished."""
+    judge_by(rows, findings, Kind.DEAD_LETTER)
+
+
+def judge_by(rows: Rows, findings: Findings, *letters: Kind) -> None:
+    """letters: the kinds of rows that give a message up."""
+    commits = _Commits(rows, letters)
+    at, now, backlog = commits.at, commits.now, commits.backlog
+    moved = backlog.place_of(commits.lane, np.maximum(commits.low, commits.corrections.highest))
+    own = backlog.first(now, lambda index, place: commits.own(index, place) != NOWHERE, moved)
+    judged = backlog.holds(moved, now) | (own != NOWHERE)
+    findings.at_stake(at[judged])
+    place = backlog.first(now, lambda index, place: commits.passed(index, place)[1] != NOWHERE)
+    index = positions(judged & (place != NOWHERE))
+    start, message = commits.passed(index, place[index])
+    late = rows.of_runs(lambda context: context.info.begins_late, at[index]) != 0
+    findings.broken(
+        Passed,
+        {"offset": backlog.offset[place[index]]},
+        certain=(commits.tenures.add[at[index]] != NOWHERE) | ~late,
+        start=start,
+        message=message,
+        drop=commits.finished.drop_of(message, now[index]),
+        commit=at[index],
+    )
 
 
 def explain(found: Passed) -> str:

@@ -8,38 +8,49 @@ are excused.
 
 *In time*: a batch that a call finished is committed before the client has worked on for longer than the first
 persist delay, one persist interval and the slack of a timer. A commit that was refused reported nothing; the time for
-the last batch that it would have reported begins anew with the refusal. Judged where the ADD was seen: whoever records
-adds records commits. Not claimed after a drop, a pause of the client or a crash of the broker, and said once for each
-incarnation. Nor, unless the run declares that clients themselves tell their commits, where a pause of the broker or a
-fault of the link stood in the way of one: elsewhere it is seen only once it gets through.
+the last batch that it would have reported begins anew with the refusal. Whatever the client begins on the lane is work:
+a call, a pull, and the commit itself that comes too late. Judged where the ADD was seen: whoever records adds records
+commits. Not claimed after a drop, a pause of the client or a crash of the broker, and said once for each incarnation.
+Nor, unless the run declares that clients themselves tell their commits, where a pause of the broker or a fault of the
+link stood in the way of one: elsewhere it is seen only once it gets through.
 """
 
 from __future__ import annotations
 
-from collections import deque
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from specs.clauses.judging import Finding
+from specs.clauses.links import Sending
 from specs.clauses.premises import BROKER_LIVES, NO_FILTER, NO_RESET, NOT_PAUSED, ORDERLY
 from specs.clauses.rows import over_us
 from specs.clauses.words import at, ms, start_of, who
+from specs.facts.calls import CALL_COLUMNS, may_be_given_up
+from specs.facts.dead_letters import may_be_untold
 from specs.facts.findings import Findings
-from specs.facts.intervals import Intervals
-from specs.facts.lanes import (
-    OP_COLUMNS,
-    LaneItems,
-    Machine,
-    Op,
-    Stretch,
-    each_lane,
-    ends_as,
+from specs.facts.moments import Line
+from specs.facts.rows import Rows
+from specs.facts.segments import (
+    MS,
+    NEVER,
+    NO_TEXT,
+    NONE,
+    NOWHERE,
+    Ints,
+    Mask,
+    Timeline,
+    chosen,
+    dense,
+    first_fitting,
+    ints,
+    positions,
 )
-from specs.facts.progress import Begun, acknowledges, certainly_acknowledges
-from specs.facts.segments import MS, NO_TEXT, NONE, Ints
+from specs.facts.stored import broker_died
+from specs.facts.tenures import Tenures
 from specs.history.row import Row
-from specs.vocabulary import LISTENER_SUSPENDS, Key, Kind, Level, Outcome, Party
+from specs.vocabulary import LISTENER_SUSPENDS, CommitMode, Key, Kind, Level, Outcome, Party
 
 ID = "CMT-2"
 TITLE = "a committed value is the end of a batch, in time"
@@ -66,7 +77,8 @@ KINDS = frozenset(
 SETTINGS = ("consume_from", "max_reconsume_times", "persist_first_ms", "persist_ms")
 NEEDS = frozenset({Kind.ADD, Kind.COMMIT, Kind.DELIVER})
 TOLD_OF_REFUSED_COMMITS = True
-COLUMNS = OP_COLUMNS
+COLUMNS = (*CALL_COLUMNS, "detail")
+DONE = (Outcome.SUCCESS, Outcome.COMMIT, Outcome.ROLLBACK)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,290 +95,188 @@ class NotInTime(Finding):
     bound_ms: int
 
 
-class Ends:
-    """The ends of finished batches of one stretch, ascending, each with the row that ended it."""
+class _Batches:
+    """The calls of tenures, and what they finished before a drop.
 
-    __slots__ = ("_places", "at", "lane", "stretch")
+    highest: of each call its row with the highest offset. ends: of these the ones that acknowledge, and the dead
+    letters of what was delivered last. unseen: calls whose last message may have been given up without a word.
+    finished: calls that acknowledge in whatever mode.
+    """
 
-    def __init__(self, lane: LaneItems, stretch: Stretch) -> None:
-        self.lane = lane
-        self.stretch = stretch
-        self._places: Ints | None = None
-        self.at = 0  # how many of them are committed
+    def __init__(self, rows: Rows) -> None:
+        self.rows, self.tenures = rows, rows.shared(Tenures)
+        tenure, offset, mode = self.tenures.number, rows.offset, rows.text("commit_mode")
+        told = self.tenures.named & (offset != NONE)
+        calls = positions(told & rows.are(Kind.DELIVER))
+        number, _ = dense(tenure[calls], rows.number("op_id")[calls])
+        order = np.lexsort((offset[calls], number))
+        last = np.append(number[order][1:] != number[order][:-1], True)[: len(order)]
+        self.highest = calls[order][last]
+        manual = mode == rows.code("commit_mode", CommitMode.MANUAL)
+        commit, done = rows.ended_as(Outcome.COMMIT), rows.ended_as(*DONE)
+        suspended = rows.ended_as(*LISTENER_SUSPENDS) & ~manual
+        taken_up = ~self.after_drop(rows.end) & (rows.end < NEVER)
+        acknowledged = commit | (done & ~manual)
+        certain = commit | (done & ~manual & (mode != NO_TEXT))
+        letters = positions(
+            told & rows.are(Kind.DEAD_LETTER) & rows.ended_as(Outcome.OK) & taken_up
+        )
+        before = Line(tenure, rows.begin, self.highest).last_before(
+            tenure[letters], rows.end[letters]
+        )
+        of_last = (before != NOWHERE) & suspended[before] & (offset[before] == offset[letters])
+        self.ends = np.append(
+            self.highest[(acknowledged & taken_up)[self.highest]], letters[of_last]
+        )
+        self.unseen = self.highest[(may_be_given_up(rows) & suspended)[self.highest]]
+        has_add = self.tenures.add != NOWHERE
+        self.finished = self.highest[(certain & taken_up & has_add)[self.highest]]
 
-    @property
-    def places(self) -> Ints:
-        """The last row of every acknowledging call. Looked up when first asked for."""
-        if self._places is None:
-            digest, manual = self.lane.digest, self.stretch.first.manual
-            _first, last = digest.bounds_of_calls(self.stretch)
-            self._places = last[digest.rows.ended_as(Outcome.COMMIT)[last]] if manual else last
-        return self._places
-
-    def count_to(self, value: int) -> int:
-        """How many of them end at or below the value."""
-        offsets = self.lane.digest.rows.offset[self.places]
-        return int(np.searchsorted(offsets, value, side="left"))
-
-    def row(self, index: int) -> Op:
-        (found,) = self.lane.digest.ops(self.places[index, None])
+    def after_drop(self, moment: Ints) -> Mask:
+        """Of each row: had its tenure dropped the lane before that moment?"""
+        rows, tenure = self.rows, self.tenures.number
+        drops = positions(rows.are(Kind.DROP) & self.tenures.named)
+        found: Mask = Line(tenure, rows.begin, drops).last_before(tenure, moment) != NOWHERE
         return found
 
-    @property
-    def one_by_one(self) -> bool:
-        """Is every message of the stretch a batch of its own, and finished by its call?"""
-        return self.stretch.calls == self.stretch.rows and not self.stretch.first.manual
+    @cached_property
+    def void(self) -> Mask:
+        """Of each row: was the offset reset since its tenure began, as far as that was seen?"""
+        reset, begin = self.tenures.reset, self.rows.begin
+        found: Mask = chosen(begin, reset, NONE) > chosen(begin, self.tenures.add, NONE)
+        return found
 
-    def holds(self, value: int) -> bool:
-        if not self.stretch.first.offset < value <= self.stretch.finished_to:
-            return False
-        return self.one_by_one or self.count_to(value) > self.count_to(value - 1)
+    def end_at(self, ends: Ints, commits: Ints) -> Mask:
+        """Of each of these commits: does a batch end at its value, by one of these rows, before it began?"""
+        rows, tenure, count = self.rows, self.tenures.number, len(ends)
+        value = np.append(rows.offset[ends] + 1, rows.value[commits])
+        key, _ = dense(np.append(tenure[ends], tenure[commits]), value)
+        line = Timeline(key[:count], rows.end[ends])
+        found: Mask = line.last_before(key[count:], rows.begin[commits]) != NOWHERE
+        return found
 
 
-class Incarnation(Begun):
-    """One incarnation, the ends of its finished batches, and which of them wait for a commit."""
+def judge(rows: Rows, findings: Findings) -> None:
+    """Each commit beside what its value may be, and each finished batch beside the commits that came in time."""
+    batches = _Batches(rows)
+    commits = positions(rows.are(Kind.COMMIT) & batches.tenures.named & (rows.value != NONE))
+    if len(commits):
+        _judge_values(rows, findings, batches, commits[~rows.ended_as(Outcome.REFUSED)[commits]])
+    _judge_times(rows, findings, batches, commits)
 
-    __slots__ = (
-        "calls",
-        "committed",
-        "dropped",
-        "ends",
-        "given_up",
-        "last_call",
-        "late",
-        "owed",
-        "sent",
-        "stretches",
+
+def _judge_values(rows: Rows, findings: Findings, batches: _Batches, told: Ints) -> None:
+    tenure, value = batches.tenures.number, rows.value
+    previous = Line(tenure, rows.begin, told).last_before(tenure[told], rows.begin[told])
+    start, starts_at = _started(rows, batches.tenures, told)
+    fits = (value[told] == starts_at) | (value[told] == chosen(value, previous, NONE))
+    fits |= batches.end_at(batches.ends, told)
+    judged = (starts_at != NONE) & ~(rows.correction | batches.void)[told]
+    judged &= fits | ~(may_be_untold(rows, told) & batches.end_at(batches.unseen, told))
+    findings.at_stake(told[judged])
+    odd = judged & ~fits
+    findings.broken(OddValue, start=start[odd], commit=told[odd])
+
+
+def _started(rows: Rows, tenures: Tenures, commits: Ints) -> tuple[Ints, Ints]:
+    """Of each of these commits what says where its tenure began, and where that is; NONE where nobody knows."""
+    tenure, begin = tenures.number, rows.begin
+    looks = rows.are(Kind.FETCH_OFFSET) & tenures.named
+    refused, found = rows.ended_as(Outcome.REFUSED), rows.ended_as(Outcome.OK)
+    answered = looks & (refused | (found & (rows.value != NONE))) & (rows.end < NEVER)
+    nothing = answered & refused & (rows.value == -1)
+    adds = rows.are(Kind.ADD) & tenures.named
+    moment = np.where(adds, begin, rows.end)
+    told = positions(adds | nothing | (answered & found & (rows.value >= 0)))
+    start = Line(tenure, moment, told).last_before(tenure[commits], begin[commits])
+    first = rows.of_runs(lambda context: context.info.config.consume_from == "first", commits)
+    starts_at = chosen(rows.value, start, NONE)
+    from_first = np.where(first != 0, 0, NONE)
+    starts_at = np.where((start != NOWHERE) & nothing[start], from_first, starts_at)
+    asked = Line(tenure, begin, positions(looks)).count_before(tenure[commits], begin[commits])
+    heard = Line(tenure, rows.end, positions(answered))
+    open_ = asked > heard.count_before(tenure[commits], begin[commits])
+    return start, np.where(open_, NONE, starts_at)
+
+
+def _judge_times(rows: Rows, findings: Findings, batches: _Batches, commits: Ints) -> None:
+    """Each finished batch, and each refused commit that would have reported one, beside the first work after its time.
+
+    A commit is work, too, be it the one that comes too late.
+    """
+    finished, again = batches.finished, _refused(rows, batches, commits)
+    call = np.append(finished, again[:, 0])
+    since = np.append(finished, again[:, 1])
+    tenure, bound_us = batches.tenures.number, np.zeros(len(call), np.int64)
+    for name in ("persist_first_ms", "persist_ms", "schedule_slack_ms"):
+        bound_us += rows.config(name, call) * MS
+    working = rows.are(Kind.DELIVER, Kind.PULL, Kind.COMMIT) & batches.tenures.named
+    work = Line(tenure, rows.started, positions(working))
+    later = work.first_after(tenure[call], rows.ended[since] + bound_us)
+    usable = ~(batches.void | batches.after_drop(rows.begin))
+    late = positions((later != NOWHERE) & usable[later])
+    covers = Timeline(tenure[commits], rows.begin[commits])
+    start, stop = covers.between(
+        tenure[call[late]], rows.end[since[late]] + 1, rows.begin[later[late]]
     )
-
-    def __init__(self, add: Op | None = None) -> None:
-        super().__init__(add)
-        self.ends = Intervals()
-        self.stretches: list[Ends] = []
-        self.committed = NONE
-        self.calls: dict[int, int] = {}
-        self.last_call: Op | None = None
-        self.owed: deque[Op | Ends] = deque()
-        self.given_up: set[int] = set()  # ends of batches that it may have given up without a word
-        # by a commit that will be refused: the last batch that it would have reported
-        self.sent: dict[int, Op] = {}
-        self.late = False
-        self.dropped = False
-
-    def oldest_owed(self) -> Op | None:
-        """The row that ended the oldest batch that waits for its commit."""
-        if not self.owed:
-            return None
-        head = self.owed[0]
-        if isinstance(head, Op):
-            return head
-        return head.stretch.first if head.at == 0 and head.one_by_one else head.row(head.at)
-
-    def forget_oldest(self) -> None:
-        head = self.owed[0]
-        if isinstance(head, Ends):
-            head.at += 1
-            if head.at < len(head.places):
-                return
-        self.owed.popleft()
-
-    def committed_to(self, value: int, *, ask: bool) -> Op | None:
-        """Batches that end at or below the value wait no longer, as far as the oldest goes.
-
-        ask: which was the last of them?
-        """
-        last: Op | None = None
-        while self.owed:
-            head = self.owed[0]
-            if isinstance(head, Op):
-                if head.offset + 1 > value:
-                    break
-                last = head
-                self.owed.popleft()
-                continue
-            if value < head.stretch.finished_to:
-                before = head.at
-                in_turn = value - head.stretch.first.offset
-                head.at = max(head.at, in_turn if head.one_by_one else head.count_to(value))
-                if ask and head.at > before:
-                    last = head.row(head.at - 1)
-                break
-            if ask:
-                last = head.row(-1)
-            self.owed.popleft()
-        return last
-
-    def is_end(self, value: int) -> bool:
-        return value in self.ends or any(each.holds(value) for each in reversed(self.stretches))
-
-
-class Lane(Machine):
-    """The incarnations of the lane, and those under which the offset was reset."""
-
-    ENDS = ends_as([Kind.DELIVER, Kind.DEAD_LETTER, Kind.FETCH_OFFSET]) | ends_as(
-        [Kind.COMMIT], [Outcome.REFUSED]
+    value = rows.value[commits][covers.order]
+    reported = first_fitting(
+        start, stop, lambda index, place: value[place] > rows.offset[call[late[index]]]
     )
+    late = late[reported == NOWHERE]
+    late = late[np.lexsort((rows.end[since[late]], rows.begin[later[late]]))]
+    said: set[int] = set()
+    for each in late.tolist():
+        one, until, work_at = int(call[each]), int(since[each]), int(later[each])
+        mine = int(tenure[one])
+        if mine in said or _is_excused(rows, one, until, work_at):
+            continue
+        said.add(mine)
+        findings.at_stake_times(work_at, 1)  # no commit counts it
+        roles = {"add": int(batches.tenures.add[one]), "finished": one, "later": work_at}
+        findings.shown(NotInTime, roles, {"bound_ms": int(bound_us[each]) // MS})
 
-    def __init__(self, lane: LaneItems, findings: Findings) -> None:
-        super().__init__(lane, findings)
-        config = self.config
-        self.bound_us = (
-            config.persist_first_ms + config.persist_ms + config.schedule_slack_ms
-        ) * MS
-        self.incarnations: dict[int, Incarnation] = {}
-        self.void: set[int] = set()
-        self.untold = self.untold_letters()
-        declared = self.context.info.records or {}
-        self.told_as_sent = Kind.COMMIT in declared.get(Level.CLIENT, ())
 
-    def takes(self, stretch: Stretch) -> bool:
-        mine = self.incarnations.get(stretch.first.incarnation)
-        mine_inside = [op for op in self.inside if op.incarnation == stretch.first.incarnation]
-        if mine is not None:
-            finishes = stretch.finished_to > stretch.first.offset and not mine.dropped
-            owes = finishes and mine.add is not None and not mine.late
-            if owes and not stretch.first.has_mode:  # what is owed each of its calls says
-                return False
-            oldest = mine.oldest_owed()
-            ends = Ends(self.lane, stretch) if finishes else None
-            if oldest is None and owes and ends is not None:
-                oldest = stretch.first if ends.one_by_one else ends.row(0)
-            if oldest is not None:
-                latest = max([stretch.latest_us, *(op.started for op in mine_inside)])
-                if latest > oldest.over_us + self.bound_us:
-                    return False
-            if ends is not None:
-                if ends.one_by_one:
-                    mine.ends.add(stretch.first.offset + 1, stretch.finished_to + 1)
-                else:
-                    mine.stretches.append(ends)
-                if owes:
-                    mine.owed.append(ends)
-            mine.last_call = stretch.last
-        for op in self.inside:
-            if op.incarnation != stretch.first.incarnation:
-                self.begins(op)
+def _refused(rows: Rows, batches: _Batches, commits: Ints) -> Ints:
+    """The last batch that each refused commit would have reported, if no other commit may have; and that commit."""
+    found = []
+    tenure, finished = batches.tenures.number, batches.finished
+    ends = Timeline(tenure[finished], rows.end[finished])
+    others = Timeline(tenure[commits], rows.begin[commits])
+    refused = commits[(rows.ended_as(Outcome.REFUSED) & (rows.end < NEVER))[commits]]
+    since = np.full(len(refused), -NEVER)
+    starts, stops = ends.between(tenure[refused], since, rows.begin[refused])
+    for commit, start, stop in zip(refused.tolist(), starts, stops, strict=True):
+        done = finished[ends.order[start:stop]]
+        done = done[rows.offset[done] < rows.value[commit]]
+        if not len(done):
+            continue
+        last = int(done[np.lexsort((rows.end[done], rows.offset[done]))[-1]])
+        window = (tenure[[last]], rows.end[[last]] + 1, rows.end[[commit]])
+        low, high = (int(bound[0]) for bound in others.between(*window))
+        told = commits[others.order[low:high]]
+        told = told[rows.value[told] > rows.offset[last]]
+        if (rows.ended_as(Outcome.REFUSED)[told] & (rows.end[told] <= rows.end[commit])).all():
+            found.append((last, commit))
+    return ints(found).reshape(-1, 2)
+
+
+def _is_excused(rows: Rows, finished: int, since: int, later: int) -> bool:
+    """Did the client stand still, or the broker die, since; or may the commit wait where it is seen as it arrives?"""
+    context, now, since_us = (
+        rows.context_of(finished),
+        int(rows.begin[later]),
+        int(rows.ended[since]),
+    )
+    client, broker = rows.party_of(later)
+    if context.paused_since(client, since_us, now) or broker_died(rows, finished, now):
         return True
-
-    def begins(self, op: Op) -> None:
-        if op.kind is Kind.DEAD_LETTER:
-            self.untold = self.context.info.begins_late
-        if op.kind is Kind.RESET:
-            self.void.update(self.incarnations)
-            self.incarnations.clear()
-            return
-        if op.incarnation == NO_TEXT:
-            return
-        if op.kind is Kind.ADD:
-            self.incarnations[op.incarnation] = Incarnation(op)
-            self.void.discard(op.incarnation)
-            return
-        mine = self.incarnations.get(op.incarnation)
-        if mine is None:
-            return
-        if op.kind is Kind.DELIVER:
-            if op.offset != NONE and op.offset > mine.calls.get(op.op, NONE):
-                mine.calls[op.op] = op.offset
-                mine.last_call = op
-            self._works(mine, op)
-        elif op.kind is Kind.PULL:
-            self._works(mine, op)
-        elif op.kind is Kind.COMMIT:
-            self._committed(mine, op)
-        elif op.kind is Kind.FETCH_OFFSET:
-            mine.asked.add(op.place)
-        elif op.kind is Kind.DROP:
-            mine.dropped = True
-            mine.owed.clear()
-
-    def _works(self, mine: Incarnation, op: Op) -> None:
-        """The incarnation is still at work: does a finished batch wait for its commit for too long?"""
-        while mine.add is not None:
-            finished = mine.oldest_owed()
-            if finished is None or op.started <= finished.over_us + self.bound_us:
-                return
-            if (
-                self.paused_since(op.client, finished.over_us)
-                or self.broker_died_since(finished)
-                or self._may_wait(finished, op)
-            ):
-                mine.forget_oldest()
-                continue
-            mine.late = True
-            mine.owed.clear()
-            self.stakes += 1  # no commit counts it
-            bound = {"bound_ms": self.bound_us // MS}
-            self.broken(NotInTime, bound, add=mine.add, finished=finished, later=op)
-
-    def _may_wait(self, finished: Op, later: Op) -> bool:
-        """May the commit be on its way, where it is seen only as it arrives?"""
-        if self.told_as_sent:
-            return False
-        # Links suffer for the delay bound after a fault; here only what lasted beyond the batch's end counts.
-        since_us = finished.over_us + self.config.delay_bound_ms * MS
-        return self.was_disturbed(later.client, Kind.COMMIT, since_us, later.started)
-
-    def _committed(self, mine: Incarnation, op: Op) -> None:
-        if op.value == NONE:
-            return
-        refused = op.outcome is Outcome.REFUSED
-        last = mine.committed_to(op.value, ask=refused)
-        if refused and last is not None:
-            mine.sent[op.place] = last
-        if op.correction:
-            mine.committed = op.value
-        elif mine.start_row is not None and not refused:
-            fits = op.value in (mine.start, mine.committed) or mine.is_end(op.value)
-            mine.committed = op.value
-            if mine.asked:
-                return
-            if not fits and self.untold and op.value in mine.given_up:
-                return
-            self.stakes += 1
-            if not fits:
-                self.broken(OddValue, start=mine.start_row, commit=op)
-
-    def ends(self, op: Op) -> None:
-        if op.incarnation == NO_TEXT:
-            return
-        mine = self.incarnations.get(op.incarnation)
-        if op.kind is Kind.FETCH_OFFSET:
-            if mine is None and op.incarnation not in self.void:
-                mine = self.incarnations[op.incarnation] = Incarnation()
-            if mine is not None:
-                mine.looked_up(op, self.config)
-        elif mine is None:
-            return
-        elif op.kind is Kind.DELIVER:
-            self._call_ends(mine, op)
-        elif op.kind is Kind.COMMIT:
-            waits = mine.sent.pop(op.place, None)
-            if waits is not None and not mine.dropped and not mine.late:
-                mine.owed.appendleft(waits._replace(ended=op.ended))
-        elif op.kind is Kind.DEAD_LETTER:
-            last = mine.last_call
-            of_last = op.outcome is Outcome.OK and last is not None and last.offset == op.offset
-            if (
-                of_last
-                and last is not None
-                and last.outcome in LISTENER_SUSPENDS
-                and not last.manual
-            ):
-                mine.ends.add(op.offset + 1)
-
-    def _call_ends(self, mine: Incarnation, op: Op) -> None:
-        if op.offset == NONE or mine.calls.get(op.op) != op.offset:
-            return
-        del mine.calls[op.op]
-        if acknowledges(op) and not mine.dropped:
-            mine.ends.add(op.offset + 1)
-            if mine.add is not None and not mine.late and certainly_acknowledges(op):
-                mine.owed.append(op)
-        elif self.may_be_given_up(op):
-            mine.given_up.add(op.offset + 1)
-
-
-judge = each_lane(Lane, KINDS, lease=False, asides=(Kind.PULL,))
+    if Kind.COMMIT in (context.info.records or {}).get(Level.CLIENT, ()):
+        return False
+    # Links suffer for the delay bound after a fault; here only what lasted beyond the batch's end counts.
+    sent_us = since_us + context.info.config.delay_bound_ms * MS
+    sending = Sending(client, broker, Kind.COMMIT, sent_us)
+    return context.is_disturbed(sending, int(rows.started[later]), now)
 
 
 def explain(found: OddValue | NotInTime) -> str:

@@ -15,12 +15,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from specs.clauses.judging import Finding
 from specs.clauses.premises import NO_RESET
 from specs.clauses.words import at, who
 from specs.facts.findings import Findings
-from specs.facts.lanes import OP_COLUMNS, LaneItems, Machine, Op, each_lane, ends_as
-from specs.facts.segments import MS, NEVER, NO_TEXT, NONE
+from specs.facts.moments import Line
+from specs.facts.rows import Rows
+from specs.facts.segments import MS, NEVER, NONE, NOWHERE, Ints, Mask, chosen, dense, positions
+from specs.facts.tenures import TENURE_COLUMNS, Tenures
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
 
@@ -35,7 +39,7 @@ PREMISE = (NO_RESET,)
 SOURCES = ("docs/sources.md#offsets",)
 KINDS = frozenset({Kind.COMMIT, Kind.ADD, Kind.RESET, Kind.FETCH_OFFSET, Kind.PULL})
 NEEDS = frozenset({Kind.COMMIT})
-COLUMNS = (*OP_COLUMNS, "view")
+COLUMNS = (*TENURE_COLUMNS, "detail", "view")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,103 +48,65 @@ class CommitWentBack(Finding):
     second: Row
 
 
-class Lane(Machine):
-    """For each incarnation, the highest commit that has ended; apart from it one-way ones, as long as they are new."""
+def judge(rows: Rows, findings: Findings) -> None:
+    """Each commit beside the highest that had ended before it since nothing cleared what is remembered."""
+    tenures, begin, value = rows.shared(Tenures), rows.begin, rows.value
+    told = rows.are(Kind.COMMIT) & tenures.named & (value != NONE) & ~rows.correction
+    period = _periods(rows)
+    since = chosen(begin, tenures.add, NONE)
+    ended = told & (rows.end < NEVER)
+    ended &= (tenures.reset == NOWHERE) | (since > chosen(begin, tenures.reset, NONE))
+    sent, slack_us = (
+        rows.ended_as(Outcome.SENT),
+        rows.config("schedule_slack_ms", np.arange(rows.size)) * MS,
+    )
+    with_pull = rows.text("view") == rows.code("view", "pull")
 
-    ENDS = ends_as([Kind.FETCH_OFFSET, Kind.COMMIT])
+    def highest(events: Mask, time: Ints, commits: Ints, until: Ints) -> None:
+        before = Line(period, time, positions(ended & events))
+        best = before.highest_before(period[commits], until[commits], value)
+        better = (first[commits] == NOWHERE) | (value[best] > value[first[commits]])
+        better |= (value[best] == value[first[commits]]) & (begin[best] < begin[first[commits]])
+        first[commits] = np.where(better & (best != NOWHERE), best, first[commits])
 
-    def __init__(self, lane: LaneItems, findings: Findings) -> None:
-        super().__init__(lane, findings)
-        self.highest: dict[int, Op] = {}
-        self.recent: dict[int, list[Op]] = {}
-        self.client: dict[int, int] = {}  # by incarnation: of the first commit that is remembered
-        self.under_way: dict[int, Op] = {}  # commits, since nothing cleared their incarnation
-        self.new: set[int] | None = None  # incarnations since the last reset, where there was one
-        self.slack_us = self.config.schedule_slack_ms * MS
-
-    def begins(self, op: Op) -> None:
-        if op.kind is Kind.RESET:
-            self.highest.clear()
-            self.recent.clear()
-            self.client.clear()
-            self.under_way.clear()
-            self.new = set()
-        elif op.incarnation == NO_TEXT:
-            return
-        elif op.kind is Kind.ADD or op.correction:
-            self._forget(op.incarnation)
-            if op.kind is Kind.ADD and self.new is not None:
-                self.new.add(op.incarnation)
-        elif op.kind is Kind.COMMIT and op.value != NONE:
-            self._committed(op)
-
-    def _committed(self, op: Op) -> None:
-        if op.end < NEVER:
-            self.under_way[op.place] = op
-        new: list[Op] = []
-        for each in self.recent.pop(op.incarnation, []):
-            if each.started + self.slack_us <= op.started:
-                self._ended(each)
-            else:
-                new.append(each)
-        if new:
-            self.recent[op.incarnation] = new
-        best = self.highest.get(op.incarnation)
-        best = best if best is not None and self._lives(best) else None
-        if not self._with_a_pull(op):
-            for each in new:
-                if self._lives(each) and (best is None or each.value > best.value):
-                    best = each
-        if best is not None:
-            self.stakes += 1
-            if op.value < best.value:
-                self.broken(CommitWentBack, first=best, second=op)
-
-    def _with_a_pull(self, op: Op) -> bool:
-        """Did a pull carry the commit along? Then its value may be older than the commit."""
-        return self.lane.digest.rows.name_of("view", op.place) == "pull"
-
-    def _forget(self, incarnation: int) -> None:
-        for place in [each for each, op in self.under_way.items() if op.incarnation == incarnation]:
-            del self.under_way[place]
-        self.highest.pop(incarnation, None)
-        self.recent.pop(incarnation, None)
-        self.client.pop(incarnation, None)
-
-    def _lives(self, op: Op) -> bool:
-        """Is whoever committed this the one that commits under its name now?"""
-        return not self.is_of_an_old_life(op.client, op)
-
-    def _ended(self, op: Op) -> None:
-        highest = self.highest.get(op.incarnation)
-        replaces = highest is None or op.value > highest.value or not self._lives(highest)
-        if replaces and self._lives(op):
-            self.highest[op.incarnation] = op
-
-    def ends(self, op: Op) -> None:
-        if op.incarnation == NO_TEXT:
-            if op.kind is Kind.FETCH_OFFSET:  # whichever of its client's it was
-                of_client = {
-                    each.incarnation for each in self.under_way.values() if each.client == op.client
-                }
-                of_client.update(each for each, of in self.client.items() if of == op.client)
-                for mine in of_client:
-                    self._forget(mine)
-        elif op.kind is Kind.FETCH_OFFSET:
-            self._forget(op.incarnation)
-        elif (
-            op.kind is Kind.COMMIT
-            and self.under_way.pop(op.place, None) is not None
-            and (self.new is None or op.incarnation in self.new)
-        ):
-            self.client.setdefault(op.incarnation, op.client)
-            if op.outcome is Outcome.SENT:
-                self.recent.setdefault(op.incarnation, []).append(op)
-            else:
-                self._ended(op)
+    first = np.full(rows.size, NOWHERE, np.int64)
+    commits, pulled = positions(told), positions(told & with_pull)
+    highest(~sent, rows.end, commits, begin)
+    highest(sent, rows.started + slack_us, pulled, rows.started + 1)
+    highest(sent, rows.end, positions(told & ~with_pull), begin)
+    commits = commits[first[commits] != NOWHERE]
+    findings.at_stake(commits)
+    second = commits[value[commits] < value[first[commits]]]
+    lives = [_lives(rows, int(first[each]), int(begin[each])) for each in second.tolist()]
+    second = second[np.asarray(lives, np.bool_)]
+    findings.broken(CommitWentBack, first=first[second], second=second)
 
 
-judge = each_lane(Lane, KINDS, lease=False)
+def _lives(rows: Rows, commit: int, now: int) -> bool:
+    """Is whoever committed this the one that commits under its name now? A shutdown may last beyond the next start."""
+    client, group = rows.member_of(commit)
+    began = int(rows.begin[commit])
+    return not rows.context_of(commit).is_of_an_old_life(client, group, began, now)
+
+
+def _periods(rows: Rows) -> Ints:
+    """Of each row in which period of its tenure it began: a correction, a reset and an answered look-up begin one."""
+    tenures, begin = rows.shared(Tenures), rows.begin
+    own, client, looks = (
+        rows.incarnation,
+        rows.lane_client,
+        rows.are(Kind.FETCH_OFFSET),
+    )
+    corrections = rows.are(Kind.COMMIT) & tenures.named & rows.correction
+    cleared = [
+        Line(key, time, positions(events)).count_before(key, begin)
+        for key, time, events in (
+            (own, begin, corrections),
+            (own, rows.end, looks & tenures.named & (rows.end < NEVER)),
+            (client, rows.end, looks & ~tenures.named & (rows.end < NEVER)),
+        )
+    ]
+    return dense(tenures.number, tenures.reset, *cleared)[0] if rows.size else begin
 
 
 def explain(found: CommitWentBack) -> str:

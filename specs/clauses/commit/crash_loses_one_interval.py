@@ -19,23 +19,33 @@ epoch tells of a death of which nobody knows when it was, where nobody says what
 after it stored (a raw request may tell no value), nor on a lane whose offset was reset to nobody knows where, or
 by its clients (the 4.9 line).
 Where not everybody is recorded, and the history may begin in the middle, nothing is said of commits that began within
-the bound for delays from the lane's first row on. Where so many commits come that not all of them can be remembered,
-only newer ones are judged.
+the bound for delays from the lane's first row on.
 """
 
 from __future__ import annotations
 
-from collections import deque
 from dataclasses import dataclass
+from functools import cached_property
 
-from specs.clauses.commit.fetch_answers_the_last_commit import answered_offset
+import numpy as np
+
 from specs.clauses.judging import Finding
 from specs.clauses.premises import BROKER_NOT_PAUSED, NO_RESET
-from specs.clauses.rows import over_us
+from specs.clauses.rows import answered_offset, over_us
 from specs.clauses.words import at, ms, who
 from specs.facts.findings import Findings
-from specs.facts.lanes import OP_COLUMNS, LaneItems, Machine, Op, each_lane
-from specs.facts.segments import MS, NONE
+from specs.facts.lookups import Puts, each_lane
+from specs.facts.rows import Rows
+from specs.facts.segments import (
+    MS,
+    NEVER,
+    NONE,
+    NOWHERE,
+    Ints,
+    chosen,
+    ints,
+    positions,
+)
 from specs.history.row import Row
 from specs.plan.traits import Stake, Trait
 from specs.vocabulary import Key, Kind, Outcome, Party
@@ -60,7 +70,7 @@ NEEDS = frozenset({Kind.COMMIT, Kind.FETCH_OFFSET})
 TOLD_OF_REFUSED_COMMITS = True
 EXCUSED_BY = frozenset({Kind.FAULT, Kind.TRIM})
 CONCLUDES_FROM_ABSENCE = True
-COLUMNS = OP_COLUMNS
+COLUMNS = ("client_id", "value")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,138 +84,111 @@ class LostInCrash(Finding):
     interval_ms: int
 
 
-REMEMBERED_MAX = 4_096
+class _Lane:
+    """A lane's commits, resets and look-ups, of a broker that crashed: an array has a value of each."""
 
-
-class Lane(Machine):
-    """The acknowledged commits of about one interval, and all commits that may follow the oldest of them."""
-
-    def __init__(self, lane: LaneItems, findings: Findings) -> None:
-        super().__init__(lane, findings)
-        config, clocks_us = self.config, self.context.info.clock_bound_us
+    def __init__(self, rows: Rows, where: Ints, puts: Puts) -> None:
+        self.rows, self.where, self.puts = rows, where, puts
+        self.context = context = rows.context_of(int(where[0]))
+        self.broker = broker = rows.name_of("broker", int(where[0]))
+        config, clocks_us = context.info.config, context.info.clock_bound_us
         slack_us = config.schedule_slack_ms * MS + clocks_us
         self.start_us = config.stored_first_ms * MS + slack_us
         self.short_us = config.stored_each_ms * MS + slack_us
         self.long_us = max(self.start_us, self.short_us)
         self.bound_us = config.delay_bound_ms * MS + clocks_us
-        self.deaths = self.context.broker_deaths.get(self.broker, ())
-        self.epochs = self.context.epoch_deaths(self.broker)
-        self.first: Op | None = None
-        self.alive: Op | None = None  # the first answer of the broker's present life
-        self.answered: deque[tuple[Op, Op]] = (
-            deque()
-        )  # with the first answer of the life in which it was given
-        self.later: deque[Op] = deque()
-        self.floor_us = -1
-        self.only_resets = False
-        self.was_reset = False
-
-    def begins(self, op: Op) -> None:
-        if self.first is None:
-            self.first = op
-            self.floor_us = -1 if self.context.info.closed_world else op.started + self.bound_us
-        if op.kind is Kind.RESET:
-            self.only_resets = True
-            self.was_reset = self.was_reset or op.value == NONE or self.config.dialect == "4.9"
-        moves = op.kind is not Kind.FETCH_OFFSET and op.outcome is not Outcome.REFUSED
-        if moves and not self.was_reset:
-            self.later.append(op)
-            if len(self.later) > REMEMBERED_MAX:
-                self.floor_us = max(self.floor_us, self._until(self.later.popleft()))
-                while self.answered and self.answered[0][0].started <= self.floor_us:
-                    self.answered.popleft()
-
-    def ends(self, op: Op) -> None:
-        if self.was_reset:
-            return
-        if op.outcome in (Outcome.OK, Outcome.REFUSED) and (
-            self.alive is None or self.broker_died_since(self.alive)
-        ):
-            self.alive = None if self.broker_died_since(op) else op
-        if op.kind is Kind.FETCH_OFFSET:
-            self._asked(op)
-        elif self.only_resets and op.kind is Kind.COMMIT:
-            return  # the broker may have held it off
-        elif (
-            op.outcome is Outcome.OK
-            and op.value != NONE
-            and op.started > self.floor_us
-            and self.alive is not None
-        ):
-            self.answered.append((op, self.alive))
-            self._settle(op)
-
-    def _until(self, commit: Op) -> int:
-        until = max(commit.over_us, commit.started + self.bound_us)
-        return self.may_arrive_until(commit, until)
-
-    def _settle(self, now: Op) -> None:
-        answered, old_us, spare = self.answered, now.ended - self.long_us, 0
-        for index in range(1, len(answered)):
-            commit = answered[index][0]
-            if commit.ended > old_us:
-                break
-            if not self._undone(commit, self.long_us):
-                spare = index
-        for _ in range(spare):
-            answered.popleft()
-        while self.later and self._until(self.later[0]) < answered[0][0].started:
-            self.later.popleft()
-
-    def _undone(self, commit: Op, interval_us: int) -> bool:
-        """Did the broker die, up to now, before the commit was certainly on its disk?"""
-        if any(commit.begin < seq <= self.now for seq in self.epochs):
-            return True
-        until = commit.ended + interval_us
-        return any(commit.begin < seq <= self.now and at < until for seq, at in self.deaths)
-
-    def _written_after(self, commit: Op, alive: Op) -> int:
-        """How long after the commit it is on disk."""
-        return self.short_us if alive.ended + self.start_us <= commit.started else self.long_us
-
-    def _asked(self, op: Op) -> None:
-        answer = answered_offset(op)
-        crash = next(((seq, at) for seq, at in reversed(self.deaths) if seq < op.begin), None)
-        if crash is None or answer is None:
-            return
-        found = next(
-            (each for each in reversed(self.answered) if self._is_written(*each, *crash)), None
+        self.crashes, self.crashed_us = ints(context.broker_deaths[broker]).T
+        self.begin, self.end = rows.begin[where], rows.end[where]
+        self.started, self.ended = rows.started[where], rows.ended[where]
+        self.value, self.ok = rows.value[where], rows.ended_as(Outcome.OK)[where]
+        self.looks, self.resets = (
+            rows.are(kind)[where] for kind in (Kind.FETCH_OFFSET, Kind.RESET)
         )
-        if found is None:
-            return
-        commit, alive = found
-        if self.context.broker_paused_since(self.broker, commit.started - self.bound_us, self.now):
-            return
-        values = {
-            commit.value,
-            *(each.value for each in self.later if self._until(each) >= commit.started),
-        }
-        lowest = min(values)  # below 0 where nobody says what one of them stored
-        if lowest < 0 or self.context.is_crowded(self.broker, self.now):
-            return
-        if answer < 0 and self.keeps_nothing_before(lowest):
-            return
-        self.stakes += 1
-        if answer not in values if self.context.info.closed_world else answer < lowest:
-            first = None if self.context.info.closed_world else self.first
-            if commit.ended + self.long_us > crash[1]:
-                first = alive
-            self.broken(
-                LostInCrash,
-                {"interval_ms": self._written_after(commit, alive) // MS},
-                of_context={"death": crash[0]},
-                first=first,
-                commit=commit,
-                answer=op,
-            )
 
-    def _is_written(self, commit: Op, alive: Op, crash_seq: int, crash_us: int) -> bool:
-        interval_us = self._written_after(commit, alive)
-        in_time = commit.ended + interval_us <= crash_us
-        return in_time and commit.begin < crash_seq and not self._undone(commit, interval_us)
+    @cached_property
+    def first_answer(self) -> Ints:
+        """The first answer about the lane in the life of the broker in which each was answered, or NOWHERE."""
+        epochs = self.rows.number("broker_epoch")[self.where]
+        asked = zip(self.begin.tolist(), epochs.tolist(), self.end.tolist(), strict=True)
+        lived = [not self.context.broker_died_since(self.broker, *each) for each in asked]
+        answered = (self.ok | self.rows.ended_as(Outcome.REFUSED)[self.where]) & lived
+        life = np.searchsorted(ints(self.context.deaths_of(self.broker)), self.begin, side="right")
+        last_first = positions(answered)[np.argsort(-self.end[answered], kind="stable")]
+        first = np.full(int(life.max()) + 1, NOWHERE, np.int64)
+        first[life[last_first]] = last_first
+        return np.where(answered, first[life], NOWHERE)
+
+    @cached_property
+    def interval_us(self) -> Ints:
+        """How long after each it is on the disk, if it is stored: NEVER where that is not certain."""
+        answered_us = chosen(self.ended, self.first_answer, NEVER)
+        had_begun = answered_us + self.start_us < self.started
+        stored = self.ok & ~self.looks & (self.first_answer != NOWHERE)
+        if self.resets.any():  # the broker may have held a commit off
+            stored &= self.resets | (self.end < self.begin[self.resets][0])
+        if not self.context.info.closed_world:
+            stored &= self.started > self.started[0] + self.bound_us
+        return np.where(stored, np.where(had_begun, self.short_us, self.long_us), NEVER)
+
+    @cached_property
+    def written(self) -> Ints:
+        """Which were on the disk when the broker crashed after them."""
+        crash_us = np.append(self.crashed_us, NONE)
+        crash_us = crash_us[np.searchsorted(self.crashes, self.begin, side="right")]
+        return positions(self.ended + self.interval_us < crash_us)
+
+    def asked(self, look: int, findings: Findings) -> None:
+        """Was the look-up told what may be stored, by what was written before the last crash?"""
+        context, now = self.context, int(self.end[look])
+        crash = int(np.searchsorted(self.crashes, self.begin[look])) - 1
+        before = self.written[self.begin[self.written] < self.crashes[crash]]
+        if crash < 0 or not len(before):
+            return
+        stored = int(before[-1])
+        since, since_us = int(self.begin[stored]), int(self.started[stored])
+        values = self.rows.value[self.puts.since(since_us, now)]
+        answer = int(self.value[look]) if self.ok[look] else -1
+        lowest = int(values.min())  # below 0 where nobody says what one of them stored
+        queue = self.rows.queue_of(int(self.where[look]))
+        if (
+            lowest < 0
+            or any(since < seq <= now for seq in context.epoch_deaths(self.broker))
+            or context.broker_paused_since(self.broker, since_us, now)
+            or context.is_crowded(self.broker, now)
+            or (answer < 0 and lowest <= context.kept_from(queue, now))
+        ):
+            return
+        findings.at_stake(self.where[[look]])
+        closed = context.info.closed_world
+        if answer in values if closed else answer >= lowest:
+            return
+        first = NOWHERE if closed else 0
+        if self.ended[stored] + self.long_us > self.crashed_us[crash]:
+            first = int(self.first_answer[stored])
+        findings.shown(
+            LostInCrash,
+            {
+                "first": NOWHERE if first == NOWHERE else int(self.where[first]),
+                "commit": int(self.where[stored]),
+                "answer": int(self.where[look]),
+            },
+            {"interval_ms": int(self.interval_us[stored]) // MS},
+            of_context={"death": int(self.crashes[crash])},
+        )
 
 
-judge = each_lane(Lane, (Kind.COMMIT, Kind.FETCH_OFFSET, Kind.RESET), lease=False)
+def judge(rows: Rows, findings: Findings) -> None:
+    """Each answered look-up after a crash, beside what was certainly written before it, and what came since."""
+    dialects = rows.of_runs(
+        lambda context: context.info.config.dialect == "4.9", np.arange(rows.size)
+    )
+    unclear = rows.are(Kind.RESET) & ((rows.value == NONE) | (dialects != 0))
+    for where, puts, looks in rows.shared(each_lane):
+        broker = rows.name_of("broker", int(where[0]))
+        if broker in rows.context_of(int(where[0])).broker_deaths:
+            lane, silent = _Lane(rows, where, puts), rows.begin[where[unclear[where]]]
+            for look in looks[rows.end[looks] < silent.min(initial=NEVER)].tolist():
+                lane.asked(int(np.searchsorted(lane.begin, rows.begin[look])), findings)
 
 
 def explain(found: LostInCrash) -> str:

@@ -19,21 +19,34 @@ since then (a request may have waited in its socket for longer than the bound), 
 "Nothing stored" is no violation where the broker keeps nothing before the value that was stored, as far as it has
 announced: it forgets the offset of a group that nobody subscribes to any more, once that has fallen behind what it
 has removed. Where not everybody is recorded, and the history may begin in the middle, nothing is said for the length
-of the bound for delays from the lane's first row on. Where so many commits come that not all of them can be
-remembered, only newer ones are judged.
+of the bound for delays from the lane's first row on. Nor is anything said of the last commit where nobody tells the
+value of one that may have been applied after it (a raw request may tell none).
 """
 
 from __future__ import annotations
 
-from collections import deque
+import itertools
 from dataclasses import dataclass
+
+import numpy as np
 
 from specs.clauses.judging import Finding
 from specs.clauses.premises import BROKER_LIVES, BROKER_NOT_PAUSED, NO_RESET, Premise
+from specs.clauses.rows import answered_offset
 from specs.clauses.words import at, who
 from specs.facts.findings import Findings
-from specs.facts.lanes import OP_COLUMNS, LaneItems, Machine, Op, each_lane
-from specs.facts.segments import MS, NEVER, NONE
+from specs.facts.lookups import Puts, answers, each_lane
+from specs.facts.rows import Rows
+from specs.facts.segments import (
+    MS,
+    NEVER,
+    NONE,
+    NOWHERE,
+    Ints,
+    distinct,
+    highest_so_far,
+)
+from specs.facts.stored import broker_died
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
 
@@ -61,7 +74,9 @@ KINDS = frozenset({Kind.COMMIT, Kind.FETCH_OFFSET, Kind.RESET})
 NEEDS = frozenset({Kind.COMMIT, Kind.FETCH_OFFSET})
 EXCUSED_BY = frozenset({Kind.FAULT})
 CONCLUDES_FROM_ABSENCE = True
-COLUMNS = OP_COLUMNS
+COLUMNS = ("client_id", "value")
+REMEMBERED_MAX = 1_024
+"""Among more values an answer is not looked for: of a long queue no more are at hand (`spark_checkers.pieces`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,131 +97,89 @@ class NeverCommitted(Finding):
     answer: Row
 
 
-REMEMBERED_MAX = 1_024
+def judge(rows: Rows, findings: Findings) -> None:
+    """Each answered look-up of a lane, beside what was certainly stored before it, and what came since."""
+    told = rows.shared(answers)
+    for lane, puts, looks in rows.shared(each_lane):
+        stored, nothing = _Stored(rows, lane), int(looks[0])
+        may_be_stored = told[nothing] >= 0 or len(puts.begun(int(rows.end[nothing])))
+        if may_be_stored or not rows.context_of(nothing).info.closed_world:
+            nothing = NOWHERE
+        for look in looks.tolist():
+            if nothing not in (NOWHERE, look) and _is_invented(rows, findings, puts, look):
+                findings.shown(NeverCommitted, {"nothing": nothing, "answer": look})
+            elif rows.end[look] < stored.reset and not _is_forgotten(
+                rows, findings, puts, stored, look
+            ):
+                stored.heard_by(look)
 
 
-class Lane(Machine):
-    """What was last certainly stored, what may have been applied after it, the questions under way, and what anybody
-    has named."""
+class _Stored:
+    """What was certainly stored for a lane: acknowledged commits, and answers of look-ups that were not wrong."""
 
-    def __init__(self, lane: LaneItems, findings: Findings) -> None:
-        super().__init__(lane, findings)
-        self.bound_us = self.config.delay_bound_ms * MS + self.context.info.clock_bound_us
-        self.is_closed = self.context.info.closed_world
-        self.first: Op | None = None
-        self.known: Op | None = None
-        self.later: deque[Op] = deque()
-        self.floor_us = NEVER  # the first row tells
-        self.asked: dict[int, tuple[Op | None, list[Op]]] = {}
-        self.was_reset = False
-        # Once a look-up has told that nothing was stored: every value named since, and of too many the highest.
-        self.all_named = True
-        self.is_open = False  # may anything have been stored before?
-        self.nothing: Op | None = None
-        self.named: set[int] = set()
-        self.highest = NONE
+    def __init__(self, rows: Rows, lane: Ints) -> None:
+        info, begin = rows.context_of(int(lane[0])).info, rows.begin
+        self.rows, self.first = rows, int(lane[0])
+        self.bound_us = info.config.delay_bound_ms * MS + info.clock_bound_us
+        self.floor_us = -1 if info.closed_world else int(rows.started[self.first]) + self.bound_us
+        self.reset = int(begin[lane[rows.are(Kind.RESET)[lane]]].min(initial=NEVER))
+        told = rows.are(Kind.COMMIT) & rows.ended_as(Outcome.OK) & (rows.value != NONE)
+        commits = lane[(told & (rows.started > self.floor_us))[lane]]
+        self.commits = commits[np.argsort(rows.end[commits])]
+        self.latest = highest_so_far(np.zeros_like(self.commits), begin[self.commits])
+        self.heard: list[int] = []  # each begins and ends later than the one before
 
-    def begins(self, op: Op) -> None:
-        if self.first is None:
-            self.first = op
-            self.floor_us = -1 if self.is_closed else op.started + self.bound_us
-        if op.kind is not Kind.FETCH_OFFSET:
-            self._names(op)
-        if op.kind is Kind.RESET:
-            self.was_reset = True
-        elif self.was_reset:
-            return
-        elif op.kind is Kind.FETCH_OFFSET:
-            self.asked[op.place] = (self.known, list(self.later))
-        elif op.value != NONE:
-            self.later.append(op)
-            for _, later in self.asked.values():
-                later.append(op)
-            if len(self.later) > REMEMBERED_MAX:
-                self.floor_us = max(self.floor_us, self._until(self.later.popleft()))
-                if self.known is not None and self.known.started <= self.floor_us:
-                    self.known = None
+    def heard_by(self, look: int) -> None:
+        begin, last = self.rows.begin, self.heard[-1] if self.heard else NOWHERE
+        later = last == NOWHERE or begin[look] > begin[last]
+        if later and self.rows.value[look] > 0 and self.rows.started[look] > self.floor_us:
+            self.heard.append(look)
 
-    def ends(self, op: Op) -> None:
-        if op.kind is not Kind.FETCH_OFFSET:
-            if not self.was_reset and op.outcome is Outcome.OK and op.value != NONE:
-                self._is_stored(op)
-            return
-        answer = answered_offset(op)
-        known, later = self.asked.pop(op.place, (None, []))
-        if answer is None or (self.is_closed and self.all_named and self._is_invented(op, answer)):
-            return
-        if not self.was_reset:
-            if known is not None and self._is_forgotten(known, later, answer):
-                first = None if self.is_closed or self.first is known else self.first
-                self.broken(Forgotten, first=first, known=known, answer=op)
-                return
-            if answer > 0:
-                self._is_stored(op)
-
-    # ---- the last that was stored
-
-    def _is_stored(self, op: Op) -> None:
-        """What the row names was stored at some moment between its begin and its end."""
-        if op.started > self.floor_us and (self.known is None or op.begin > self.known.begin):
-            self.known = op
-            while self.later and self._until(self.later[0]) < op.started:
-                self.later.popleft()
-
-    def _until(self, commit: Op) -> int:
-        until = max(commit.over_us, commit.started + self.bound_us)
-        return self.may_arrive_until(commit, until)
-
-    def _is_forgotten(self, known: Op, later: list[Op], answer: int) -> bool:
-        values = {
-            known.value,
-            *(each.value for each in later if self._until(each) >= known.started),
-        }
-        if min(values) < 0 or self.broker_died_since(known):
-            return False
-        if self.context.broker_paused_since(self.broker, known.started - self.bound_us, self.now):
-            return False
-        if answer < 0 and self.keeps_nothing_before(min(values)):
-            return False
-        self.stakes += 1
-        return answer not in values
-
-    # ---- what anybody has named
-
-    def _names(self, op: Op) -> None:
-        if op.value == NONE:
-            self.all_named = False
-        elif self.nothing is None:
-            self.is_open = True
-        else:
-            self.highest = max(self.highest, op.value)
-            if len(self.named) <= REMEMBERED_MAX:
-                self.named.add(op.value)
-
-    def _is_invented(self, op: Op, answer: int) -> bool:
-        """Has nobody named the answer?"""
-        if self.nothing is None:
-            self.is_open |= answer >= 0
-            self.nothing = None if self.is_open else op
-            return False
-        self.stakes += 1
-        if len(self.named) > REMEMBERED_MAX:
-            invented = answer > max(0, self.highest)
-        else:
-            invented = answer > 0 and answer not in self.named
-        if invented:
-            self.broken(NeverCommitted, nothing=self.nothing, answer=op)
-        return invented
+    def before(self, look: int) -> int:
+        """Of what was over when the look-up began, what had begun last; or NOWHERE."""
+        begin, end, now = self.rows.begin, self.rows.end, self.rows.begin[look]
+        over = int(np.searchsorted(end[self.commits], now))
+        commit = [int(self.commits[self.latest[over - 1]])] if over else []
+        heard = (each for each in reversed(self.heard) if end[each] < now)
+        known = [*commit, *itertools.islice(heard, 1)]
+        return max(known, key=lambda each: int(begin[each]), default=NOWHERE)
 
 
-def answered_offset(look: Op | Row) -> int | None:
-    """What a look-up was told: the offset, -1 for "nothing stored"; None when that is not known."""
-    if look.outcome is Outcome.OK:
-        return None if look.value in (None, NONE) else look.value
-    return -1 if look.outcome is Outcome.REFUSED and look.value == -1 else None
+def _is_invented(rows: Rows, findings: Findings, puts: Puts, look: int) -> bool:
+    """Has nobody named the answer? Nothing was stored at first."""
+    answer, values = rows.value[look], rows.value[puts.begun(int(rows.end[look]))]
+    if (values == NONE).any():
+        return False
+    findings.at_stake_times(look, 1)
+    if len(distinct(values)) > REMEMBERED_MAX:
+        return bool(answer > max(0, values.max()))
+    return bool(answer > 0 and answer not in values)
 
 
-judge = each_lane(Lane, (Kind.COMMIT, Kind.FETCH_OFFSET, Kind.RESET), lease=False)
+def _is_forgotten(rows: Rows, findings: Findings, puts: Puts, stored: _Stored, look: int) -> bool:
+    """Is the answer none of the values that may be stored, by what certainly was?"""
+    known = stored.before(look)
+    if known == NOWHERE:
+        return False
+    context, broker = rows.context_of(look), rows.name_of("broker", look)
+    since_us, now = int(rows.started[known]), int(rows.end[look])
+    values = rows.value[[known, *puts.since(since_us, now).tolist()]]
+    lowest, answer = int(values.min()), int(rows.shared(answers)[look])
+    if (
+        lowest < 0  # it reads as nothing stored, or nobody tells it
+        or len(values) > REMEMBERED_MAX
+        or broker_died(rows, known, now)
+        or context.broker_paused_since(broker, since_us - stored.bound_us, now)
+        or (answer < 0 and lowest <= context.kept_from(rows.queue_of(look), now))
+    ):
+        return False
+    findings.at_stake_times(look, 1)
+    if answer in values:
+        return False
+    closed = context.info.closed_world or stored.first == known
+    first = NOWHERE if closed else stored.first
+    findings.shown(Forgotten, {"first": first, "known": known, "answer": look})
+    return True
 
 
 def explain(found: Forgotten | NeverCommitted) -> str:

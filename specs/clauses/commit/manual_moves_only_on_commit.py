@@ -20,24 +20,31 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from specs.clauses.judging import Finding
 from specs.clauses.premises import NO_FILTER, NO_RESET, ORDERLY
 from specs.clauses.words import at, who
+from specs.facts.calls import CALL_COLUMNS, acknowledged, may_be_given_up
+from specs.facts.dead_letters import may_be_untold
 from specs.facts.findings import Findings
-from specs.facts.lanes import (
-    OP_COLUMNS,
-    LaneItems,
-    Machine,
-    Op,
-    Stretch,
-    each_lane,
-    ends_as,
+from specs.facts.moments import Line
+from specs.facts.rows import Rows
+from specs.facts.segments import (
+    NEVER,
+    NO_TEXT,
+    NONE,
+    NOWHERE,
+    Ints,
+    chosen,
+    dense,
+    pairs,
+    positions,
 )
-from specs.facts.progress import acknowledges
-from specs.facts.segments import NO_TEXT, NONE
+from specs.facts.tenures import Tenures
 from specs.history.row import Row
 from specs.plan.traits import Stake, Trait
-from specs.vocabulary import LISTENER_SUSPENDS, Key, Kind, Outcome, Party
+from specs.vocabulary import LISTENER_SUSPENDS, CommitMode, Key, Kind, Outcome, Party
 
 ID = "CMT-3"
 TITLE = "manual mode moves only on COMMIT"
@@ -53,7 +60,7 @@ KINDS = frozenset(
 SETTINGS = ("max_reconsume_times",)
 NEEDS = frozenset({Kind.ADD, Kind.COMMIT, Kind.DELIVER})
 REFINES = ("CMT-1", "CMT-2")
-COLUMNS = OP_COLUMNS
+COLUMNS = (*CALL_COLUMNS, "detail")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,145 +72,83 @@ class MovedWithoutCommit(Finding):
     commit: Row
 
 
-class Incarnation:
-    """One incarnation: the lowest message that a manual call took and no COMMIT has covered.
+class _Taken:
+    """What manual calls took in tenures that were added: which rows, and when it was committed."""
 
-    held: what manual calls took since the last COMMIT, and of stretches what lies behind that; back: what a ROLLBACK
-    put back, until it is delivered again.
-    """
+    def __init__(self, rows: Rows) -> None:
+        self.rows, self.tenures = rows, rows.shared(Tenures)
+        self.tenure, end, mode = self.tenures.number, rows.end, rows.text("commit_mode")
+        self.manual = mode == rows.code("commit_mode", CommitMode.MANUAL)
+        self.message = dense(self.tenure, rows.offset)[0] if rows.size else self.tenure
+        told = self.tenures.named & (self.tenures.add != NOWHERE) & (rows.offset != NONE)
+        self.calls, self.ended = told & rows.are(Kind.DELIVER), end < NEVER
+        self.letters = positions(told & rows.are(Kind.DEAD_LETTER) & rows.ended_as(Outcome.OK))
+        over, suspends = self.calls & self.ended, rows.ended_as(*LISTENER_SUSPENDS)
+        last = Line(self.message, end, positions(over)).last_before(self.message, end)
+        newest = Line(self.tenure, rows.begin, positions(self.calls)).last_before(self.tenure, end)
+        last = np.where(suspends[last] & (last != NOWHERE), last, newest)
+        by_hand = np.where(mode == NO_TEXT, self.manual[last] & (last != NOWHERE), self.manual)
+        covering = positions(over & acknowledged(rows))
+        self.covering = np.append(covering, self.letters[~by_hand[self.letters]])
+        self.unseen = positions(over & suspends & ~self.manual & may_be_given_up(rows))
+        # Of one offset that was put back twice the last call is shown.
+        self.taken = positions(over & self.manual & ~rows.ended_as(Outcome.COMMIT))[::-1]
 
-    __slots__ = ("add", "back", "by_hand", "held", "lowest", "manual", "taken_since")
+    def lowest(self, covering: Ints, commits: Ints) -> Ints:
+        """Of each commit the lowest that had been taken and that none of these rows' ends had covered; or NOWHERE.
 
-    def __init__(self, add: Op) -> None:
-        self.add = add
-        self.lowest: Op | None = None
-        self.taken_since: Op | None = (
-            None  # the lowest since something may have been given up unseen
+        Time is counted in rows that cover. What was put back since the last one is covered by none until it is
+        delivered again, or given up.
+        """
+        rows, tenure, end, taken = self.rows, self.tenure, self.rows.end, self.taken
+        line = Line(tenure, end, covering)
+        since = line.count_before(tenure[taken], end[taken])
+        rolled = self.calls & self.ended & self.manual & rows.ended_as(Outcome.ROLLBACK)
+        back = Line(tenure, end, positions(rolled)).first_after(tenure[taken], end[taken] - 1)
+        back_at = chosen(end, back, NEVER)
+        is_back = (back != NOWHERE) & (line.count_before(tenure[taken], back_at) == since)
+        again = self._again(taken, back_at)
+        until = np.where(is_back, line.count_before(tenure[taken], again), since)
+        index, period = (
+            np.concatenate(each) for each in zip(*pairs(since, until + 1), strict=True)
         )
-        self.manual = False
-        self.by_hand: dict[int, bool] = {}  # what it suspended, and whether in manual mode
-        self.held: list[Op | tuple[Stretch, int]] = []
-        self.back: dict[int, Op] = {}
+        held, now = taken[index], line.count_before(tenure[commits], rows.begin[commits])
+        moment = np.where(period == since[index], end[held], -1)
+        key = dense(np.append(tenure[held], tenure[commits]), np.append(period, now))[0]
+        found = Line(key, moment, np.arange(len(held))).highest_before(
+            key[len(held) :], rows.begin[commits], -rows.offset[held]
+        )
+        return chosen(held, found, NOWHERE)
 
-    def clear(self) -> None:
-        """All that was taken is committed, but for what was put back."""
-        self.held.clear()
-        self.lowest = self.taken_since = self.lowest_back
-
-    @property
-    def lowest_back(self) -> Op | None:
-        return self.back[min(self.back)] if self.back else None
-
-    def worked_on(self, start: int, stop: int) -> None:
-        """Calls for these offsets ended, and suspended none of them."""
-        if self.back:
-            self.back = {each: op for each, op in self.back.items() if not start <= each < stop}
-        if self.by_hand:
-            self.by_hand = {
-                each: manual for each, manual in self.by_hand.items() if not start <= each < stop
-            }
-
-    def took(self, op: Op) -> None:
-        """A manual call that ended, and did not commit."""
-        if self.lowest is None or op.offset < self.lowest.offset:
-            self.lowest = op
-        if self.taken_since is None or op.offset < self.taken_since.offset:
-            self.taken_since = op
+    def _again(self, taken: Ints, since: Ints) -> Ints:
+        """When each of these messages was delivered again after the moment, or given up; NEVER without either."""
+        rows, message = self.rows, self.message
+        begun = Line(message, rows.begin, positions(self.calls)).first_after(message[taken], since)
+        given_up = Line(message, rows.end, self.letters).first_after(message[taken], since)
+        return np.minimum(chosen(rows.begin, begun, NEVER), chosen(rows.end, given_up, NEVER))
 
 
-class Lane(Machine):
-    """The incarnations that were added and not dropped."""
-
-    ENDS = ends_as([Kind.DELIVER]) | ends_as([Kind.DEAD_LETTER], [Outcome.OK])
-
-    def __init__(self, lane: LaneItems, findings: Findings) -> None:
-        super().__init__(lane, findings)
-        self.incarnations: dict[int, Incarnation] = {}
-        self.untold = (
-            self.untold_letters()
-        )  # may messages of the lane have been given up without a word?
-
-    def takes(self, stretch: Stretch) -> bool:
-        mine = self.incarnations.get(stretch.first.incarnation)
-        if mine is None:
-            return True
-        mine.manual = stretch.first.manual
-        mine.worked_on(stretch.first.offset, stretch.stop)
-        covered = stretch.stop if not mine.manual else stretch.finished_to
-        if covered > stretch.first.offset:
-            mine.clear()
-        if covered < stretch.stop:
-            mine.held.append((stretch, covered))
-            if covered == stretch.first.offset:
-                mine.took(stretch.first)
-            elif mine.taken_since is None or covered < mine.taken_since.offset:
-                mine.took(*self.lane.digest.of_stretch(stretch, covered, covered + 1))
-        return True
-
-    def begins(self, op: Op) -> None:
-        if op.kind is Kind.DEAD_LETTER:
-            self.untold = self.context.info.begins_late
-        if op.kind is Kind.RESET:
-            self.incarnations.clear()
-        elif op.incarnation == NO_TEXT:
-            return
-        elif op.kind is Kind.ADD:
-            self.incarnations[op.incarnation] = Incarnation(op)
-        elif op.kind is Kind.DROP:
-            self.incarnations.pop(op.incarnation, None)
-        else:
-            mine = self.incarnations.get(op.incarnation)
-            if mine is None:
-                return
-            if op.kind is Kind.DELIVER:
-                mine.manual = op.manual
-                mine.back.pop(op.offset, None)
-            elif op.kind is Kind.COMMIT and op.value != NONE and not op.correction:
-                self._committed(mine, op)
-
-    def _committed(self, mine: Incarnation, op: Op) -> None:
-        lowest = mine.taken_since if self.untold else mine.lowest
-        if lowest is None:
-            return
-        tells_its_start = lowest.offset < op.value <= mine.add.value
-        if not tells_its_start:
-            self.stakes += 1
-            if op.value > lowest.offset:
-                self.broken(MovedWithoutCommit, add=mine.add, taken=lowest, commit=op)
-
-    def ends(self, op: Op) -> None:
-        mine = self.incarnations.get(op.incarnation)
-        if mine is None or op.offset == NONE:
-            return
-        if op.kind is Kind.DELIVER:
-            if op.outcome in LISTENER_SUSPENDS:
-                mine.by_hand[op.offset] = op.manual
-            else:
-                mine.by_hand.pop(op.offset, None)
-            if acknowledges(op):
-                mine.clear()
-            elif self.may_be_given_up(op):
-                mine.taken_since = mine.lowest_back
-            elif op.manual and mine.add.begin < op.begin:
-                mine.took(op)
-                mine.held.append(op)
-                if op.outcome is Outcome.ROLLBACK:
-                    self._put_back(mine)
-        elif op.kind is Kind.DEAD_LETTER and op.outcome is Outcome.OK:
-            by_hand = mine.by_hand.pop(op.offset, mine.manual)
-            mine.back.pop(op.offset, None)
-            if not (op.manual if op.has_mode else by_hand):
-                mine.clear()
-
-    def _put_back(self, mine: Incarnation) -> None:
-        """A ROLLBACK puts back all that was taken."""
-        for each in mine.held:
-            ops = [each] if isinstance(each, Op) else self.lane.digest.of_stretch(*each)
-            mine.back.update((op.offset, op) for op in ops)
-        mine.held.clear()
-
-
-judge = each_lane(Lane, KINDS, lease=False)
+def judge(rows: Rows, findings: Findings) -> None:
+    """Each commit of a tenure that was added and not dropped, beside the lowest that was left."""
+    taken, begin, value = _Taken(rows), rows.begin, rows.value
+    if not len(taken.taken):
+        return
+    tenures, tenure = taken.tenures, taken.tenure
+    drops = Line(tenure, begin, positions(rows.are(Kind.DROP) & tenures.named))
+    judged = rows.are(Kind.COMMIT) & tenures.named & (tenures.add != NOWHERE) & (value != NONE)
+    judged &= ~rows.correction & (drops.last_before(tenure, begin) == NOWHERE)
+    judged &= tenures.reset == tenures.reset[tenures.add]
+    commits = positions(judged)
+    lowest = taken.lowest(taken.covering, commits)
+    unsure = taken.lowest(np.append(taken.covering, taken.unseen), commits)
+    lowest = np.where(may_be_untold(rows, commits), unsure, lowest)
+    commits, lowest = commits[lowest != NOWHERE], lowest[lowest != NOWHERE]
+    add = tenures.add[commits]
+    beyond = value[commits] > rows.offset[lowest]
+    judged = ~(beyond & (value[commits] <= value[add]))  # it may tell its start
+    findings.at_stake(commits[judged])
+    wrong = beyond & judged
+    findings.broken(MovedWithoutCommit, add=add[wrong], taken=lowest[wrong], commit=commits[wrong])
 
 
 def explain(found: MovedWithoutCommit) -> str:

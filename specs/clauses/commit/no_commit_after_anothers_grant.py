@@ -15,20 +15,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from specs.clauses.judging import Finding
 from specs.clauses.premises import BROKER_LIVES, NO_WALL_CLOCK_STEP
 from specs.clauses.words import at, ms
 from specs.facts.findings import Findings
-from specs.facts.lanes import (
-    OP_COLUMNS,
-    LaneItems,
-    Machine,
-    Op,
-    each_lane,
-    ended_before,
-    ends_as,
-)
-from specs.facts.segments import MS, NO_TEXT
+from specs.facts.moments import Line
+from specs.facts.presence import may_be_leaving
+from specs.facts.rows import Rows
+from specs.facts.segments import MS, NEVER, NO_TEXT, NOWHERE, chosen, positions
+from specs.facts.stored import broker_died
+from specs.facts.tenures import TENURE_COLUMNS, Tenures
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
 
@@ -46,7 +44,7 @@ KINDS = frozenset({Kind.LOCK, Kind.UNLOCK, Kind.COMMIT})
 SETTINGS = ("broker_lease_ms",)
 NEEDS = frozenset({Kind.COMMIT, Kind.LOCK})
 EXCUSED_BY_ANOTHER_LIFE = frozenset({Kind.JOIN, Kind.LEAVE})
-COLUMNS = OP_COLUMNS
+COLUMNS = TENURE_COLUMNS
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,78 +56,51 @@ class CommittedAfterwards(Finding):
 
 
 @dataclass(frozen=True, slots=True)
-class CommittedWhileLeaving(Finding):
-    """Likewise, by a client that was, or may have been, shutting down."""
-
-    lock: Row
-    unlock: Row
-    others_lock: Row
-    commit: Row
+class CommittedWhileLeaving(CommittedAfterwards):
+    """By a client that was, or may have been, shutting down."""
 
 
-class Client:
-    """One client: its last grant, its first unlock since, and the first grant of another after that."""
-
-    __slots__ = ("lock", "others", "unlock")
-
-    def __init__(self, lock: Op) -> None:
-        self.lock = lock
-        self.unlock: Op | None = None
-        self.others: Op | None = None
-
-
-class Lane(Machine):
-    """The clients that were granted the lane, and how each lost it."""
-
-    ENDS = ends_as([Kind.LOCK], [Outcome.OK])
-
-    def __init__(self, lane: LaneItems, findings: Findings) -> None:
-        super().__init__(lane, findings)
-        self.clients: dict[int, Client] = {}
-        self.limit_us = self.config.broker_lease_ms * MS - self.context.info.clock_bound_us
-
-    def begins(self, op: Op) -> None:
-        client = self.clients.get(op.client)
-        if client is None:
-            return
-        if op.kind is Kind.UNLOCK:
-            if client.unlock is None:
-                client.unlock = op
-        elif op.kind is Kind.COMMIT and op.incarnation != NO_TEXT and client.unlock is not None:
-            if self._is_over(client):
-                return
-            self.stakes += 1
-            if client.others is not None and not self.broker_died_since(client.lock):
-                leaving = self.may_be_leaving(op.client)
-                self.broken(
-                    CommittedWhileLeaving if leaving else CommittedAfterwards,
-                    lock=client.lock,
-                    unlock=client.unlock,
-                    others_lock=client.others,
-                    commit=op,
+def judge(rows: Rows, findings: Findings) -> None:
+    """Each grant that its client began to give back, beside the first grant of another since, and its later commits."""
+    begin, end, named = rows.begin, rows.end, rows.shared(Tenures).named
+    until = rows.clock_stepped(np.arange(rows.size))
+    told = (rows.group != NO_TEXT) & (rows.client != NO_TEXT) & (begin < until)
+    client = rows.lane_client
+    granted = told & rows.are(Kind.LOCK) & rows.ended_as(Outcome.OK) & (end < until)
+    locks, others = positions(granted), Line(rows.lane, end, positions(granted))
+    again = Line(client, end, locks).first_after(client[locks], end[locks])
+    lost_at = chosen(end, again, NEVER)
+    unlocks = Line(client, begin, positions(told & rows.are(Kind.UNLOCK)))
+    commits = Line(client, begin, positions(told & rows.are(Kind.COMMIT) & named))
+    unlock = unlocks.first_after(client[locks], end[locks])
+    for lock, back, lost in zip(locks.tolist(), unlock.tolist(), lost_at.tolist(), strict=True):
+        if back == NOWHERE or begin[back] > lost:
+            continue
+        context, group = rows.context_of(lock), rows.name_of("group", lock)
+        name, since = rows.client_of(lock), int(begin[lock])
+        limit_us = context.info.config.broker_lease_ms * MS - context.info.clock_bound_us
+        lane = others.within(int(rows.lane[lock]), int(begin[back]), lost)
+        lane = lane[(rows.client[lane] != rows.client[lock]) & (begin[lane] > end[lock])]
+        lane = lane[rows.ended[lane] <= rows.started[lock] + limit_us]
+        lives = (
+            each
+            for each in lane.tolist()
+            if not context.is_of_an_old_life(name, group, since, int(end[each]))
+        )
+        other = next(lives, NOWHERE)
+        if other != NOWHERE:
+            findings.at_stake_times(other, 1)  # from here on it must not commit
+        for commit in commits.within(int(client[lock]), int(begin[back]), lost).tolist():
+            now = int(begin[commit])
+            if context.is_of_an_old_life(name, group, since, now):
+                break
+            findings.at_stake_times(commit, 1)
+            if other != NOWHERE and end[other] < now and not broker_died(rows, lock, now):
+                kind = (
+                    CommittedWhileLeaving if may_be_leaving(rows, commit) else CommittedAfterwards
                 )
-
-    def ends(self, op: Op) -> None:
-        if op.kind is not Kind.LOCK or op.outcome is not Outcome.OK or op.client == NO_TEXT:
-            return
-        self.clients[op.client] = Client(op)
-        ended = op.over_us
-        for code, client in self.clients.items():
-            if code == op.client or client.unlock is None or client.others is not None:
-                continue
-            if self._is_over(client):
-                continue
-            if ended <= client.lock.started + self.limit_us and ended_before(client.lock, op):
-                client.others = op
-                self.stakes += 1  # from here on it must not commit
-
-    def _is_over(self, client: Client) -> bool:
-        """Whoever had the lease is a process that died, or a life in the group that ended."""
-        lock, name = client.lock, self.lane.name(client.lock.client)
-        return self.context.is_of_an_old_life(name, self.lane.group, lock.begin, self.now)
-
-
-judge = each_lane(Lane, (Kind.LOCK, Kind.UNLOCK, Kind.COMMIT), lease=True)
+                roles = {"lock": lock, "unlock": back, "others_lock": other, "commit": commit}
+                findings.shown(kind, roles)
 
 
 def explain(found: CommittedAfterwards | CommittedWhileLeaving) -> str:

@@ -10,34 +10,31 @@ offset; one that found nothing stored, in a group that does not begin with the f
 does one that began before the drop and of which nobody saw the answer. One that names no incarnation may be of each
 that its client has not dropped: it tells no start, and is excused likewise. A broker's correction (the value that a
 pull was told to go on at) and a reset are excused, a commit that was refused is none, and excused is also a message
-that may have been given up before the drop where nobody told: in a lane that shows no dead letter, unless a recorder
-declares them, and in every lane of a history that begins late, whatever is told there. A dead letter that was
-acknowledged after the drop, or never, finished nothing. Nothing is said of a group of which a member filters, as its
-start tells: what it passed by it reports.
+that may have been given up before the drop where nobody told: in a lane that has shown no dead letter when the commit
+begins, unless a recorder declares them, and in every lane of a history that begins late, whatever is told there. A dead
+letter that was acknowledged after the drop, or never, finished nothing. Nothing is said of a group of which a member
+filters, as its start tells: what it passed by it reports.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from specs.clauses.judging import Finding
 from specs.clauses.premises import NO_FILTER, NO_RESET, ORDERLY
 from specs.clauses.words import at, who
+from specs.facts.calls import CALL_COLUMNS, acknowledged, may_be_given_up
+from specs.facts.dead_letters import may_be_untold
 from specs.facts.findings import Findings
-from specs.facts.lanes import (
-    OP_COLUMNS,
-    LaneItems,
-    Machine,
-    Op,
-    Stretch,
-    each_lane,
-    ends_as,
-)
-from specs.facts.progress import acknowledges, is_answered
-from specs.facts.segments import NO_TEXT, NONE
+from specs.facts.lookups import answers
+from specs.facts.rows import Rows
+from specs.facts.segments import NEVER, NONE, NOWHERE, positions
+from specs.facts.tenures import OfTenures, Tenures
 from specs.history.row import Row
 from specs.plan.traits import Stake, Trait
-from specs.vocabulary import Key, Kind, Outcome, Party
+from specs.vocabulary import LISTENER_SUSPENDS, CommitMode, Key, Kind, Outcome, Party
 
 ID = "CMT-6"
 TITLE = "no new progress after the drop"
@@ -64,7 +61,7 @@ NEEDS = frozenset({Kind.COMMIT, Kind.DELIVER, Kind.DROP})
 EXCUSED_BY = frozenset({Kind.JOIN})
 LOOKS_BACK = True
 REFINES = ("CMT-1", "CMT-2")
-COLUMNS = OP_COLUMNS
+COLUMNS = (*CALL_COLUMNS, "detail")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,147 +75,60 @@ class ProgressAfterDrop(Finding):
     finished: int
 
 
-class Incarnation:
-    """One incarnation: the highest offset that it may report, how far it began, its drop.
+class _Work:
+    """What tenures did, and what their clients did that names none, by when it began or ended."""
 
-    roots: the ADD, and the look-up that says where it started where the ADD does not; of an incarnation that may have
-    started anywhere there are none. given_up: beyond the highest message that it may have given up without a word.
-    asked: look-ups before the drop, less those of which the answer is known.
-    """
-
-    __slots__ = ("add", "asked", "delivered", "drop", "finished", "given_up", "lost", "roots")
-
-    def __init__(self, add: Op) -> None:
-        self.add = add
-        self.roots = [add] if add.value != NONE else []
-        self.lost = False
-        self.finished = add.value if self.roots else -1
-        self.delivered = -1
-        self.given_up = -1
-        self.drop: Op | None = None
-        self.asked: set[int] = set()
-
-    @property
-    def is_judged(self) -> bool:
-        return bool(self.roots) and not self.asked
-
-    def reached(self, offset: int) -> None:
-        self.finished = max(self.finished, offset)
-
-    def started_at(self, look: Op) -> None:
-        """A look-up was answered with a stored offset."""
-        if not self.roots and not self.lost and look.incarnation != NO_TEXT:
-            self.roots = [self.add, look]
-        self.reached(look.value)
-
-    def started_anywhere(self) -> None:
-        self.roots, self.lost = [], True
+    def __init__(self, rows: Rows) -> None:
+        self.rows, self.tenures = rows, rows.shared(Tenures)
+        by_hand = rows.text("commit_mode") == rows.code("commit_mode", CommitMode.MANUAL)
+        calls, letters = rows.are(Kind.DELIVER), rows.are(Kind.DEAD_LETTER)
+        looks, refused = rows.are(Kind.FETCH_OFFSET), rows.ended_as(Outcome.REFUSED)
+        self.told = rows.shared(answers)
+        self.answered_at = np.where(refused | (self.told != NONE), rows.end, NEVER)
+        done = (calls & acknowledged(rows)) | (letters & rows.ended_as(Outcome.OK))
+        vain = calls & may_be_given_up(rows) & rows.ended_as(*LISTENER_SUSPENDS) & ~by_hand
+        self.drops = OfTenures(rows, rows.are(Kind.DROP), rows.begin)
+        self.commits = OfTenures(rows, rows.are(Kind.COMMIT) & (rows.value != NONE), rows.begin)
+        self.began = OfTenures(rows, calls, rows.begin)
+        self.finished = OfTenures(rows, done & (rows.offset != NONE), rows.end)
+        self.in_vain = OfTenures(rows, vain, rows.end)
+        self.asked = OfTenures(rows, looks, rows.begin)
+        self.heard = OfTenures(rows, looks & (refused | (self.told != NONE)), rows.end)
 
 
-class Lane(Machine):
-    """The incarnations that were added."""
-
-    ENDS = ends_as([Kind.DELIVER, Kind.FETCH_OFFSET]) | ends_as([Kind.DEAD_LETTER], [Outcome.OK])
-
-    def __init__(self, lane: LaneItems, findings: Findings) -> None:
-        super().__init__(lane, findings)
-        self.incarnations: dict[int, Incarnation] = {}
-        self.untold = self.untold_letters()
-
-    def takes(self, stretch: Stretch) -> bool:
-        mine = self.incarnations.get(stretch.first.incarnation)
-        if mine is None or mine.drop is not None:
-            return True
-        mine.delivered = max(mine.delivered, stretch.stop)
-        if stretch.finished_to > stretch.first.offset:
-            mine.reached(stretch.finished_to)
-        return True
-
-    def begins(self, op: Op) -> None:
-        if op.kind is Kind.DEAD_LETTER:
-            self.untold = self.context.info.begins_late
-        if op.kind is Kind.RESET:
-            self.incarnations.clear()
-        elif op.kind is Kind.FETCH_OFFSET:
-            for each in self._may_ask(op):
-                if each.drop is None:
-                    each.asked.add(op.place)
-        elif op.incarnation == NO_TEXT:
-            return
-        elif op.kind is Kind.ADD:
-            self.incarnations[op.incarnation] = Incarnation(op)
-        else:
-            mine = self.incarnations.get(op.incarnation)
-            if mine is None:
-                return
-            if op.kind is Kind.DROP and mine.drop is None:
-                mine.drop = op
-                self.stakes += (
-                    mine.is_judged and mine.delivered > mine.finished and not self._filters()
-                )
-            elif op.kind is Kind.DELIVER and op.offset != NONE:
-                mine.delivered = max(mine.delivered, op.offset + 1)
-            elif op.kind is Kind.COMMIT and op.value != NONE:
-                self._committed(mine, op)
-
-    def _committed(self, mine: Incarnation, op: Op) -> None:
-        if mine.drop is None:
-            mine.reached(op.value)
-        elif mine.is_judged and not op.correction and not self._filters():
-            if self.untold and mine.finished < op.value <= mine.given_up:
-                return
-            self.stakes += 1
-            if op.value > mine.finished:
-                self.broken(
-                    ProgressAfterDrop,
-                    {"finished": mine.finished},
-                    add=mine.add,
-                    start=mine.roots[-1],
-                    drop=mine.drop,
-                    commit=op,
-                )
-
-    def _filters(self) -> bool:
-        """Has a member told that it passes messages by?"""
-        return self.context.is_filtered(self.lane.group, self.now)
-
-    def _may_ask(self, look: Op) -> list[Incarnation]:
-        """Who may have looked the offset up: where it is not told, any incarnation of the client."""
-        if look.incarnation == NO_TEXT:
-            return [each for each in self.incarnations.values() if each.add.client == look.client]
-        mine = self.incarnations.get(look.incarnation)
-        return [] if mine is None else [mine]
-
-    def _told(self, mine: Incarnation, look: Op) -> None:
-        if is_answered(look):
-            mine.asked.discard(look.place)
-        if mine.drop is not None:
-            return
-        if look.outcome is Outcome.OK and look.value >= 0:
-            mine.started_at(look)
-        elif (
-            look.outcome is Outcome.REFUSED
-            and look.value == -1
-            and self.config.consume_from != "first"
-        ):
-            mine.started_anywhere()
-
-    def ends(self, op: Op) -> None:
-        if op.kind is Kind.FETCH_OFFSET:
-            for each in self._may_ask(op):
-                self._told(each, op)
-            return
-        mine = self.incarnations.get(op.incarnation)
-        if mine is None or op.offset == NONE:
-            return
-        before = mine.drop is None
-        if before and (acknowledges(op) if op.kind is Kind.DELIVER else op.outcome is Outcome.OK):
-            mine.reached(op.offset + 1)
-        elif before and op.kind is Kind.DELIVER and self.may_be_given_up(op):
-            mine.given_up = max(mine.given_up, op.offset + 1)
-
-
-judge = each_lane(Lane, KINDS, lease=False)
+def judge(rows: Rows, findings: Findings) -> None:
+    """The commits after each tenure's first DROP, beside what it had finished by then."""
+    work, begin, value = _Work(rows), rows.begin, rows.value
+    for add in positions(rows.are(Kind.ADD) & work.tenures.named).tolist():
+        drop = next(iter(work.drops.own(add, NONE, NEVER).tolist()), NOWHERE)
+        if drop == NOWHERE or work.tenures.reset[drop] != work.tenures.reset[add]:
+            continue
+        since, now, context = int(begin[add]), int(begin[drop]), rows.context_of(add)
+        own, nobodys = work.heard.own(add, since, now), work.heard.nobodys(add, since, now)
+        start = [add] if value[add] != NONE else own[work.told[own] >= 0][:1].tolist()
+        heard = np.append(own, nobodys)
+        nothing = rows.ended_as(Outcome.REFUSED)[heard] & (work.told[heard] == -1)
+        if not start or (context.info.config.consume_from != "first" and nothing.any()):
+            continue
+        asked = np.append(work.asked.own(add, since, now), work.asked.nobodys(add, since, now))
+        known_at = work.answered_at[asked].max(initial=NONE)
+        told = (value[[add]], value[work.commits.own(add, since, now)], work.told[heard])
+        ends = rows.offset[work.finished.own(add, since, now)] + 1
+        finished = max(each.max(initial=-1) for each in (*told, ends))
+        until = context.filtered_from(rows.name_of("group", add))
+        started = rows.offset[work.began.own(add, since, now)]
+        if known_at < now < until and started.max(initial=-1) >= finished:
+            findings.at_stake_times(drop, 1)
+        later = work.commits.own(add, now, until)
+        later = later[(begin[later] > known_at) & ~rows.correction[later]]
+        later = later[work.tenures.reset[later] == work.tenures.reset[add]]
+        given_up = rows.offset[work.in_vain.own(add, since, now)].max(initial=-1) + 1
+        beyond = value[later] > finished
+        excused = beyond & (value[later] <= given_up) & may_be_untold(rows, later)
+        findings.at_stake(later[~excused])
+        for commit in later[beyond & ~excused].tolist():
+            roles = {"add": add, "start": start[0], "drop": drop, "commit": commit}
+            findings.shown(ProgressAfterDrop, roles, {"finished": int(finished)})
 
 
 def explain(found: ProgressAfterDrop) -> str:

@@ -26,17 +26,31 @@ old commit may still arrive after the pull that took the reset.
 
 from __future__ import annotations
 
-from collections import deque
 from dataclasses import dataclass
 
-from specs.clauses.commit.fetch_answers_the_last_commit import answered_offset
+import numpy as np
+
 from specs.clauses.judging import Finding
 from specs.clauses.premises import BROKER_LIVES, BROKER_NOT_PAUSED, CLOSED_WORLD, Premise
-from specs.clauses.rows import NOTHING_HERE, OFFSET_MOVED
+from specs.clauses.rows import NOTHING_HERE, OFFSET_MOVED, answered_offset
 from specs.clauses.words import at, who
 from specs.facts.findings import Findings
-from specs.facts.lanes import OP_COLUMNS, LaneItems, Machine, Op, each_lane, ends_as
-from specs.facts.segments import MS, NEVER, NO_TEXT, NONE
+from specs.facts.lookups import each_lane
+from specs.facts.moments import Line
+from specs.facts.presence import were_leaving
+from specs.facts.requests import may_apply_until
+from specs.facts.rows import Rows
+from specs.facts.segments import (
+    MS,
+    NEVER,
+    NONE,
+    NOWHERE,
+    Ints,
+    chosen,
+    positions,
+)
+from specs.facts.stored import broker_died
+from specs.facts.tenures import TENURE_COLUMNS, Tenures
 from specs.history.row import Row
 from specs.plan.traits import Stake, Trait
 from specs.vocabulary import Key, Kind, Outcome, Party
@@ -63,7 +77,7 @@ STAKES = (Stake(Trait.RESET),)
 KINDS = frozenset({Kind.RESET, Kind.COMMIT, Kind.FETCH_OFFSET, Kind.PULL, Kind.ADD, Kind.DROP})
 SETTINGS = ("guard_slack_ms", "long_poll_ms")
 NEEDS = frozenset({Kind.FETCH_OFFSET, Kind.RESET})
-COLUMNS = OP_COLUMNS
+COLUMNS = TENURE_COLUMNS
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,151 +94,98 @@ class CommittedTheOld(Finding):
     commit: Row
 
 
-REMEMBERED_MAX = 64
+def judge(rows: Rows, findings: Findings) -> None:
+    resets = rows.of(Kind.RESET)
+    if len(resets):
+        _judge_answers(rows, findings, resets)
+        _judge_commits(rows, findings, resets)
 
 
-class Lane(Machine):
-    """What was reset and committed last, the questions under way, and what pulls may have taken."""
-
-    ENDS = ends_as([Kind.RESET, Kind.FETCH_OFFSET])
-    STAKE = Kind.RESET
-
-    def __init__(self, lane: LaneItems, findings: Findings) -> None:
-        super().__init__(lane, findings)
-        self.bound = self.config.delay_bound_ms * MS + self.context.info.clock_bound_us
-        self.parked = self.bound + self.config.long_poll_ms * MS
-        self.last: Op | None = None
-        self.resets: deque[Op] = deque(maxlen=REMEMBERED_MAX)
-        self.commits: deque[Op] = deque(maxlen=REMEMBERED_MAX)
-        self.pulled_until = -1
-        self.asked: dict[int, Op] = {}
-        self.dropped: dict[int, int] = {}  # by incarnation: the seq of its drop
-        self.told: dict[
-            int, list[Op]
-        ] = {}  # by incarnation: pulls that are, or will be, told to go on elsewhere
-        self.pulls: dict[
-            int, list[Op]
-        ] = {}  # by incarnation: those that went on, and began after one of those
-        self.looked: dict[int, int] = {}  # by incarnation: when it looked the offset up last
-        self.someone: dict[int, int] = {}  # by client: when one of its incarnations did
-
-    def begins(self, op: Op) -> None:
-        if op.kind is Kind.PULL:
-            self.pulled_until = max(self.pulled_until, self._until(op, self.parked))
-            if op.incarnation == NO_TEXT or op.value == NONE:
-                return
-            if op.code == OFFSET_MOVED or (op.code == NONE and op.value < op.offset):
-                self.told.setdefault(op.incarnation, []).append(op)
-            elif (
-                op.incarnation in self.told
-                and op.offset != NONE
-                and (op.outcome is Outcome.OK or (op.code in NOTHING_HERE and op.value > op.offset))
-            ):
-                self.pulls.setdefault(op.incarnation, []).append(op)
-        elif op.kind is Kind.RESET:
-            self.resets.append(op)
-            self.pulls.clear()
-            for mine in tuple(self.told):
-                self._keep_open(mine, op)
-        elif op.kind is Kind.FETCH_OFFSET:
-            self._looks_up(op)
-            if self.last is not None:
-                self.asked[op.place] = self.last
-        elif op.kind is Kind.ADD:
-            self.dropped.pop(op.incarnation, None)
-            self._keep_open(op.incarnation, op)
-            self.pulls.pop(op.incarnation, None)
-        elif op.kind is Kind.DROP:
-            self.dropped.setdefault(op.incarnation, op.begin)
-        elif op.value != NONE:
-            self.commits.append(op)
-            self._committed(op)
-
-    def ends(self, op: Op) -> None:
-        if op.kind is Kind.RESET:
-            is_later = self.last is None or op.begin > self.last.begin
-            if op.outcome is Outcome.OK and op.value != NONE and is_later:
-                self.last = op
-        elif op.kind is Kind.FETCH_OFFSET:
-            self._looks_up(op)
-            self._answered(op)
-
-    def _looks_up(self, op: Op) -> None:
-        """From here on its incarnation may be where the answer says."""
-        if op.incarnation == NO_TEXT:
-            self.someone[op.client] = self.now
-        else:
-            self.looked[op.incarnation] = self.now
-
-    def _keep_open(self, mine: int, op: Op) -> None:
-        """Of an incarnation's pulls only those that are answered after this count from here on."""
-        pulls = [pull for pull in self.told.pop(mine, ()) if pull.end > op.begin]
-        if pulls:
-            self.told[mine] = pulls
-
-    def _committed(self, op: Op) -> None:
-        if op.incarnation == NO_TEXT or not self.resets:
-            return
-        reset = self.resets[-1]
-        told = [
-            pull for pull in self.told.get(op.incarnation, ()) if reset.begin < pull.end < op.begin
-        ]
-        pulls = [
-            pull
-            for pull in told
-            if pull.value == reset.value
-            and pull.code == OFFSET_MOVED
-            and self.dropped.get(op.incarnation, NEVER) > pull.end
-            and not self.context.leaving_at(self.lane.name(pull.client), self.lane.group, pull.end)
-        ]
-        if pulls:
-            pull = max(pulls, key=lambda each: each.end)
-            elsewhere = [each.end for each in told if each.value != reset.value]
-            looked = self.looked.get(op.incarnation, -1), self.someone.get(pull.client, -1)
-            if max(*elsewhere, *looked) > pull.end:
-                return
-            at_once = op.started < pull.over_us + self.config.guard_slack_ms * MS
-            if at_once or self.leaving(op.client):
-                return
-            self.stakes += 1
-            later = [
-                each
-                for each in self.pulls.get(op.incarnation, ())
-                if pull.end < each.begin and each.end < op.begin
-            ]
-            brought = [each.value for each in later if each.offset >= pull.value]
-            if not pull.value <= op.value <= max(brought, default=pull.value):
-                self.broken(CommittedTheOld, reset=reset, pull=pull, commit=op)
-
-    def _until(self, op: Op, bound: int) -> int:
-        return self.may_arrive_until(op, max(op.over_us, op.started + bound))
-
-    def _answered(self, op: Op) -> None:
-        reset, answer = self.asked.pop(op.place, None), answered_offset(op)
-        if reset is None or answer is None or self.pulled_until >= reset.started:
-            return
-        if len(self.resets) == REMEMBERED_MAX and self.resets[0].begin >= reset.begin:
-            return
-        since = reset.started - self.parked
-        if self.broker_died_since(reset) or self.context.broker_paused_since(
-            self.broker, since, self.now
-        ):
-            return
-        in_flight = [
-            each for each in self.commits if self._until(each, self.bound) >= reset.started
-        ]
-        as_good = [
-            each.value for each in self.resets if self._until(each, self.bound) >= reset.started
-        ]
-        if not in_flight or NONE in as_good:
-            return
-        self.stakes += 1
-        if answer not in as_good:
-            named = [each for each in in_flight if each.value == answer] or in_flight
-            self.broken(Overwritten, commit=named[-1], reset=reset, answer=op)
+def _judge_answers(rows: Rows, findings: Findings, resets: Ints) -> None:
+    """(a) Each look-up after a reset that was answered, beside what was in flight."""
+    pulls = rows.of(Kind.PULL)
+    pulls = pulls[np.isin(rows.lane[pulls], rows.lane[resets])]
+    waited_until = np.full(rows.size, NONE, np.int64)
+    waited_until[pulls] = may_apply_until(rows, pulls, rows.config("long_poll_ms", pulls) * MS)
+    pulled, is_reset = Line(rows.lane, rows.begin, pulls), rows.are(Kind.RESET)
+    known = is_reset & rows.ended_as(Outcome.OK) & (rows.value != NONE)
+    for lane, puts, looks in rows.shared(each_lane):
+        stored = lane[known[lane]]
+        for look in looks.tolist() if len(stored) else ():
+            over = stored[rows.end[stored] < rows.begin[look]]
+            if not len(over):
+                continue
+            reset, now = int(over[-1]), int(rows.end[look])
+            since_us = int(rows.started[reset])
+            begun = pulled.within(int(rows.lane[look]), -NEVER, now)
+            if waited_until[begun].max(initial=NONE) >= since_us or _may_be_lost(rows, reset, now):
+                continue
+            later = puts.since(since_us, now)
+            in_flight = later[~is_reset[later] & (rows.value[later] != NONE)]
+            as_good, answer = rows.value[later[is_reset[later]]], rows.value[look]
+            if not len(in_flight) or NONE in as_good:
+                continue
+            findings.at_stake_times(look, 1)
+            if answer not in as_good:
+                named = in_flight[rows.value[in_flight] == answer]
+                commit = int((named if len(named) else in_flight)[-1])
+                roles = {"commit": commit, "reset": reset, "answer": look}
+                findings.shown(Overwritten, roles)
 
 
-judge = each_lane(Lane, KINDS, lease=False, asides=(Kind.PULL,))
+def _may_be_lost(rows: Rows, reset: int, now: int) -> bool:
+    """Did the broker die since the reset, or stand still, so that requests may have waited for it?"""
+    context, broker = rows.context_of(reset), rows.name_of("broker", reset)
+    config = context.info.config
+    waits_us = (config.delay_bound_ms + config.long_poll_ms) * MS + context.info.clock_bound_us
+    paused = context.broker_paused_since(broker, int(rows.started[reset]) - waits_us, now)
+    return paused or broker_died(rows, reset, now)
+
+
+def _judge_commits(rows: Rows, findings: Findings, resets: Ints) -> None:
+    """(b) Each commit of an incarnation whose pull took the last reset, beside what it pulled since."""
+    tenures, own, begin, end = rows.shared(Tenures), rows.incarnation, rows.begin, rows.end
+    code, value, offset = rows.number("code"), rows.value, rows.offset
+    pulls = rows.are(Kind.PULL) & tenures.named & (value != NONE) & (end < NEVER)
+    told = pulls & ((code == OFFSET_MOVED) | ((code == NONE) & (value < offset)))
+    reset = Line(rows.lane, begin, resets).last_before(rows.lane, end)
+    add, drop = (
+        Line(own, begin, positions(rows.are(kind) & tenures.named)).last_before(own, end)
+        for kind in (Kind.ADD, Kind.DROP)
+    )
+    to_it = told & (reset != NOWHERE) & (value == value[reset])
+    held = chosen(begin, drop, NONE) <= chosen(begin, add, NONE)
+    took = positions(to_it & (code == OFFSET_MOVED) & held)
+    took = took[~were_leaving(rows, took, end[took])]
+    taken = Line(own, end, took)
+
+    commits = positions(rows.are(Kind.COMMIT) & tenures.named & (value != NONE))
+    pull = taken.last_before(own[commits], begin[commits])
+    is_new = (reset[pull] == tenures.reset[commits]) & (add[pull] == tenures.add[commits])
+    slack_us = rows.config("guard_slack_ms", commits) * MS
+    is_new &= (pull != NOWHERE) & (rows.started[commits] >= rows.ended[pull] + slack_us)
+    commits, pull = commits[is_new], pull[is_new]
+    looks, client = rows.are(Kind.FETCH_OFFSET), rows.lane_client
+    moved = were_leaving(rows, commits, begin[commits])
+    for key, time, events in (
+        (own, end, told & ~to_it),
+        *((own, time, looks & tenures.named) for time in (begin, end)),
+        *((client, time, looks & ~tenures.named) for time in (begin, end)),
+    ):
+        last = Line(key, time, positions(events)).last_before(key[commits], begin[commits])
+        moved |= chosen(time, last, NONE) > end[pull]
+    commits, pull = commits[~moved], pull[~moved]
+    findings.at_stake(commits)
+
+    passed = np.isin(code, NOTHING_HERE) & (value > offset)
+    since = taken.last_before(own, begin)
+    brought = pulls & ~told & (rows.ended_as(Outcome.OK) | passed) & (since != NOWHERE)
+    brought &= (offset >= 0) & (offset >= value[since])
+    furthest = Line(since, end, positions(brought)).highest_before(pull, begin[commits], value)
+    furthest = np.maximum(chosen(value, furthest, NONE), value[pull])
+    wrong = (value[commits] < value[pull]) | (value[commits] > furthest)
+    commits, pull = commits[wrong], pull[wrong]
+    findings.broken(CommittedTheOld, reset=reset[pull], pull=pull, commit=commits)
 
 
 def explain(found: Overwritten | CommittedTheOld) -> str:

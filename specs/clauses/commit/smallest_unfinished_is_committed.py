@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from specs.clauses.commit import commit_never_passes_unfinished as general
 from specs.clauses.premises import NO_FILTER, NO_RESET, OUT_OF_ORDER
-from specs.facts.lanes import OP_COLUMNS, Op, ends_as
-from specs.facts.progress import PROGRESS_KINDS, Progress, each_queue
+from specs.facts.findings import Findings
+from specs.facts.rows import Rows
 from specs.vocabulary import Key, Kind, Party
 
 ID = "CMT-10"
@@ -26,25 +26,15 @@ PARTY = Party.CLIENT
 KEY = Key.QUEUE
 PREMISE = (OUT_OF_ORDER, NO_RESET, NO_FILTER)
 SOURCES = ("docs/sources.md#concurrent-loop", "docs/sources.md#key-order")
-KINDS = PROGRESS_KINDS | {Kind.COMMIT, Kind.PULL, Kind.SEND_BACK}
+KINDS = general.KINDS | {Kind.SEND_BACK}
 SETTINGS = ("max_reconsume_times",)
 NEEDS = frozenset({Kind.COMMIT, Kind.DELIVER})
 REFINES = ("CMT-1",)
 explain = general.explain
 Passed = general.Passed
-COLUMNS = (*OP_COLUMNS, "delay_level")
+COLUMNS = general.COLUMNS
 
 
-class Group(general.Group):
-    """One group on the queue, asked at every commit."""
-
-    ENDS = Progress.ENDS | ends_as([Kind.SEND_BACK])
-
-    __slots__ = ()
-
-    def ends(self, op: Op) -> None:
-        # An acknowledged send-back finishes its message just as an acknowledged dead letter does.
-        super().ends(op._replace(kind=Kind.DEAD_LETTER) if op.kind is Kind.SEND_BACK else op)
-
-
-judge = each_queue(Group, (*PROGRESS_KINDS, Kind.COMMIT, Kind.SEND_BACK))
+def judge(rows: Rows, findings: Findings) -> None:
+    """As in the orderly mode; an acknowledged send-back finishes its message just as a dead letter does."""
+    general.judge_by(rows, findings, Kind.DEAD_LETTER, Kind.SEND_BACK)

@@ -32,22 +32,26 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from specs.clauses.commit.fetch_answers_the_last_commit import answered_offset
 from specs.clauses.judging import Finding
-from specs.clauses.premises import NO_RESET, NO_WALL_CLOCK_STEP, NOT_REMOVED, Premise
+from specs.clauses.premises import CLUSTERING, NO_RESET, NO_WALL_CLOCK_STEP, NOT_REMOVED, Premise
+from specs.clauses.rows import answered_offset
 from specs.clauses.words import at, who
 from specs.facts.findings import Findings
-from specs.facts.lanes import (
-    OP_COLUMNS,
-    LaneItems,
-    Machine,
-    Op,
-    each_lane,
-    ended_before,
-    ends_as,
+from specs.facts.lookups import answers
+from specs.facts.moments import Line
+from specs.facts.rows import Rows
+from specs.facts.segments import (
+    MS,
+    NO_TEXT,
+    NONE,
+    NOWHERE,
+    Ints,
+    chosen,
+    positions,
 )
-from specs.facts.progress import Sends
-from specs.facts.segments import MS, NO_TEXT, NONE
+from specs.facts.sends import Sends
+from specs.facts.stored import broker_died
+from specs.facts.tenures import TENURE_COLUMNS, Tenures
 from specs.history.row import Row
 from specs.vocabulary import RETRY_PREFIX, Key, Kind, Outcome, Party
 
@@ -60,12 +64,7 @@ STATEMENT = (
 PARTY = Party.PAIR
 KEY = Key.QUEUE
 PREMISE = (
-    Premise(
-        "clustering",
-        "the members share the queues, and the broker keeps the offsets (configuration)",
-        lambda info: info.config.message_model == "clustering",
-        settings=frozenset({"message_model"}),
-    ),
+    CLUSTERING,
     NO_RESET,
     NO_WALL_CLOCK_STEP,
     NOT_REMOVED,
@@ -80,17 +79,14 @@ SETTINGS = ("consume_from",)
 NEEDS = frozenset({Kind.ADD})
 LOOKS_BACK = True
 EXCUSED_BY = frozenset({Kind.CRASH})
-COLUMNS = (*OP_COLUMNS, "delay_level")
+COLUMNS = (*TENURE_COLUMNS, "delay_level")
 
 FROM_ZERO, FROM_END, FROM_TIME = "0", "the queue's end", "the first message since then"
 START = {
-    # (consume from, is it a retry topic)
-    ("first", False): FROM_ZERO,
-    ("first", True): FROM_ZERO,
-    ("last", False): FROM_END,
-    ("last", True): FROM_ZERO,
-    ("timestamp", False): FROM_TIME,
-    ("timestamp", True): FROM_END,
+    # consume from: (of a topic, of a retry topic)
+    "first": (FROM_ZERO, FROM_ZERO),
+    "last": (FROM_END, FROM_ZERO),
+    "timestamp": (FROM_TIME, FROM_END),
 }
 
 
@@ -105,33 +101,26 @@ class WrongStart(Finding):
 
 
 @dataclass(frozen=True, slots=True)
-class StartMoved(Finding):
-    """Nothing was stored, neither at the first nor at the second look-up, and the pull asks for a later end."""
-
-    first: Row
-    add: Row
-    lookup: Row
-    pull: Row
-    wanted: int
-
-
-@dataclass(frozen=True, slots=True)
-class PulledElsewhere(Finding):
-    """add: what had fixed the start, where the look-up found nothing stored."""
-
-    add: Row
-    lookup: Row
-    pull: Row
-    wanted: int
-
-
-@dataclass(frozen=True, slots=True)
 class PulledAfterError(Finding):
     """The last look-up failed, and it pulls all the same."""
 
     add: Row
     lookup: Row
     pull: Row
+
+
+@dataclass(frozen=True, slots=True)
+class PulledElsewhere(PulledAfterError):
+    """add: what had fixed the start, where the look-up found nothing stored."""
+
+    wanted: int
+
+
+@dataclass(frozen=True, slots=True)
+class StartMoved(PulledElsewhere):
+    """Nothing was stored, neither at the first nor at the second look-up, and the pull asks for a later end."""
+
+    first: Row
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,160 +133,132 @@ YOUNG_US = 60_000 * MS
 HALF_AN_HOUR_US = 30 * 60_000 * MS
 
 
-class Lane(Machine):
-    """Who is about to start, and what it was told."""
+def judge(rows: Rows, findings: Findings) -> None:
+    """Each ADD beside the look-up before it, each first pull beside the look-up since the ADD, and each look-up beside
+    the queue's first message."""
+    tenures, begin, told = rows.shared(Tenures), rows.begin, rows.shared(answers)
+    named, tenure, until = tenures.named, tenures.number, rows.clock_stepped(np.arange(rows.size))
+    judged = (begin < until) & (rows.group != NO_TEXT)
+    looks, added = rows.are(Kind.FETCH_OFFSET) & judged, rows.are(Kind.ADD) & judged & named
+    adds, client = positions(added), rows.lane_client
+    before = Line(client, begin, positions((looks & ~named) | added))
+    first = before.last_before(client[adds], begin[adds])
+    reset = chosen(begin, tenures.reset, NONE)
+    known = looks[first] & (begin[first] > reset[adds]) & (rows.end[first] < begin[adds])
+    first = np.where(known, first, NOWHERE)
+    for lookup, add in zip(first.tolist(), adds.tolist(), strict=True):
+        if lookup != NOWHERE and rows.value[add] != NONE:
+            _started(rows, findings, lookup, add)
+    pulls = Line(tenure, begin, positions(rows.are(Kind.PULL) & judged & named))
+    pull = pulls.first_after(tenure[adds], begin[adds])
+    again = Line(tenure, begin, positions(looks & named))
+    second = again.last_before(tenure[adds], chosen(begin, pull, NONE))
+    known = (second != NOWHERE) & (rows.end[second] < begin[pull]) & (reset[pull] < begin[adds])
+    pairs = np.stack([first, adds, second, pull], axis=1)[known]
+    for each in pairs.tolist():
+        _pulled(rows, findings, *each)
+    answered = looks & (rows.end < until) & ((told == 0) | (told == -1))
+    for lookup in positions(answered).tolist():
+        _is_young(rows, findings, lookup)
 
-    ENDS = ends_as([Kind.FETCH_OFFSET])
 
-    def __init__(self, lane: LaneItems, findings: Findings) -> None:
-        super().__init__(lane, findings)
-        rows = lane.digest.rows
-        self.bound_us = self.config.delay_bound_ms * MS + self.context.info.clock_bound_us
-        self.sent = rows.shared(Sends).of_queue(int(rows.queue[lane.place]))
-        first = self.sent[rows.offset[self.sent] == 0]
-        self.first = int(first[np.argmin(rows.end[first])]) if len(first) else None
-        self.start = START[self.config.consume_from, self.lane.topic.startswith(RETRY_PREFIX)]
-        self.lookups: dict[int, tuple[Op, int | None]] = {}
-        self.adds: dict[
-            int, tuple[Op, Op | None]
-        ] = {}  # with a look-up before it that had found nothing stored
-        self.anchors: dict[int, Op] = {}
+def _start(rows: Rows, place: int) -> str:
+    """Where whoever finds nothing stored for the row's lane begins."""
+    is_retry = rows.name_of("topic", place).startswith(RETRY_PREFIX)
+    return START[rows.config_of(place).consume_from][is_retry]
 
-    def begins(self, op: Op) -> None:
-        if op.kind is Kind.RESET:
-            self.lookups, self.adds, self.anchors = {}, {}, {}
-        elif op.kind is Kind.FETCH_OFFSET:
-            if op.incarnation == NO_TEXT:
-                self.lookups[op.client] = (op, self._last_seen(op))
-            else:
-                self.anchors[op.incarnation] = op
-        elif op.incarnation == NO_TEXT:
+
+def _seen(rows: Rows, lookup: int, until: int) -> Ints:
+    """The sends to the queue that had been acknowledged by then, and longer than the bound before the look-up."""
+    sent, info = rows.shared(Sends).of_queue(int(rows.queue[lookup])), rows.context_of(lookup).info
+    bound_us = info.config.delay_bound_ms * MS + info.clock_bound_us
+    early = rows.ended[sent] + bound_us <= rows.started[lookup]
+    found: Ints = sent[early & (rows.end[sent] < until)]
+    return found
+
+
+def _started(rows: Rows, findings: Findings, lookup: int, add: int) -> None:
+    findings.at_stake_times(add, 1)
+    told, value = int(rows.shared(answers)[lookup]), int(rows.value[add])
+    wanted, send = _start(rows, add), NOWHERE
+    if told == NONE:
+        wanted = "nothing before the look-up has an answer"
+    elif told >= 0 or wanted == FROM_ZERO:
+        wanted = f"the stored offset {told}" if told >= 0 else FROM_ZERO
+        if value == max(told, 0):
             return
-        elif op.kind is Kind.ADD:
-            self.anchors.pop(op.incarnation, None)
-            lookup, last = self.lookups.pop(op.client, (None, None))
-            if lookup is not None and not ended_before(lookup, op):
-                lookup = None
-            empty = lookup is not None and answered_offset(lookup) == -1
-            self.adds[op.incarnation] = (op, lookup if empty else None)
-            if lookup is not None and op.value != NONE:
-                self._added(lookup, last, op)
-        elif op.kind is Kind.PULL:
-            add, nothing = self.adds.pop(op.incarnation, (None, None))
-            anchor = self.anchors.pop(op.incarnation, None)
-            if add is not None and anchor is not None and ended_before(anchor, op):
-                self._pulled(add, nothing, anchor, op)
-
-    def _last_seen(self, lookup: Op) -> int | None:
-        """Of the sends that were acknowledged longer ago than the bound, the one with the highest offset."""
-        rows = self.lane.digest.rows
-        seen = self.sent[
-            (rows.end[self.sent] < lookup.begin)
-            & (rows.ended[self.sent] + self.bound_us <= lookup.started)
-        ]
-        if not len(seen):
-            return None
-        highest = seen[rows.offset[seen] == rows.offset[seen].max()]
-        return int(highest[np.argmin(rows.end[highest])])
-
-    def _lives(self, send: int) -> bool:
-        rows = self.lane.digest.rows
-        epoch = int(rows.number("broker_epoch")[send])
-        return not self.context.broker_died_since(
-            self.broker, int(rows.begin[send]), epoch, self.now
-        )
-
-    def _added(self, lookup: Op, last: int | None, op: Op) -> None:
-        self.stakes += 1
-        told = answered_offset(lookup)
-        if told is None or told >= 0 or self.start == FROM_ZERO:
-            if op.value != (told if told is None else max(told, 0)):
-                wanted = "nothing before the look-up has an answer"
-                if told is not None:
-                    wanted = f"the stored offset {told}" if told >= 0 else FROM_ZERO
-                self.broken(WrongStart, {"wanted": wanted}, send=None, lookup=lookup, add=op)
+    else:
+        send = _shows(rows, lookup, add)
+        if send == NOWHERE:
             return
-        rows = self.lane.digest.rows
-        if last is None or not self._lives(last):
-            return
-        offset = int(rows.offset[last])
-        since = (
-            int(rows.started[last])
-            >= op.started + self.context.info.clock_bound_us - HALF_AN_HOUR_US
-        )
-        kept = self._kept_from()
-        if op.value <= offset if self.start == FROM_END else since and kept <= offset < op.value:
-            self.findings.shown(
-                WrongStart,
-                {"send": last, "lookup": lookup.place, "add": op.place},
-                {"wanted": self.start},
-            )
-
-    def _kept_from(self) -> int:
-        """The minimum that the broker had announced for the queue by now."""
-        return self.context.kept_from(self.lane.digest.rows.queue_of(self.lane.place), self.now)
-
-    def _pulled(self, add: Op, nothing: Op | None, lookup: Op, op: Op) -> None:
-        told = answered_offset(lookup)
-        wanted = add.value if told is not None and told < 0 else told
-        if told is not None and (wanted == NONE or op.offset == NONE):
-            return
-        self.stakes += 1
-        if told is None:
-            self.broken(PulledAfterError, add=add, lookup=lookup, pull=op)
-        elif op.offset != wanted:
-            also = {"wanted": wanted}
-            later_end = self.start == FROM_END and told < 0 and op.offset > add.value
-            if later_end and nothing is not None:
-                self.broken(StartMoved, also, first=nothing, add=add, lookup=lookup, pull=op)
-            else:
-                self.broken(PulledElsewhere, also, add=add, lookup=lookup, pull=op)
-
-    def ends(self, op: Op) -> None:
-        if (
-            op.kind is not Kind.FETCH_OFFSET
-            or self.first is None
-            or answered_offset(op) not in (-1, 0)
-        ):
-            return
-        rows, first = self.lane.digest.rows, self.first
-        if rows.end[first] > op.end or rows.ended[first] + self.bound_us > op.started:
-            return
-        young_us = YOUNG_US - self.context.info.clock_bound_us
-        if (
-            rows.started[first] >= op.started - young_us
-            and self._lives(first)
-            and not self._kept_from()
-        ):
-            self.stakes += 1
-            if op.outcome is Outcome.REFUSED:
-                self.findings.shown(NotYoung, {"send": first, "lookup": op.place})
+    findings.shown(WrongStart, {"send": send, "lookup": lookup, "add": add}, {"wanted": wanted})
 
 
-judge = each_lane(Lane, KINDS, lease=True, asides=(Kind.PULL,))
+def _shows(rows: Rows, lookup: int, add: int) -> int:
+    """The message that shows that a start after nothing stored is wrong, or NOWHERE."""
+    sent = _seen(rows, lookup, int(rows.begin[lookup]))
+    if not len(sent):
+        return NOWHERE
+    last = int(sent[np.lexsort((rows.end[sent], -rows.offset[sent]))[0]])
+    now, context = int(rows.begin[add]), rows.context_of(add)
+    offset, value = int(rows.offset[last]), int(rows.value[add])
+    since_us = int(rows.started[add]) + context.info.clock_bound_us - HALF_AN_HOUR_US
+    if _start(rows, add) == FROM_END:
+        shows = value <= offset
+    else:
+        kept = context.kept_from(rows.queue_of(add), now)
+        shows = rows.started[last] >= since_us and kept <= offset < value
+    return last if shows and not broker_died(rows, last, now) else NOWHERE
 
 
-def explain(found: WrongStart | StartMoved | PulledElsewhere | PulledAfterError | NotYoung) -> str:
+def _pulled(rows: Rows, findings: Findings, first: int, add: int, lookup: int, pull: int) -> None:
+    """The first pull of an incarnation that has looked the offset up since its ADD. first: the look-up before that."""
+    told, value, asked = (
+        int(each) for each in (rows.shared(answers)[lookup], rows.value[add], rows.offset[pull])
+    )
+    wanted, roles = value if told == -1 else told, {"add": add, "lookup": lookup, "pull": pull}
+    if told == NONE:
+        findings.shown(PulledAfterError, roles)
+    elif NONE in (wanted, asked):
+        return
+    elif asked != wanted:
+        empty = told == -1 and first != NOWHERE and rows.shared(answers)[first] == -1
+        if empty and asked > value and _start(rows, add) == FROM_END:
+            findings.shown(StartMoved, roles | {"first": first}, {"wanted": wanted})
+        else:
+            findings.shown(PulledElsewhere, roles, {"wanted": wanted})
+    findings.at_stake_times(pull, 1)
+
+
+def _is_young(rows: Rows, findings: Findings, lookup: int) -> None:
+    """A look-up that was told 0, or that nothing is stored."""
+    now, context = int(rows.end[lookup]), rows.context_of(lookup)
+    sent = _seen(rows, lookup, now)
+    sent = sent[rows.offset[sent] == 0]
+    if not len(sent) or context.kept_from(rows.queue_of(lookup), now):
+        return
+    first = int(sent[np.argmin(rows.end[sent])])
+    since_us = int(rows.started[lookup]) - YOUNG_US + context.info.clock_bound_us
+    if rows.started[first] >= since_us and not broker_died(rows, first, now):
+        findings.at_stake_times(lookup, 1)
+        if rows.ended_as(Outcome.REFUSED)[lookup]:
+            findings.shown(NotYoung, {"send": first, "lookup": lookup})
+
+
+def explain(found: WrongStart | PulledAfterError | NotYoung) -> str:
     lookup = found.lookup
-    failed = (
-        f"the error {lookup.code}"
-        if lookup.outcome is Outcome.REFUSED and lookup.code
-        else "no answer"
-    )
-    told = {None: failed, -1: "that nothing is stored"}.get(
-        answered_offset(lookup), f"{lookup.value}"
-    )
+    code = lookup.code if lookup.outcome is Outcome.REFUSED else None
+    failed = f"the error {code}" if code else "no answer"
+    answer = answered_offset(lookup)
+    told = {None: failed, -1: "that nothing is stored"}.get(answer, f"{answer}")
     heard = f"{who(lookup)} asked at {at(lookup)} for the offset stored for {lookup.lane} and heard {told}"
     if isinstance(found, NotYoung):
         return f"{heard}, although the queue's first message {found.send.message_id} was sent at {at(found.send)}"
     if isinstance(found, PulledAfterError):
-        return f"{heard}; its first pull, at {at(found.pull)}, asked for {found.pull.queue_offset} all the same"
-    if isinstance(found, StartMoved | PulledElsewhere):
-        pull = found.pull
-        return f"{heard}; its first pull, at {at(pull)}, asked for {pull.queue_offset} instead of {found.wanted}"
-    shown = (
-        ""
-        if found.send is None
-        else f" (offset {found.send.queue_offset} was sent at {at(found.send)})"
-    )
+        instead = (
+            f"instead of {found.wanted}" if isinstance(found, PulledElsewhere) else "all the same"
+        )
+        return f"{heard}; its first pull, at {at(found.pull)}, asked for {found.pull.queue_offset} {instead}"
+    send = found.send
+    shown = "" if send is None else f" (offset {send.queue_offset} was sent at {at(send)})"
     return f"{heard}; it started at {found.add.value} at {at(found.add)} instead of {found.wanted}{shown}"

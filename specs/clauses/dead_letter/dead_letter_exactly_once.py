@@ -23,7 +23,17 @@ from specs.facts.calls import may_be_by_hand
 from specs.facts.dead_letters import dead_reads, group_of
 from specs.facts.findings import Findings
 from specs.facts.rows import Rows
-from specs.facts.segments import NEVER, NONE, Ints, dense, positions
+from specs.facts.segments import (
+    NEVER,
+    NONE,
+    NOWHERE,
+    Ints,
+    Mask,
+    Segments,
+    dense,
+    is_first,
+    positions,
+)
 from specs.facts.stored import STORED_WEAKLY
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
@@ -70,62 +80,45 @@ class TwiceDead(Finding):
     evidence: tuple[Row, ...]
 
 
-class _Message:
-    """One message of a group: its dead letters and the places where it was read, two of each at most.
-
-    letters, reads: positions of rows. origin: who gave it up, and where it lies. spoiled: nothing is claimed of it.
-    """
-
-    __slots__ = ("letters", "origin", "places", "reads", "spoiled")
-
-    def __init__(self) -> None:
-        self.letters: list[int] = []
-        self.origin: tuple[int, ...] = ()
-        self.reads: list[int] = []
-        self.places: set[tuple[int, ...]] = set()
-        self.spoiled = False
-
-    def read(self, row: int, place: tuple[int, ...]) -> None:
-        if len(self.reads) < 2 and place not in self.places:
-            self.places.add(place)
-            self.reads.append(row)
-
-
 def judge(rows: Rows, findings: Findings) -> None:
     """Each message that was given up, in each group: how often that was, and where it was read."""
     where = _of_what_was_given_up(rows)
-    if not len(where):
-        return
-    of_group, _ = dense(rows.run[where], rows.source[where], group_of(rows, where))
-    # Dead letters count when they begin and reads when they end.
-    read = rows.are(Kind.READ)
-    order = np.argsort(np.where(read, rows.end, rows.begin)[where], kind="stable")
-    place = (rows.text("broker"), rows.number("queue_id"), rows.offset)
-    origin = (
-        rows.client,
-        rows.text("process"),
-        rows.incarnation,
-        rows.text("topic"),
-        *place,
-    )
-    arrived, manual = rows.ended_as(Outcome.OK), may_be_by_hand(rows)
-    as_promised = arrived & ~manual & np.isin(rows.number("attempt"), (NONE, 1))
+    of, count = dense(rows.run[where], rows.source[where], group_of(rows, where))
+    message = np.full(rows.size, NOWHERE, np.int64)
+    message[where] = of
+    arrived, read = rows.ended_as(Outcome.OK), rows.are(Kind.READ)
+    tries = where[~read[where]]
+    tries = tries[np.argsort(rows.begin[tries], kind="stable")]
+    letter, second = _first_two(tries, message, count)
+    as_promised = arrived & ~may_be_by_hand(rows) & np.isin(rows.number("attempt"), (NONE, 1))
     as_promised &= ~np.isin(rows.number("code"), STORED_WEAKLY)
-    messages: dict[int, _Message] = {}
-    for row, number in zip(where[order].tolist(), of_group[order].tolist(), strict=True):
-        message = messages.setdefault(number, _Message())
-        if read[row]:
-            if arrived[row] and rows.end[row] < NEVER:
-                message.read(row, tuple(int(column[row]) for column in place))
-            continue
-        mine = tuple(int(column[row]) for column in origin)
-        if not as_promised[row] or (message.letters and not _is_of_one(rows, message, row, mine)):
-            message.spoiled = True
-        elif len(message.letters) < 2:
-            message.letters.append(row)
-            message.origin = mine
-    for message in messages.values():
-        _conclude(message, rows, findings)
+    later = tries[tries != letter[message[tries]]]
+    apart = later[~_are_of_one(rows, letter[message[later]], later)]
+    reads = where[(read & arrived & (rows.end < NEVER))[where]]
+    reads = reads[np.argsort(rows.end[reads], kind="stable")]
+    place = rows.text("broker"), rows.number("queue_id"), rows.offset
+    reads = reads[is_first(message[reads], *(column[reads] for column in place))]
+    lies, too = _first_two(reads, message, count)
+    judged = (letter != NOWHERE) & ((lies != NOWHERE) | (second != NOWHERE))
+    judged[message[np.append(apart, tries[~as_promised[tries]])]] = False
+    judged &= (second == NOWHERE) | (rows.config("batch", letter) == 1)
+    findings.at_stake(letter[judged])
+    once = judged & (second == NOWHERE) & (too != NOWHERE) & ~rows.frames_twice(letter)
+    for rows_of in (
+        np.stack([letter, second], 1)[judged & (second != NOWHERE)],
+        np.stack([letter, lies, too], 1)[once],
+    ):
+        for evidence in rows_of.tolist():
+            findings.shown(TwiceDead, {"evidence": evidence})
+
+
+def _first_two(where: Ints, message: Ints, count: int) -> Ints:
+    """Of each message the first of these rows, and the second one; NOWHERE where there is none."""
+    found = np.full((2, count), NOWHERE, np.int64)
+    nth = Segments(message[where]).nth()
+    for number in (0, 1):
+        found[number, message[where[nth == number]]] = where[nth == number]
+    return found
 
 
 def _of_what_was_given_up(rows: Rows) -> Ints:
@@ -138,26 +131,20 @@ def _of_what_was_given_up(rows: Rows) -> Ints:
     return positions((letter | read | manual) & given_up[message])
 
 
-def _is_of_one(rows: Rows, message: _Message, row: int, origin: tuple[int, ...]) -> bool:
-    """Did the incarnation send this that gave the message up first? The next process of its client may number its
-    incarnations anew."""
-    client, group = rows.name_of("client_id", row), rows.name_of("group", row)
-    first, now = int(rows.begin[message.letters[0]]), int(rows.begin[row])
-    anew = rows.context_of(row).is_of_an_old_life(client, group, first, now)
-    return origin == message.origin and not anew
-
-
-def _conclude(message: _Message, rows: Rows, findings: Findings) -> None:
-    letters, reads = message.letters, message.reads
-    if message.spoiled or not letters or not (reads or len(letters) > 1):
-        return
-    if len(letters) > 1 and rows.config_of(letters[0]).batch > 1:
-        return
-    findings.at_stake_times(letters[0], 1)
-    if len(letters) > 1:
-        findings.shown(TwiceDead, {"evidence": letters})
-    elif len(reads) > 1 and rows.context_of(letters[0]).frames_twice == NEVER:
-        findings.shown(TwiceDead, {"evidence": [*letters, *reads]})
+def _are_of_one(rows: Rows, first: Ints, later: Ints) -> Mask:
+    """Did one incarnation give both up, at one place? The next process of its client may number its incarnations
+    anew."""
+    texts = (rows.text(name) for name in ("process", "topic", "broker"))
+    columns = (rows.client, rows.incarnation, rows.number("queue_id"), rows.offset, *texts)
+    found = np.ones(len(first), np.bool_)
+    for column in columns:
+        found &= column[first] == column[later]
+    for index in positions(found).tolist():
+        row, now = int(first[index]), int(rows.begin[later[index]])
+        client, group = rows.member_of(row)
+        context, since = rows.context_of(row), int(rows.begin[row])
+        found[index] = not context.is_of_an_old_life(client, group, since, now)
+    return found
 
 
 def explain(found: TwiceDead) -> str:

@@ -20,6 +20,7 @@ from specs.clauses.words import at, who
 from specs.facts.findings import Findings
 from specs.facts.rows import Rows
 from specs.facts.segments import NEVER, NO_TEXT, NONE, dense, positions
+from specs.facts.stored import copies
 from specs.history.row import Row
 from specs.vocabulary import DLQ_PREFIX, RETRY_PREFIX, Key, Kind, Outcome, Party, dead_letter_topic
 
@@ -80,8 +81,7 @@ def judge(rows: Rows, findings: Findings) -> None:
 def _events(rows: Rows) -> Iterator[tuple[int, int, int, int]]:
     """(when, what, position of the row, number of the message), of messages with an acknowledged dead letter."""
     letter, ok = rows.are(Kind.DEAD_LETTER), rows.ended_as(Outcome.OK)
-    copy = rows.starts_with("topic", DLQ_PREFIX) | rows.starts_with("topic", RETRY_PREFIX)
-    copy |= rows.text("origin_id") != NO_TEXT
+    copy = copies(rows) | (rows.text("origin_id") != NO_TEXT)
     read = rows.are(Kind.READ) & ok & copy & (rows.offset != NONE) & (rows.end < NEVER)
     gives = letter | rows.are(Kind.SEND_BACK)
     sent = letter & ok & (rows.end < NEVER)

@@ -21,9 +21,21 @@ from specs.clauses.words import at, who
 from specs.facts.dead_letters import dead_reads, group_of
 from specs.facts.findings import Findings
 from specs.facts.rows import Rows
-from specs.facts.segments import NEVER, NO_TEXT, NONE, NOWHERE, Ints, Mask, dense, positions
+from specs.facts.segments import (
+    NEVER,
+    NO_TEXT,
+    NONE,
+    NOWHERE,
+    Ints,
+    Mask,
+    chosen,
+    dense,
+    first_of_each,
+    positions,
+)
+from specs.facts.stored import copies
 from specs.history.row import Row
-from specs.vocabulary import DLQ_PREFIX, RETRY_PREFIX, Key, Kind, Outcome, Party
+from specs.vocabulary import Key, Kind, Outcome, Party
 
 ID = "DLQ-5"
 TITLE = "a dead letter keeps its content"
@@ -81,12 +93,10 @@ def judge(rows: Rows, findings: Findings) -> None:
 
 def _originals(rows: Rows, message: Ints, count: int, until: Ints, wanted: Ints) -> Ints:
     """Of each of these messages the first row that shows it whole; NOWHERE if not before `until`, or later another."""
-    copy = rows.starts_with("topic", RETRY_PREFIX) | rows.starts_with("topic", DLQ_PREFIX)
-    whole = (rows.number("body_hash") != NONE) & (rows.text("origin_id") == NO_TEXT) & ~copy
+    whole = (rows.number("body_hash") != NONE) & (rows.text("origin_id") == NO_TEXT) & ~copies(rows)
     shown = positions(whole & rows.are(Kind.SEND, Kind.DELIVER))
     shown = shown[np.argsort(rows.begin[shown], kind="stable")]
-    first = np.full(count, NOWHERE, np.int64)
-    first[message[shown[::-1]]] = shown[::-1]
+    first = chosen(shown, first_of_each(message[shown], count), NOWHERE)
     another = np.full(count, NEVER, np.int64)
     others = shown[_differs(rows, shown, first[message[shown]])] if len(shown) else shown
     np.minimum.at(another, message[others], rows.begin[others])
@@ -115,38 +125,29 @@ def _elsewhere(rows: Rows, original: Ints, read: Ints) -> Mask:
 
 def _nameless(rows: Rows, findings: Findings, reads: Ints, message: Ints, known: Mask) -> None:
     """Dead letters that a recorded client sent, and that name no origin. known: those that were at stake already."""
-    nameless = rows.text("origin_id") == NO_TEXT
-    promised = np.asarray(
-        [rows.config_of(row).dialect != WITHOUT_ORIGIN_ID for row in reads.tolist()], np.bool_
-    )
+    nameless = (rows.text("origin_id") == NO_TEXT)[reads]
+    promised = [rows.config_of(row).dialect != WITHOUT_ORIGIN_ID for row in reads.tolist()]
     declared = np.asarray([_reads_are_declared(rows, row) for row in reads.tolist()], np.bool_)
-    others = np.asarray([rows.context_of(row).named_origin for row in reads.tolist()], np.int64)
+    others = rows.of_runs(lambda context: context.named_origin, reads)
     topic_told = rows.text("view")[reads] != NO_TEXT
-    looked = declared | ~nameless[reads] | (topic_told & (others < NEVER))
-    promised &= looked & (nameless[reads] | ~known)
-    reads, known = reads[promised], known[promised]
-    if not len(reads):
-        return
+    looked = declared | ~nameless | (topic_told & (others < NEVER))
     letters = positions(rows.are(Kind.DEAD_LETTER) & rows.ended_as(Outcome.OK) & (rows.end < NEVER))
     letters = letters[np.argsort(rows.end[letters], kind="stable")]
-    first: dict[tuple[int, int], int] = {}
-    for letter, group in zip(letters.tolist(), group_of(rows, letters).tolist(), strict=True):
-        first.setdefault((int(message[letter]), group), letter)
-    for read, group, is_known in zip(
-        reads.tolist(), group_of(rows, reads).tolist(), known.tolist(), strict=True
-    ):
-        sent = first.get((int(message[read]), group))
-        if sent is None or rows.end[sent] > rows.end[read]:
-            continue
-        findings.at_stake_times(read, int(not is_known))
-        if nameless[read]:
-            context, told = rows.context_of(read), _reads_are_declared(rows, read)
-            findings.shown(
-                Changed,
-                {"original": sent, "read": read},
-                certain=context.info.closed_world,
-                of_context={} if told else {"named": context.named_origin},
-            )
+    both = np.concatenate([letters, reads])
+    of_group, count = dense(message[both], group_of(rows, both))
+    first = first_of_each(of_group[: len(letters)], count)
+    sent = chosen(letters, first[of_group[len(letters) :]], NOWHERE)
+    found = np.asarray(promised, np.bool_) & looked & (nameless | ~known)
+    found &= (sent != NOWHERE) & (rows.end[sent] <= rows.end[reads])
+    findings.at_stake(reads[found & ~known])
+    for index in positions(found & nameless).tolist():
+        context = rows.context_of(int(reads[index]))
+        findings.shown(
+            Changed,
+            {"original": int(sent[index]), "read": int(reads[index])},
+            certain=context.info.closed_world,
+            of_context={} if declared[index] else {"named": context.named_origin},
+        )
 
 
 def _reads_are_declared(rows: Rows, row: int) -> bool:

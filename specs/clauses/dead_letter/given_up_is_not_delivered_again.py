@@ -1,25 +1,31 @@
 """Once its dead letter was acknowledged, the same incarnation does not deliver a message again, now or later.
 
 Where a call held several messages, one of them that was given up may come again as long as another one of them has to,
-since a batch is put back as a whole: not once all of them were given up, nor after the others have come again without
-it, nor after the batch succeeded: one row of a call tells how all of it ended, and where none does it may have been
-put back. Where it comes again and is given up in vain, it has to come as well. Claimed in auto mode (in manual mode a
-ROLLBACK replays what was given up as well): where nobody says the mode, until any manual call, or one that may have
-been a manual ROLLBACK, since it ended so or nobody knows how. Another incarnation may deliver it: it may not know. Says
-nothing where the dead letter was stored weakly (it may be lost, and sent again), nor of a message of several whose
-batch is not in the history. Nothing is remembered across an ADD or a reset: what began before is of an earlier life,
-and does not count when it ends.
+since a batch is put back as a whole: not once all of them were given up (the others after their call had ended), nor
+after the others have come again without it, even where they come with it later, nor after the batch succeeded: one row
+of a call tells how all of it ended, and where none does it may have been put back. Where it comes again and is given up
+in vain, it has to come as well. Claimed in auto mode (in manual mode a ROLLBACK replays what was given up as well):
+where nobody says the mode, until any manual call, or one that may have been a manual ROLLBACK, since it ended so or
+nobody knows how. Another incarnation may deliver it: it may not know. Says nothing where the dead letter was stored
+weakly (it may be lost, and sent again), nor of a message of several whose batch is not in the history. Nothing is
+remembered across an ADD, a reset, or a pull that was told to go on further back: what began before is of an earlier
+life, and does not count when it ends.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from specs.clauses.judging import Finding
 from specs.clauses.premises import AUTO_MODE, IN_PLACE, NO_RESET
 from specs.clauses.words import at, who
-from specs.facts.batches import BATCH_KINDS, BatchLane, Work
-from specs.facts.lanes import OP_COLUMNS, Op, each_lane
+from specs.facts.calls import CALL_COLUMNS, CALL_KINDS, Calls
+from specs.facts.findings import Findings
+from specs.facts.given_up import GivenUp
+from specs.facts.rows import Rows
+from specs.facts.segments import NOWHERE
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Party
 
@@ -33,10 +39,11 @@ PARTY = Party.CLIENT
 KEY = Key.LANE
 PREMISE = (IN_PLACE, AUTO_MODE, NO_RESET)
 SOURCES = ("docs/sources.md#dead-letters",)
-KINDS = BATCH_KINDS
+KINDS = CALL_KINDS
 SETTINGS = ("batch",)
 NEEDS = frozenset({Kind.DEAD_LETTER, Kind.DELIVER})
-COLUMNS = OP_COLUMNS
+HEEDED = frozenset({Kind.PULL})
+COLUMNS = CALL_COLUMNS
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,31 +55,26 @@ class CameBack(Finding):
     batch: tuple[Row, ...] = ()
 
 
-class Lane(BatchLane):
-    """What was given up comes again with others that have to, or not at all; manual mode is left alone.
-
-    A stretch that holds nothing that was given up is passed over.
-    """
-
-    def delivered(self, work: Work, op: Op) -> None:
-        letter = work.letters.get(op.offset)
-        if letter is None:
-            work.deliver(op)
-            return
-        told = work.back.get(op.offset) is False
-        rightly = work.rightly(op.offset, op.op)
-        wrong = rightly is False or (rightly is None and self.config.batch == 1)
-        held = work.calls.get(work.latest.get(op.offset, -1), {}) if self.config.batch > 1 else {}
-        batch = [*held.values(), *(work.letters[each] for each in held if each in work.letters)]
-        wrong = wrong and not work.manual
-        work.deliver(op)
-        if wrong:
-            work.back[op.offset] = False
-            if not told:
-                self.broken(CameBack, given_up=letter, again=op, batch=batch)
-
-
-judge = each_lane(Lane, KINDS, lease=False)
+def judge(rows: Rows, findings: Findings) -> None:
+    """Each delivery of what was given up: it comes with others that have to, or not at all."""
+    calls, given_up = rows.shared(Calls), rows.shared(GivenUp)
+    findings.at_stake(given_up.safe)
+    again = calls.at[~given_up.is_manual(calls.at, rows.begin[calls.at])]
+    again = again[given_up.letter(again, rows.begin[again]) != NOWHERE]
+    again = again[np.argsort(rows.begin[again], kind="stable")]
+    before, batch = given_up.last_delivery(again), rows.config("batch", again)
+    wrong = ~given_up.may_come(again) | ((before == NOWHERE) & (batch == 1))
+    again, before, batch = again[wrong], before[wrong], batch[wrong]
+    told = np.isin(before, again) & given_up.same_until(before, again)
+    for row, last, size in zip(
+        *(each[~told].tolist() for each in (again, before, batch)), strict=True
+    ):
+        held = calls.at[calls.number == calls.call_of[last]] if size > 1 else calls.at[:0]
+        letter, *letters = given_up.letter(
+            np.append(row, held), np.full(1 + len(held), rows.begin[row])
+        ).tolist()
+        batch_of = [*held.tolist(), *(each for each in letters if each != NOWHERE)]
+        findings.shown(CameBack, {"given_up": letter, "again": row, "batch": batch_of})
 
 
 def explain(found: CameBack) -> str:

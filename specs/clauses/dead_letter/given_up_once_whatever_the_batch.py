@@ -5,23 +5,29 @@ The exhausted ones are given up; the batch comes again because of the others, an
 were given up. Then no second dead letter may follow (*given up again*): whoever reads the dead letters would find one
 message several times. Where nothing of its batch had to come again, or it did not come again at all, a second dead
 letter has no such cause (*given up twice*). Claimed within one incarnation (another may not know), in auto mode (in
-manual mode a ROLLBACK takes back what was given up as well), and until the lane is reset. A dead letter that was
-refused, or whose answer never came, is sent again, and rightly; one that was stored weakly may be. Where brokers flush
-later and one died since, the offset may be that of another message. Where several messages are taken per call and the
-deliveries are not in the history, a second dead letter counts as *given up again*. Says nothing of whether the message
-is delivered once more with the rest of its batch.
+manual mode a ROLLBACK takes back what was given up as well), and until the lane is reset, or a pull was told to go on
+further back. A dead letter that was refused, or whose answer never came, is sent again, and rightly; one that was
+stored weakly may be. Where brokers flush later and one died since, the offset may be that of another message. Where
+several messages are taken per call and the deliveries are not in the history, a second dead letter counts as *given up
+again*. Says nothing of whether the message is delivered once more with the rest of its batch.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from specs.clauses.context import FLUSHED_LATER
 from specs.clauses.judging import Finding
 from specs.clauses.premises import AUTO_MODE, IN_PLACE, NO_RESET
 from specs.clauses.words import at, who
-from specs.facts.batches import BATCH_KINDS, BatchLane, Work, is_safe
-from specs.facts.lanes import OP_COLUMNS, Op, each_lane
+from specs.facts.calls import CALL_COLUMNS, CALL_KINDS, Calls
+from specs.facts.findings import Findings
+from specs.facts.given_up import GivenUp
+from specs.facts.rows import Rows
+from specs.facts.segments import NOWHERE, positions
+from specs.facts.stored import broker_died
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Party
 
@@ -35,11 +41,12 @@ PARTY = Party.CLIENT
 KEY = Key.LANE
 PREMISE = (IN_PLACE, AUTO_MODE, NO_RESET)
 SOURCES = ("docs/sources.md#dead-letters",)
-KINDS = BATCH_KINDS
+KINDS = CALL_KINDS
 SETTINGS = ("batch",)
 NEEDS = frozenset({Kind.DEAD_LETTER})
 EXCUSED_BY = frozenset({Kind.CRASH})
-COLUMNS = OP_COLUMNS
+HEEDED = frozenset({Kind.PULL})
+COLUMNS = CALL_COLUMNS
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,25 +66,29 @@ class GivenUpTwice(Finding):
     second: Row
 
 
-class Lane(BatchLane):
+def judge(rows: Rows, findings: Findings) -> None:
     """Each dead letter beside the first acknowledged one of its message; whoever was in manual mode is left alone."""
+    given_up = rows.shared(GivenUp)
+    second = positions(rows.shared(Calls).letters & ~given_up.by_hand)
+    second = second[~given_up.is_manual(second, rows.begin[second])]
+    first = given_up.letter(second, rows.begin[second])
+    second, first = second[first != NOWHERE], first[first != NOWHERE]
+    kept = [not _may_be_taken_back(rows, *pair) for pair in np.stack([first, second], 1).tolist()]
+    second, first = second[kept], first[kept]
+    findings.at_stake(np.concatenate([given_up.safe, second[~given_up.is_safe[second]]]))
+    last = given_up.last_delivery(second)
+    back = given_up.letter(last, rows.begin[last]) != NOWHERE
+    back &= given_up.same_until(last, second) & given_up.may_come(last)
+    again = (rows.config("batch", second) > 1) & ((last == NOWHERE) | back)
+    findings.broken(GivenUpAgain, first=first[again], second=second[again])
+    twice = ~again
+    findings.broken(GivenUpTwice, delivered=last[twice], first=first[twice], second=second[twice])
 
-    def given_up(self, work: Work, op: Op) -> None:
-        letter = work.letters.get(op.offset)
-        if letter is None or work.manual or op.manual:
-            return
-        if self.config.flush == FLUSHED_LATER and self.broker_died_since(letter):
-            return
-        self.stakes += not is_safe(op)
-        call = work.latest.get(op.offset)
-        if self.config.batch > 1 and (call is None or work.back.get(op.offset)):
-            self.broken(GivenUpAgain, first=letter, second=op)
-        else:
-            last = None if call is None else work.calls[call][op.offset]
-            self.broken(GivenUpTwice, delivered=last, first=letter, second=op)
 
-
-judge = each_lane(Lane, KINDS, lease=False)
+def _may_be_taken_back(rows: Rows, first: int, second: int) -> bool:
+    """May the offset be that of another message now?"""
+    flush = rows.config_of(first).flush
+    return flush == FLUSHED_LATER and broker_died(rows, first, int(rows.begin[second]))
 
 
 def explain(found: GivenUpAgain | GivenUpTwice) -> str:

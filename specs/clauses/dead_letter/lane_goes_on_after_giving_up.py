@@ -13,6 +13,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from specs.clauses.judging import Finding
 from specs.clauses.premises import (
     AUTO_MODE,
@@ -25,21 +27,18 @@ from specs.clauses.premises import (
 )
 from specs.clauses.rows import over_us
 from specs.clauses.words import at, ms, who
+from specs.facts.calls import may_be_by_hand
 from specs.facts.findings import Findings
-from specs.facts.lanes import (
-    OP_COLUMNS,
-    LaneItems,
-    Machine,
-    Op,
-    Stretch,
-    each_lane,
-    ends_as,
-    may_be_manual,
-)
-from specs.facts.segments import MS, NEVER, NO_TEXT, NONE
+from specs.facts.moments import Line
+from specs.facts.presence import were_there
+from specs.facts.ready import READY_COLUMNS, Lanes, Leases, first_that_fetched
+from specs.facts.rows import Rows
+from specs.facts.segments import MS, NEVER, NONE, NOWHERE, Ints, chosen, is_first, positions
+from specs.facts.stored import copies
+from specs.facts.tenures import Tenures
 from specs.history.row import Row
 from specs.plan.traits import Stake, Trait
-from specs.vocabulary import DLQ_PREFIX, LISTENER_SUSPENDS, RETRY_PREFIX, Key, Kind, Outcome, Party
+from specs.vocabulary import LISTENER_SUSPENDS, Key, Kind, Outcome, Party
 
 ID = "DLQ-9"
 TITLE = "the lane goes on after giving up"
@@ -77,7 +76,7 @@ KINDS = frozenset(
 SETTINGS = ("client_lease_ms", "continuous_ms")
 NEEDS = frozenset({Kind.DEAD_LETTER, Kind.DELIVER, Kind.LOCK, Kind.PULL})
 EXCUSED_BY = frozenset({Kind.CRASH, Kind.LEAVE})
-COLUMNS = OP_COLUMNS
+COLUMNS = (*READY_COLUMNS, "code")
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,137 +95,69 @@ class StoodStill(Finding):
     next: Row
 
 
-class Work:
-    """One incarnation: its last delivery, its pulls, and the acknowledged dead letter of what it delivered last."""
-
-    __slots__ = ("add", "last", "letter", "lock", "pulls", "renewed")
-
-    def __init__(self, add: Op | None = None) -> None:
-        self.add = add
-        self.last: Op | None = None
-        self.letter: Op | None = None
-        self.lock: Op | None = None
-        self.renewed: Op | None = None
-        self.pulls: list[Op] = []
-
-
-class Lane(Machine):
-    """By incarnation what it did last, by client its last grant: only the call after a dead letter is looked at."""
-
-    ENDS = ends_as([Kind.LOCK, Kind.DEAD_LETTER], [Outcome.OK, Outcome.REFUSED])
-    STAKE = Kind.DEAD_LETTER
-
-    def __init__(self, lane: LaneItems, findings: Findings) -> None:
-        super().__init__(lane, findings)
-        self.cap = self.config.continuous_ms * MS
-        self.locks: dict[int, Op] = {}
-        self.works: dict[int, Work] = {}
-        self.counts = self.config.batch == 1 and not lane.topic.startswith(
-            (RETRY_PREFIX, DLQ_PREFIX)
-        )
-
-    def _work(self, name: int) -> Work:
-        found = self.works.get(name)
-        if found is None:
-            found = self.works[name] = Work()
-        return found
-
-    def takes(self, stretch: Stretch) -> bool:
-        work = self._work(stretch.first.incarnation)
-        if work.letter is not None:
-            return False
-        work.last = stretch.last
-        for pull in self.inside:
-            self.begins(pull)
-        return True
-
-    def begins(self, op: Op) -> None:
-        if op.kind is Kind.RESET:
-            self.works.clear()
-        elif op.kind is Kind.ADD:
-            if op.incarnation != NO_TEXT:
-                self.works[op.incarnation] = Work(op)
-        elif op.kind is Kind.DROP:
-            self.works.pop(op.incarnation, None)
-        elif op.kind is Kind.UNLOCK:
-            self._lost(op)
-        elif op.kind is Kind.PULL and op.incarnation != NO_TEXT:
-            if op.outcome is Outcome.OK and op.end < NEVER and op.value != NONE:
-                self._work(op.incarnation).pulls.append(op)
-        elif op.kind is Kind.DELIVER and op.incarnation != NO_TEXT:
-            work = self._work(op.incarnation)
-            if work.last is not None and work.letter is not None and work.lock is not None:
-                self._next(work, work.last, work.letter, work.lock, op)
-            work.last, work.letter, work.lock, work.renewed = op, None, None, None
-
-    def _next(self, work: Work, last: Op, letter: Op, lock: Op, op: Op) -> None:
-        pull: Op | None = None
-        for each in sorted(work.pulls, key=lambda each: each.end):
-            if each.end < letter.end and (pull is None or each.value > pull.value):
-                pull = each
-        work.pulls = [] if pull is None else [each for each in work.pulls if each.end >= pull.end]
-        until = letter.ended + self.config.schedule_slack_ms * MS
-        if pull is None or not last.offset < op.offset < pull.value:
-            return
-        lease = self.config.client_lease_ms * MS
-        add = None if last.reconsume > 0 else work.add
-        renewed = work.renewed if lock.started + lease < until else None
-        if (renewed or lock).started + lease < until or until > (add or last).started + self.cap:
-            return
-        if self.paused_since(op.client, last.started) or self.leaving(op.client):
-            return
-        self.stakes += 1
-        if op.started > until:
-            self.broken(
-                StoodStill,
-                add=add,
-                last=last,
-                dead_letter=letter,
-                lock=lock,
-                renewed=renewed,
-                pull=pull,
-                next=op,
-            )
-
-    def _lost(self, op: Op) -> None:
-        self.locks.pop(op.client, None)
-        for work in self.works.values():
-            if work.lock is not None and work.lock.client == op.client:
-                work.lock = None
-
-    def _renewed(self, op: Op) -> None:
-        lease = self.config.client_lease_ms * MS
-        for work in self.works.values():
-            lock = work.lock
-            fresh = (
-                lock is not None and lock.client == op.client and op.ended <= lock.started + lease
-            )
-            if fresh and work.renewed is None:
-                work.renewed = op
-
-    def ends(self, op: Op) -> None:
-        if op.kind is Kind.LOCK:
-            if op.outcome is Outcome.OK:
-                self.locks[op.client] = op
-                self._renewed(op)
-            elif op.outcome is Outcome.REFUSED:
-                self._lost(op)
-        elif (
-            op.kind is Kind.DEAD_LETTER
-            and op.outcome is Outcome.OK
-            and op.incarnation != NO_TEXT
-            and self.counts
-        ):
-            work = self._work(op.incarnation)
-            last = work.last
-            in_vain = last is not None and last.outcome in LISTENER_SUSPENDS
-            in_vain = in_vain and last is not None and not may_be_manual(last)
-            known = last is not None and (last.reconsume > 0 or work.add is not None)
-            if last is not None and in_vain and known and last.offset == op.offset:
-                work.letter, work.lock = op, self.locks.get(op.client)
+def judge(rows: Rows, findings: Findings) -> None:
+    """Each call after an acknowledged dead letter of what its lane had delivered last."""
+    leases = rows.shared(Leases)
+    last, letter, late = _given_up(rows)
+    lock, stand = leases.granted(letter), rows.shared(Tenures).stand
+    pull = first_that_fetched(rows, stand, late, rows.end[letter])
+    kept = (lock != NOWHERE) & (pull != NOWHERE) & (rows.offset[late] > rows.offset[last])
+    kept &= ~leases.lost_since(lock, late, rows.begin[late])
+    kept &= rows.begin[late] < rows.clock_stepped(late)
+    last, letter, late, lock, pull = (each[kept] for each in (last, letter, late, lock, pull))
+    until = rows.ended[letter] + rows.config("schedule_slack_ms", late) * MS
+    needed_us = until - rows.config("client_lease_ms", late) * MS
+    outlives, renewed = leases.outlive(lock, letter, late, needed_us)
+    is_retry = rows.number("reconsume_times")[last] > 0
+    add = np.where(is_retry, NOWHERE, _added(rows, last))
+    turn = np.where(is_retry, last, add)
+    counts = outlives & (turn != NOWHERE)
+    counts &= until <= rows.started[turn] + rows.config("continuous_ms", late) * MS
+    client = rows.shared(Lanes).client
+    counts &= were_there(rows, client, late, rows.begin[last], rows.started[last])
+    findings.at_stake(late[counts])
+    broken = counts & (rows.started[late] > until)
+    findings.broken(
+        StoodStill,
+        add=add[broken],
+        last=last[broken],
+        dead_letter=letter[broken],
+        lock=lock[broken],
+        renewed=renewed[broken],
+        pull=pull[broken],
+        next=late[broken],
+    )
 
 
-judge = each_lane(Lane, KINDS - {Kind.PULL}, lease=True, asides=(Kind.PULL,))
+def _given_up(rows: Rows) -> tuple[Ints, Ints, Ints]:
+    """What a lane delivered last, in vain; the last acknowledged dead letter of it; and the next delivery."""
+    tenures = rows.shared(Tenures)
+    sent = rows.are(Kind.DEAD_LETTER) & rows.ended_as(Outcome.OK) & (rows.end < NEVER)
+    letter = positions(sent & tenures.named & ~copies(rows))
+    letter = letter[np.argsort(-rows.end[letter], kind="stable")]
+    stand, over = tenures.stand[letter], rows.end[letter]
+    calls = Line(tenures.stand, rows.begin, positions(rows.are(Kind.DELIVER) & tenures.named))
+    last, late = calls.last_before(stand, over), calls.first_after(stand, over)
+    vain = rows.ended_as(*LISTENER_SUSPENDS)[last] & ~may_be_by_hand(rows)[last]
+    kept = (last != NOWHERE) & (late != NOWHERE) & vain & (rows.offset[last] == rows.offset[letter])
+    kept &= _dropped(rows, last) == _dropped(rows, late)
+    last, letter, late = last[kept], letter[kept], late[kept]
+    latest = is_first(late)
+    return last[latest], letter[latest], late[latest]
+
+
+def _dropped(rows: Rows, where: Ints) -> Ints:
+    """How often the incarnation had been dropped when each of these rows began."""
+    drops = Line(rows.incarnation, rows.begin, rows.of(Kind.DROP))
+    return drops.count_before(rows.incarnation[where], rows.begin[where])
+
+
+def _added(rows: Rows, where: Ints) -> Ints:
+    """The ADD since which the lane is held, and was neither dropped nor moved by anybody; or NOWHERE."""
+    tenures = rows.shared(Tenures)
+    add = tenures.add[where]
+    moved = chosen(rows.begin, tenures.reset[where], NONE) > chosen(rows.begin, add, NEVER)
+    return np.where(moved | (_dropped(rows, where) > _dropped(rows, add)), NOWHERE, add)
 
 
 def explain(found: StoodStill) -> str:

@@ -58,7 +58,7 @@ def judge(rows: Rows, findings: Findings) -> None:
     first, over = np.full(count, NOWHERE, np.int64), np.full(count, NEVER, np.int64)
     np.minimum.at(over, message[len(handed) :], rows.begin[finishes])
     last_time = _is_last_time(rows, handed)
-    np.minimum.at(over, message[: len(handed)][last_time], rows.end[handed[last_time]])
+    np.minimum.at(over, message[: len(handed)][last_time], rows.begin[handed[last_time]])
     in_turn = np.argsort(-rows.end[handed], kind="stable")
     first[message[: len(handed)][in_turn]] = handed[in_turn]  # the earliest is written last
     first_end = np.where(first != NOWHERE, rows.end[first], NEVER)

@@ -18,14 +18,27 @@ here the client does not know. With the leases of RocketMQ no broker refuses a c
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeGuard
+
+import numpy as np
 
 from specs.clauses.judging import Finding
 from specs.clauses.premises import BROKER_LIVES, GENERATIONS
 from specs.clauses.words import at, ms, who
 from specs.facts.findings import Findings
-from specs.facts.lanes import OP_COLUMNS, LaneItems, Machine, Op, each_lane, ended_before
-from specs.facts.segments import NO_TEXT, NONE
+from specs.facts.moments import Line
+from specs.facts.presence import brokers_died
+from specs.facts.rows import Rows
+from specs.facts.segments import (
+    NEVER,
+    NO_TEXT,
+    NONE,
+    NOWHERE,
+    Ints,
+    Mask,
+    chosen,
+    positions,
+)
+from specs.facts.tenures import Tenures
 from specs.history.row import Row
 from specs.plan.traits import Stake, Trait
 from specs.vocabulary import Key, Kind, Outcome, Party
@@ -44,7 +57,7 @@ STAKES = (Stake(Trait.SLEEPER, brings=1),)
 KINDS = frozenset({Kind.ADD, Kind.DROP, Kind.COMMIT})
 NEEDS = frozenset({Kind.ADD, Kind.DROP, Kind.COMMIT})
 TOLD_OF_REFUSED_COMMITS = True
-COLUMNS = (*OP_COLUMNS, "generation")
+COLUMNS = ("client_id", "generation", "incarnation")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,76 +69,61 @@ class FormerOneTaken(Finding):
     commit: Row
 
 
-class Work:
-    """An incarnation that was not told that its lane is gone: its add, and another's commit since."""
-
-    __slots__ = ("add", "others")
-
-    def __init__(self, add: Op) -> None:
-        self.add = add
-        self.others: Op | None = None
-
-
-class Lane(Machine):
-    def __init__(self, lane: LaneItems, findings: Findings) -> None:
-        super().__init__(lane, findings)
-        self.works: dict[int, Work] = {}
-        self.late: dict[int, tuple[Op | None, Op]] = {}
-        self.newest: dict[int, Op] = {}  # by client: its accepted commit of the highest generation
-        self.generations = lane.digest.rows.number("generation")
-
-    def begins(self, op: Op) -> None:
-        if op.incarnation == NO_TEXT or op.client == NO_TEXT:
-            return
-        if op.kind is Kind.ADD:
-            self.works = {n: w for n, w in self.works.items() if w.add.client != op.client}
-            self.works[op.incarnation] = Work(op)
-        elif op.kind is Kind.DROP:
-            self.works.pop(op.incarnation, None)
-        else:
-            mine, newer = self.works.get(op.incarnation), self._newer(op)
-            if newer is not None:
-                self.late[op.place] = None, newer
-            elif mine is not None and self._shows(mine.others, op):
-                self.late[op.place] = mine.add, mine.others
-
-    def _shows(self, others: Op | None, op: Op) -> TypeGuard[Op]:
-        """Does another's commit show that this one is former? Not where both name their generation."""
-        return others is not None and NONE in (self._generation(others), self._generation(op))
-
-    def _generation(self, op: Op) -> int:
-        return int(self.generations[op.place])
-
-    def _newer(self, op: Op) -> Op | None:
-        """Another client's accepted commit of the highest generation, if that is above the commit's own."""
-        others = [each for client, each in self.newest.items() if client != op.client]
-        newest = max(others, key=self._generation, default=None)
-        mine = self._generation(op)
-        if newest is None or mine == NONE or self._generation(newest) <= mine:
-            return None
-        return newest
-
-    def ends(self, op: Op) -> None:
-        if op.kind is not Kind.COMMIT or op.incarnation == NO_TEXT or op.client == NO_TEXT:
-            return
-        if op.place in self.late:
-            add, others = self.late.pop(op.place)
-            answered = op.outcome in (Outcome.OK, Outcome.REFUSED)
-            if answered and not self.broker_died_since(others if add is None else add):
-                self.stakes += 1
-                if op.outcome is Outcome.OK:
-                    self.broken(FormerOneTaken, add=add, others=others, commit=op)
-        elif op.outcome is Outcome.OK:
-            known, mine = self.newest.get(op.client), self._generation(op)
-            if mine != NONE and (known is None or mine > self._generation(known)):
-                self.newest[op.client] = op
-            for work in self.works.values():
-                foreign = work.add.client != op.client and ended_before(work.add, op)
-                if foreign and work.others is None:
-                    work.others = op
+def judge(rows: Rows, findings: Findings) -> None:
+    """The commits of former members: at stake where the broker answered one, broken where it accepted one."""
+    add, others = _former(rows)
+    commit = positions(others != NOWHERE)
+    since = np.where(add == NOWHERE, others, add)[commit]
+    answered = rows.ended_as(Outcome.OK, Outcome.REFUSED) & (rows.end < NEVER)
+    commit = commit[answered[commit] & ~brokers_died(rows, since, rows.end[commit])]
+    findings.at_stake(commit)
+    commit = commit[rows.ended_as(Outcome.OK)[commit]]
+    findings.broken(FormerOneTaken, add=add[commit], others=others[commit], commit=commit)
 
 
-judge = each_lane(Lane, (Kind.ADD, Kind.DROP, Kind.COMMIT), lease=False)
+def _former(rows: Rows) -> tuple[Ints, Ints]:
+    """Of each row that is a former member's commit: its ADD, where the generations do not show it, and the other
+    member's commit that does; NOWHERE of every other row."""
+    begin, end, generation = rows.begin, rows.end, rows.number("generation")
+    named = rows.shared(Tenures).named & (rows.client != NO_TEXT)
+    commits = positions(named & rows.are(Kind.COMMIT))
+    accepted = commits[(rows.ended_as(Outcome.OK) & (end < NEVER))[commits]]
+    clients = rows.lane_client
+    of_lane, of_client = Line(rows.lane, end, accepted), Line(clients, end, accepted)
+    lane, client, mine = rows.lane[commits], clients[commits], generation[commits]
+    given, now = _given(rows, clients, named, commits), begin[commits]
+    since = chosen(end, given, NEVER)
+    # Few can be a former member's: those below a generation that came before, or after whose ADD another one's came.
+    highest = of_lane.highest_before(lane, now, generation)
+    lower = (mine != NONE) & (mine < chosen(generation, highest, NONE))
+    of_others = [
+        of_lane.count_before(lane, until) - of_client.count_before(client, until)
+        for until in (since, now)
+    ]
+    add, others = np.full((2, rows.size), NOWHERE, np.int64)
+    for index in positions(lower | (of_others[0] < of_others[1])).tolist():
+        commit, before = commits[index], of_lane.within(lane[index], NONE, now[index])
+        # What a former member was allowed to commit wrongly does not make the lane its own.
+        before = before[(clients[before] != client[index]) & (others[before] == NOWHERE)]
+        first, theirs = before[begin[before] > since[index]][:1], generation[before]
+        if mine[index] != NONE and (theirs > mine[index]).any():
+            others[commit] = before[np.argmax(theirs)]
+        elif len(first) and NONE in (mine[index], generation[first[0]]):
+            add[commit], others[commit] = given[index], first[0]
+    return add, others
+
+
+def _given(rows: Rows, clients: Ints, named: Mask, commits: Ints) -> Ints:
+    """The ADD by which the client of each of these commits has the lane, as far as the commit's incarnation was told.
+
+    clients: of each row the number of its lane and client. NOWHERE: it never had it, or was told that it is gone.
+    """
+    begin, work = rows.begin, rows.incarnation
+    adds = Line(clients, begin, positions(named & rows.are(Kind.ADD)))
+    told = Line(work, begin, positions(named & rows.are(Kind.ADD, Kind.DROP)))
+    given = adds.last_before(clients[commits], begin[commits])
+    last = told.last_before(work[commits], begin[commits])
+    return np.where(given == last, given, NOWHERE)
 
 
 def explain(found: FormerOneTaken) -> str:

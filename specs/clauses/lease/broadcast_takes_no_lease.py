@@ -9,12 +9,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from specs.clauses.judging import Finding
 from specs.clauses.premises import BROADCASTING
 from specs.clauses.words import at, who
 from specs.facts.findings import Findings
-from specs.facts.lanes import OP_COLUMNS, LaneItems, Machine, Op, each_lane
-from specs.facts.segments import NO_TEXT
+from specs.facts.leases import named
+from specs.facts.moments import Line
+from specs.facts.rows import Rows
+from specs.facts.segments import NEVER, NOWHERE, is_first, positions
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Party
 
@@ -27,7 +31,6 @@ PREMISE = (BROADCASTING,)
 SOURCES = ("docs/sources.md#broadcast",)
 KINDS = frozenset({Kind.ADD, Kind.LOCK})
 NEEDS = frozenset({Kind.ADD, Kind.LOCK})
-COLUMNS = OP_COLUMNS
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,31 +39,14 @@ class LeaseAsked(Finding):
     lock: Row
 
 
-class Lane(Machine):
-    """Each client's first add, and its first lock where that came earlier."""
-
-    def __init__(self, lane: LaneItems, findings: Findings) -> None:
-        super().__init__(lane, findings)
-        self.adds: dict[int, Op] = {}
-        self.locks: dict[int, Op] = {}
-
-    def begins(self, op: Op) -> None:
-        if op.client == NO_TEXT:
-            return
-        add = self.adds.get(op.client)
-        if op.kind is Kind.ADD:
-            self.stakes += 1
-            if add is None:
-                self.adds[op.client] = op
-                if op.client in self.locks:
-                    self.broken(LeaseAsked, add=op, lock=self.locks.pop(op.client))
-        elif add is not None:
-            self.broken(LeaseAsked, add=add, lock=op)
-        else:
-            self.locks.setdefault(op.client, op)
-
-
-judge = each_lane(Lane, KINDS, lease=False)
+def judge(rows: Rows, findings: Findings) -> None:
+    """Each request for a lease beside its client's first ADD of the lane; of those before that only the first."""
+    client = rows.lane_client
+    adds, lock = (positions(rows.are(kind) & rows.shared(named)) for kind in (Kind.ADD, Kind.LOCK))
+    findings.at_stake(adds)
+    add = Line(client, rows.begin, adds).first_after(client[lock], np.full(len(lock), -NEVER))
+    shares = (add != NOWHERE) & ((rows.begin[lock] > rows.begin[add]) | is_first(client[lock]))
+    findings.broken(LeaseAsked, add=add[shares], lock=lock[shares])
 
 
 def explain(found: LeaseAsked) -> str:

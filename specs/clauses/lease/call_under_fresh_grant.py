@@ -14,8 +14,9 @@ the lane earlier. What one process of a client id was answered another one, wher
 
 The guard looks first, and the begin of the call is recorded after it; a process can lose its core, or collect its
 garbage, in between. The configuration says how long that may take (`guard_slack_ms`; nothing in virtual time): a grant
-may be older by so much, and a refusal that was answered so shortly before the call takes nothing from it. An unlock
-does at once: the client itself sends it, and whoever of its threads does so can wait for the one that has looked.
+may be older by so much, and a refusal that was answered so shortly before the call tells it nothing: it goes by what
+it knew before. An unlock does at once: the client itself sends it, and whoever of its threads does so can wait for the
+one that has looked.
 
 Two findings are told apart, for clients are built so. *Late unlock*: the unlock after which the call began was for an
 incarnation that the client had dropped earlier, and it had been granted the lane anew in between. *Called while
@@ -26,14 +27,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
+from specs.clauses import rows as of_row
 from specs.clauses.judging import Finding
 from specs.clauses.premises import NO_WALL_CLOCK_STEP, NOT_PAUSED, ORDERLY
-from specs.clauses.rows import over_us
 from specs.clauses.words import at, ms, who
 from specs.facts.findings import Findings
-from specs.facts.grants import refuses, takes_away
-from specs.facts.lanes import OP_COLUMNS, LaneItems, Machine, Op, Stretch, each_lane, ends_as
-from specs.facts.segments import MS, NO_TEXT, NONE
+from specs.facts.leases import LEASE_COLUMNS, LeaseNews, named, over_us, refusals
+from specs.facts.moments import Line
+from specs.facts.presence import of_old_lives, of_processes_before, paused_since, were_leaving
+from specs.facts.rows import Rows
+from specs.facts.segments import MS, NONE, NOWHERE, Ints, Mask, chosen, positions
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
 
@@ -51,7 +56,7 @@ SETTINGS = ("client_lease_ms", "guard_slack_ms")
 NEEDS = frozenset({Kind.DELIVER, Kind.LOCK})
 EXCUSED_BY = frozenset({Kind.CRASH})
 LOOKS_BACK = True
-COLUMNS = (*OP_COLUMNS, "process")
+COLUMNS = (*LEASE_COLUMNS, "incarnation", "op_id", "process")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,140 +80,90 @@ class CalledWhileLeaving(NoLease):
     """After the unlock of a client that was, or may have been, shutting down."""
 
 
-class Client:
-    """What one client knows of its lease: `last` is a grant, a refusal, or its own unlock.
-
-    op: its last call. add, drop: the last ones. regained: its last grant, with the drop before it, while nothing but
-    an unlock came after.
-    """
-
-    __slots__ = ("add", "answered", "drop", "last", "op", "regained")
-
-    def __init__(self) -> None:
-        self.last: Op | None = None
-        self.answered = False
-        self.op = NONE
-        self.add: Op | None = None
-        self.drop: Op | None = None
-        self.regained: tuple[Op, Op] | None = None
-
-
-class Lane(Machine):
-    """The clients of the lane. A stretch of calls under one fresh grant is taken whole."""
-
-    ENDS = ends_as([Kind.LOCK])
-
-    def __init__(self, lane: LaneItems, findings: Findings) -> None:
-        super().__init__(lane, findings)
-        self.look_us = self.config.guard_slack_ms * MS
-        self.limit_us = (self.config.client_lease_ms + 1) * MS + self.look_us
-        self.clients: dict[int, Client] = {}
-
-    def _client(self, code: int) -> Client:
-        client = self.clients.get(code)
-        if client is None:
-            client = self.clients[code] = Client()
-        return client
-
-    def takes(self, stretch: Stretch) -> bool:
-        client = self.clients.get(stretch.first.client)
-        last = client.last if client is not None else None
-        if (
-            client is None
-            or last is None
-            or last.kind is not Kind.LOCK
-            or last.outcome is not Outcome.OK
-            or self.are_of_two_processes(last, stretch.first)
-        ):
-            return False
-        if stretch.latest_us - last.over_us >= self.limit_us:
-            return False
-        name, group = self.lane.name(stretch.first.client), self.lane.group
-        if self.context.is_of_an_old_life(name, group, last.begin, stretch.last.end):
-            return False
-        if client.answered:
-            self.stakes += stretch.calls - (stretch.first.op == client.op)
-        client.op = stretch.last.op
-        return True
-
-    def begins(self, op: Op) -> None:
-        if op.client == NO_TEXT:
-            return
-        if op.kind is Kind.DELIVER:
-            client = self._client(op.client)
-            if op.op != client.op:
-                client.op = op.op
-                self._call_begins(op, client)
-        elif op.kind is Kind.UNLOCK:
-            self._client(op.client).last = op
-        elif op.kind is Kind.ADD and op.incarnation != NO_TEXT:
-            self._client(op.client).add = op
-        elif op.kind is Kind.DROP:
-            self._client(op.client).drop = op
-
-    def _call_begins(self, op: Op, client: Client) -> None:
-        last, answered = client.last, client.answered
-        if last is not None and self.is_of_an_old_life(op.client, last):
-            if not self.is_of_the_process_before(last, op):
-                return
-            last, answered = None, False
-        if last is not None and self.are_of_two_processes(last, op):
-            return
-        self.stakes += answered
-        last = self._begins_without(op, client) if last is None else last
-        if last is None or self._has_lease(last, op):
-            return
-        of_a_lock = last.kind is Kind.LOCK
-        if self.paused_since(op.client, last.over_us if of_a_lock else last.started):
-            return
-        self.stakes += not answered
-        self._told_apart(op, last, client)
-
-    def _begins_without(self, op: Op, client: Client) -> Op | None:
-        """The ADD of the call's incarnation: since then its process has had no answer."""
-        add = client.add
-        if add is None or add.incarnation != op.incarnation:
-            return None
-        return None if self.is_of_an_old_life(op.client, add) else add
-
-    def _has_lease(self, last: Op, op: Op) -> bool:
-        """Is the lease fresh, by the last answer, or may the call's guard have looked before that came?"""
-        if last.kind is not Kind.LOCK:
-            return False
-        age_us = op.started - last.over_us
-        return age_us < self.limit_us if last.outcome is Outcome.OK else age_us <= self.look_us
-
-    def _told_apart(self, op: Op, last: Op, client: Client) -> None:
-        """The finding by its name: for what, and when, did the client give the lane back?"""
-        if last.kind is not Kind.UNLOCK:
-            self.broken(NoLease, last=last, call=op)
-            return
-        grant, drop = client.regained or (None, None)
-        if (
-            grant is not None
-            and drop is not None
-            and drop.incarnation != op.incarnation
-            and grant.begin < last.begin
-        ):
-            self.broken(LateUnlock, last=last, call=op, drop=drop, grant=grant)
-            return
-        kind = CalledWhileLeaving if self.may_be_leaving(op.client) else NoLease
-        self.broken(kind, last=last, call=op)
-
-    def ends(self, op: Op) -> None:
-        if op.kind is not Kind.LOCK or op.client == NO_TEXT:
-            return
-        client = self._client(op.client)
-        if op.outcome is Outcome.OK:
-            client.last, client.answered = op, True
-            client.regained = None if client.drop is None else (op, client.drop)
-        elif refuses(op):
-            client.answered = True
-            if takes_away(op, client.last):
-                client.last, client.regained = op, None
+def judge(rows: Rows, findings: Findings) -> None:
+    """Each call beside what its client knew last of its lease."""
+    client, number, begin = rows.lane_client, rows.number("op_id"), rows.begin
+    at = positions(rows.are(Kind.DELIVER) & rows.shared(named))
+    previous = Line(client, begin, at).last_before(client[at], begin[at])
+    call = at[(previous == NOWHERE) | (number[previous] != number[at])]
+    call = call[begin[call] < rows.clock_stepped(call)]
+    last, granted = _heard(rows, call), rows.are(Kind.LOCK) & rows.ended_as(Outcome.OK)
+    answers = Line(client, rows.end, positions(granted | rows.shared(refusals)))
+    answered = answers.count_before(client[call], begin[call]) > 0
+    before = positions(last != NOWHERE)
+    before = before[of_old_lives(rows, last[before], begin[call[before]])]
+    gone = before[of_processes_before(rows, last[before], call[before])]
+    judged = (last == NOWHERE) | ~rows.of_two_processes(last, call)
+    judged[before] = False
+    last[gone], answered[gone], judged[gone] = NOWHERE, False, True
+    findings.at_stake(call[judged & answered])
+    last = np.where(last == NOWHERE, _begun_without(rows, call), last)
+    some = positions(judged & (last != NOWHERE) & ~_is_fresh(rows, last, call))
+    paused_us = np.where(rows.are(Kind.LOCK)[last], over_us(rows, last), rows.started[last])
+    some = some[~paused_since(rows, call[some], paused_us[some], begin[call[some]])]
+    findings.at_stake(call[some[~answered[some]]])
+    _tell(rows, findings, last[some], call[some])
 
 
-judge = each_lane(Lane, KINDS, lease=True)
+def _heard(rows: Rows, call: Ints) -> Ints:
+    """What each call certainly goes by, NOWHERE if nothing: its guard may have looked before a refusal came."""
+    news, refused, begin = rows.shared(LeaseNews), rows.shared(refusals), rows.begin[call]
+    look_us = rows.config("guard_slack_ms", call) * MS
+
+    def is_heard(index: Ints, refusal: Ints) -> Mask:
+        age_us: Ints = rows.started[call[index]] - over_us(rows, refusal)
+        return age_us > look_us[index]
+
+    last = news.of(~refused).last_before(news.client[call], begin)
+    refusal = news.of(refused).last_before_with(news.client[call], begin, is_heard)
+    later = chosen(news.moment, refusal, NONE) > chosen(news.moment, last, NONE)
+    return np.where(later, refusal, last)
+
+
+def _begun_without(rows: Rows, call: Ints) -> Ints:
+    """The ADD of the call's incarnation, since which its process has had no answer; else NOWHERE."""
+    named_adds = positions(rows.are(Kind.ADD) & rows.names_incarnation)
+    client = rows.lane_client
+    add = Line(client, rows.begin, named_adds).last_before(client[call], rows.begin[call])
+    mine = positions((add != NOWHERE) & (rows.incarnation[add] == rows.incarnation[call]))
+    mine = mine[~of_old_lives(rows, add[mine], rows.begin[call[mine]])]
+    found = np.full(len(call), NOWHERE, np.int64)
+    found[mine] = add[mine]
+    return found
+
+
+def _is_fresh(rows: Rows, last: Ints, call: Ints) -> Mask:
+    """Is it a grant that is fresh when the call begins?"""
+    limits_ms = rows.config("client_lease_ms", call) + 1 + rows.config("guard_slack_ms", call)
+    granted = rows.are(Kind.LOCK) & rows.ended_as(Outcome.OK)
+    found: Mask = granted[last] & (rows.started[call] - over_us(rows, last) < limits_ms * MS)
+    return found
+
+
+def _tell(rows: Rows, findings: Findings, last: Ints, call: Ints) -> None:
+    """The findings by their names: for what, and when, did the client give the lane back?"""
+    client, begin, locks = rows.lane_client, rows.begin, rows.are(Kind.LOCK)
+    given_back = rows.are(Kind.UNLOCK)[last]
+    grant = rows.shared(LeaseNews).of(locks).last_before(client[call], begin[last])
+    drop = Line(client, begin, rows.of(Kind.DROP)).last_before(
+        client[call], chosen(rows.end, grant, NONE)
+    )
+    of_another = rows.incarnation[drop] != rows.incarnation[call]
+    late = given_back & (drop != NOWHERE) & rows.ended_as(Outcome.OK)[grant] & of_another
+    leaves = given_back & ~late & _may_be_leaving(rows, call)
+    findings.told_apart(
+        {"last": last, "call": call},
+        (NoLease, ~late & ~leaves, {}),
+        (CalledWhileLeaving, leaves, {}),
+        (LateUnlock, late, {"drop": drop, "grant": grant}),
+    )
+
+
+def _may_be_leaving(rows: Rows, call: Ints) -> Mask:
+    """Is its client shutting down its work in the group, or does nobody record who does?"""
+    untold = rows.of_runs(lambda context: not context.tells(Kind.LEAVE), call)
+    found: Mask = (untold != 0) | were_leaving(rows, call, rows.begin[call])
+    return found
 
 
 def explain(found: NoLease) -> str:
@@ -224,7 +179,7 @@ def explain(found: NoLease) -> str:
         )
     if last.kind is Kind.UNLOCK:
         return f"{started}, {ms(call.started_us - last.started_us)} after it had begun to give the lease back"
-    age = ms(call.started_us - over_us(last))
+    age = ms(call.started_us - of_row.over_us(last))
     if last.outcome is Outcome.OK:
         return f"{started}, {age} after its last grant was answered"
     return f"{started}, {age} after it had been refused the lease"

@@ -18,8 +18,8 @@ nobody has joined, and that nobody else holds the lease, is known in a closed wo
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -27,14 +27,26 @@ from specs.clauses.judging import Finding
 from specs.clauses.premises import BROKER_LIVES, NO_WALL_CLOCK_STEP, ORDERLY, Premise
 from specs.clauses.words import at, ms
 from specs.facts.findings import Findings
-from specs.facts.grants import refuses
-from specs.facts.lanes import BEGIN, END, OP_COLUMNS, Digest, Op
+from specs.facts.leases import LEASE_COLUMNS, Grants, over_us, refusals
+from specs.facts.moments import Line
 from specs.facts.rows import Rows
 from specs.facts.run_context import RunContext
-from specs.facts.segments import MS, NEVER, NO_TEXT, NONE, ints
+from specs.facts.segments import (
+    MS,
+    NEVER,
+    NO_TEXT,
+    NONE,
+    NOWHERE,
+    Ints,
+    Mask,
+    chosen,
+    dense,
+    positions,
+)
+from specs.facts.shares import that_hold
 from specs.history.row import Row
 from specs.plan.traits import Stake, Trait
-from specs.vocabulary import Key, Kind, Lane, Outcome, Party
+from specs.vocabulary import Key, Kind, Outcome, Party
 
 DISTURBS = frozenset({Kind.CRASH, Kind.FAULT, Kind.JOIN, Kind.LEAVE, Kind.PAUSE})
 
@@ -79,7 +91,7 @@ KINDS = frozenset(
 SETTINGS = ("broker_lease_ms", "rebalance_ms")
 CONCLUDES_FROM_ABSENCE = True
 NEEDS = frozenset({Kind.ASSIGN, Kind.CRASH, Kind.LOCK})
-COLUMNS = (*OP_COLUMNS, "detail")
+COLUMNS = (*LEASE_COLUMNS, "detail", "value")
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,208 +105,141 @@ class NotTakenOver(Finding):
     lane: str
 
 
-class Run:
-    """What one run has come to so far.
-
-    owners: the last grant of each lane. takers: of orphans, who was granted it since. workers: who added which lane.
-    shares: the present assignments by group, client and topic, with the queues in them. orphans: with the dead owner's
-    grant, and its crash. lasting: so many disturbances have begun and not ended.
-    """
-
-    def __init__(self, rows: Rows, context: RunContext, findings: Findings) -> None:
-        self.rows, self.context, self.findings = rows, context, findings
-        config = context.info.config
-        times = (
-            config.broker_lease_ms,
-            config.rebalance_ms,
-            config.delay_bound_ms,
-            config.schedule_slack_ms,
-        )
-        self.bound_us = sum(times) * MS
-        self.owners: dict[Lane, Op] = {}
-        self.takers: dict[Lane, int] = {}
-        self.workers: set[tuple[Lane, int]] = set()
-        self.shares: dict[tuple[str, int, str], tuple[Op, set[str]]] = {}
-        self.orphans: dict[Lane, tuple[Op, Op]] = {}
-        self.calm_us = self.lasting = self.stakes = 0
-        # By client: the last request of its own that came to nothing.
-        self.waited_us: dict[int, int] = {}
-        # When the lease may have been given, nobody knows to whom.
-        self.doubted_us: dict[Lane, int] = {}
-        # Requests that are under way, of clients that live: whose, and for which lease. By their places.
-        self.under_way: dict[int, tuple[int, Lane | None]] = {}
-        deaths = {*context.broker_died, *context.epochs}
-        self.broker_lives_until = min(
-            (seq for broker in deaths for seq in context.deaths_of(broker)), default=NEVER
-        )
-
-    def _lane(self, op: Op) -> Lane | None:
-        queue = int(self.rows.number("queue_id")[op.place])
-        if queue == NONE:
-            return None
-        text = self.rows.name_of
-        return Lane(
-            text("group", op.place), text("topic", op.place), text("broker", op.place), queue
-        )
-
-    def _leased(self, op: Op) -> Lane | None:
-        """The lane of which it asks for the lease."""
-        return self._lane(op) if op.kind is Kind.LOCK else None
-
-    def begins(self, op: Op) -> None:
-        if op.kind in DISTURBS:
-            self._disturbed(op)
-        elif op.client == NO_TEXT:
-            return
-        elif op.kind is Kind.ASSIGN:
-            text = self.rows.name_of
-            share = set(text("detail", op.place).split())
-            self.shares[text("group", op.place), op.client, text("topic", op.place)] = op, share
-        elif op.kind is Kind.ADD:
-            self._adds(op)
-        elif op.kind is Kind.UNLOCK:
-            lane = self._lane(op)
-            if lane is not None and lane in self.owners and self.owners[lane].client == op.client:
-                del self.owners[lane]
-                self.orphans.pop(lane, None)
-        else:
-            if op.kind is Kind.LOCK and self.orphans and not self.lasting:
-                self._at_work(op)
-            if op.end > op.begin:
-                self.under_way[op.place] = (op.client, self._leased(op))
-
-    def _adds(self, op: Op) -> None:
-        lane = self._lane(op)
-        if lane is not None:
-            self.workers.add((lane, op.client))
-            orphan = self.orphans.pop(lane, None)
-            self.stakes += orphan is not None and orphan[0].client != op.client
-
-    def _disturbed(self, op: Op) -> None:
-        self.calm_us = max(self.calm_us, op.started)
-        self.lasting += op.end > op.begin
-        if op.kind is Kind.CRASH and op.client != NO_TEXT:
-            self._dies(op)
-        if op.kind in (Kind.CRASH, Kind.LEAVE):
-            left = self.rows.name_of("group", op.place)
-            kept = [key for key in self.shares if key[1] != op.client or (left and key[0] != left)]
-            self.shares = {key: self.shares[key] for key in kept}
-
-    def _dies(self, op: Op) -> None:
-        """A client crashes: its lanes are orphans, and its requests are not under way any more."""
-        if op.begin < self.broker_lives_until:
-            hers = {lane: own for lane, own in self.owners.items() if own.client == op.client}
-            for lane, own in hers.items():
-                self.orphans[lane] = own, op
-                self.takers.pop(lane, None)
-        self.under_way = {
-            place: asked for place, asked in self.under_way.items() if asked[0] != op.client
-        }
-
-    def _at_work(self, op: Op) -> None:
-        """A request shows that its client is at work: is it long since any of the orphans was assigned to it?"""
-        # What happened from then on is no longer ago than the bound.
-        lately_us = op.started - self.context.info.clock_bound_us - self.bound_us
-        if max(self.calm_us, self.waited_us.get(op.client, 0)) >= lately_us:
-            return
-        if any(client == op.client for client, _ in self.under_way.values()):
-            return
-        doubted = {lane for _, lane in self.under_way.values()}
-        for lane, (own, crash) in list(self.orphans.items()):
-            if lane in doubted or self.takers.get(lane, op.client) != op.client:
-                continue
-            if max(self.doubted_us.get(lane, 0), crash.started) >= lately_us:
-                continue
-            share = self._share(op.client, lane)
-            if share is None or share.started >= lately_us:
-                continue
-            del self.orphans[lane]
-            if (lane, op.client) not in self.workers:
-                self.stakes += 1
-                self.findings.broken(
-                    NotTakenOver,
-                    {"lane": str(lane)},
-                    grant=ints([own.place]),
-                    crash=ints([crash.place]),
-                    assignment=ints([share.place]),
-                    later=ints([op.place]),
-                )
-
-    def ends(self, op: Op) -> None:
-        if op.kind in DISTURBS:
-            if op.end > op.begin:
-                self.lasting -= 1
-                self.calm_us = max(self.calm_us, op.over_us)
-            return
-        self.under_way.pop(op.place, None)
-        if op.kind is Kind.LOCK and op.outcome is Outcome.OK:
-            self._granted(op)
-        elif op.kind is Kind.LOCK and not refuses(op):
-            self._in_vain(op)
-        elif op.kind is Kind.FETCH_OFFSET:
-            nothing_stored = op.outcome is Outcome.REFUSED and op.value == -1
-            if op.outcome is not Outcome.OK and not nothing_stored:
-                self._in_vain(op)
-
-    def _in_vain(self, op: Op) -> None:
-        """A request came to nothing. It holds up who asked; and somebody may be granted what it asked for."""
-        until_us = op.over_us
-        self.waited_us[op.client] = max(until_us, self.waited_us.get(op.client, 0))
-        lane = self._leased(op)
-        if lane is not None:
-            self.doubted_us[lane] = max(until_us, self.doubted_us.get(lane, 0))
-
-    def _granted(self, op: Op) -> None:
-        lane = self._lane(op)
-        if lane is None or op.client == NO_TEXT:
-            return
-        self.owners[lane] = op
-        if lane in self.orphans:
-            taker = self.takers.setdefault(lane, op.client)
-            if taker != op.client or self._share(op.client, lane) is None:
-                del self.orphans[lane]
-
-    def _share(self, client: int, lane: Lane) -> Op | None:
-        """The client's assignment that holds the lane; one that names no topic may be of any."""
-        for topic in (lane.topic, ""):
-            share, places = self.shares.get((lane.group, client, topic), (None, set[str]()))
-            if share is not None and f"{lane.broker}/{lane.queue_id}" in places:
-                return share
-        return None
-
-
 def judge(rows: Rows, findings: Findings) -> None:
-    """One pass over the few rows of each run in which anybody died."""
+    """Each lane of a client that died: is somebody at work to whom it was assigned so long ago, and nobody added it?"""
     if not rows.are(Kind.CRASH).any():
         return
-    where = rows.of(*KINDS)
-    closed = where[rows.end[where] < NEVER]
-    row = np.concatenate([where, closed])
-    phase = np.concatenate([np.full(len(where), BEGIN), np.full(len(closed), END)])
-    time = np.where(phase == BEGIN, rows.begin[row], rows.end[row])
-    order = np.lexsort((phase, time, rows.run[row]))
-    runs: dict[int, Run] = {}
-    first: dict[int, int] = {}
-    events: Any = zip(
-        rows.run[row[order]].tolist(),
-        phase[order].tolist(),
-        time[order].tolist(),
-        row[order].tolist(),
-        strict=True,
+    at_work, adds = _at_work(rows), rows.are(Kind.ADD) & (rows.client != NO_TEXT)
+    for own, crash, until in _orphans(rows):
+        mine = positions(adds & (rows.lane == rows.lane[own]))
+        since, asked = rows.begin[crash], at_work[rows.run[at_work] == rows.run[own]]
+        asked = asked[(rows.begin[asked] > since) & (rows.begin[asked] < until)]
+        share = _shares(rows, own, rows.client[asked], rows.begin[asked])
+        since_us = np.maximum(chosen(rows.started, share, NEVER), rows.started[crash])
+        late = (since_us < _lately_us(rows, asked)) & ~_is_doubted(rows, own, crash, asked)
+        for first in positions(late)[:1].tolist():
+            work = int(asked[first])
+            if rows.client[work] not in rows.client[mine[rows.begin[mine] < rows.begin[work]]]:
+                findings.at_stake_times(own, 1)
+                roles = {"grant": own, "crash": crash, "assignment": int(share[first])}
+                lane = {"lane": str(findings.lane_of(own))}
+                findings.shown(NotTakenOver, {**roles, "later": work}, lane)
+        if not late.any():
+            taken = mine[rows.begin[mine] == until]
+            findings.at_stake(taken[rows.client[taken] != rows.client[own]])
+
+
+def _orphans(rows: Rows) -> Iterator[tuple[int, int, int]]:
+    """Of each lane of a client that died its last grant, its death, and until when (seq) the lane may be nobody's.
+
+    That is until somebody adds it, a broker dies, who was granted it last gives it back or dies, or it is granted to
+    somebody else than the first one after the death, or to whom it is not assigned.
+    """
+    granted = rows.shared(Grants).at
+    granted = granted[rows.number("queue_id")[granted] != NONE]
+    granted = granted[np.argsort(rows.end[granted], kind="stable")]
+    deaths, died, unlocks = rows.of(Kind.CRASH), rows.are(Kind.CRASH), rows.are(Kind.UNLOCK)
+    adds = positions(rows.are(Kind.ADD) & (rows.client != NO_TEXT))
+    lives_until = np.minimum(rows.of_runs(_broker_lives_until, deaths), rows.clock_stepped(deaths))
+    for crash, until in zip(deaths.tolist(), lives_until.tolist(), strict=True):
+        now = int(rows.begin[crash])
+        hers = (rows.run == rows.run[crash]) & (rows.client == rows.client[crash])
+        for lane in np.unique(rows.lane[granted[hers[granted]]]).tolist() if now < until else ():
+            mine = granted[rows.lane[granted] == lane]
+            own = int(mine[np.searchsorted(rows.end[mine], now) - 1])
+            ends = positions(
+                (unlocks & (rows.lane == lane)) | (died & (rows.run == rows.run[crash]))
+            )
+            owner = mine[np.searchsorted(rows.end[mine], rows.begin[ends]) - 1]
+            ends = ends[rows.client[owner] == rows.client[ends]]
+            back = rows.begin[ends[unlocks[ends]]]
+            is_hers = hers[own] and rows.end[own] < now
+            if not is_hers or ((back > rows.end[own]) & (back < now)).any():
+                continue
+            after = mine[rows.end[mine] > now]
+            taken = rows.client[after] != rows.client[after[:1]]
+            taken |= _shares(rows, own, rows.client[after], rows.end[after]) == NOWHERE
+            ends = np.append(ends, adds[rows.lane[adds] == lane])
+            later = np.append(rows.begin[ends], rows.end[after[taken]])
+            yield own, crash, int(later[later > now].min(initial=until))
+
+
+def _broker_lives_until(context: RunContext) -> int:
+    brokers = {*context.broker_died, *context.epochs}
+    return min((seq for broker in brokers for seq in context.deaths_of(broker)), default=NEVER)
+
+
+def _shares(rows: Rows, own: int, client: Ints, now: Ints) -> Ints:
+    """The assignments of clients at these moments that hold the lane; one that names no topic may be of any."""
+    holds = that_hold(rows, f"{rows.name_of('broker', own)}/{int(rows.number('queue_id')[own])}")
+    here = (rows.run == rows.run[own]) & (rows.client != NO_TEXT)
+    in_group = rows.group == rows.group[own]
+    away = rows.are(Kind.CRASH, Kind.LEAVE) & (in_group | (rows.group == NO_TEXT)) & here
+    away_line = Line(rows.client, rows.begin, positions(away))
+    since = chosen(rows.begin, away_line.last_before(client, now), NONE)
+    found = np.full(len(client), NOWHERE, np.int64)
+    for topic in (NO_TEXT, rows.text("topic")[own]):
+        told = rows.are(Kind.ASSIGN) & here & in_group & (rows.text("topic") == topic)
+        last = Line(rows.client, rows.begin, positions(told)).last_before(client, now)
+        mine = (chosen(rows.begin, last, NONE) > since) & holds[last]
+        found = np.where(mine, last, found)
+    return found
+
+
+def _lately_us(rows: Rows, asked: Ints) -> Ints:
+    """What happened from then on is no longer ago than the bound, when these requests begin."""
+    names = ("broker_lease_ms", "rebalance_ms", "delay_bound_ms", "schedule_slack_ms")
+    bound_us: Ints = np.sum([rows.config(name, asked) for name in names], axis=0) * MS
+    clocks_us = rows.of_runs(lambda context: context.info.clock_bound_us, asked)
+    found: Ints = rows.started[asked] - clocks_us - bound_us
+    return found
+
+
+def _at_work(rows: Rows) -> Ints:
+    """The requests for a lease that show a client at work, undisturbed for so long."""
+    asked = positions(rows.are(Kind.LOCK) & (rows.client != NO_TEXT))
+    disturbs = Line(rows.run, rows.begin, rows.of(*DISTURBS))
+    now, lately_us = rows.begin[asked], _lately_us(rows, asked)
+    lasting = disturbs.highest_before(rows.run[asked], now, rows.end)
+    ended_us = over_us(rows, np.arange(rows.size))
+    disturbed = disturbs.highest_before(rows.run[asked], now, ended_us)
+    calm = chosen(rows.end, lasting, NONE) < now
+    calm &= chosen(ended_us, disturbed, NONE) < lately_us
+    client = dense(rows.run, rows.client)[0]
+    requests = rows.of(Kind.LOCK, Kind.FETCH_OFFSET)
+    return asked[calm & ~_is_held_up(rows, asked, client[asked], client, requests)]
+
+
+def _is_doubted(rows: Rows, own: int, crash: int, asked: Ints) -> Mask:
+    """When each of these begins: may somebody else have been granted the lane since, or is just about to be?"""
+    mine, granted = rows.lane == rows.lane[own], rows.shared(Grants).at
+    taken = granted[mine[granted] & (rows.end[granted] > rows.begin[crash])]
+    taken = taken[np.argsort(rows.end[taken])][:1]
+    lane, requests = np.full(len(asked), rows.lane[own]), positions(mine & rows.are(Kind.LOCK))
+    found = _is_held_up(rows, asked, lane, rows.lane, requests)
+    for taker in taken.tolist():
+        found |= (rows.client[asked] != rows.client[taker]) & (rows.begin[asked] > rows.end[taker])
+    return found
+
+
+def _is_held_up(rows: Rows, asked: Ints, mine: Ints, key: Ints, requests: Ints) -> Mask:
+    """Of each of these: is a request of its key (mine) under way when it begins, or came one to nothing lately?
+
+    A request of who died is not under way any more.
+    """
+    who, now = dense(rows.run, rows.client)[0], rows.begin[asked]
+    died = Line(who, rows.begin, rows.of(Kind.CRASH)).first_after(who, rows.begin)
+    until = np.minimum(rows.end, chosen(rows.begin, died, NEVER))
+    ended_us = over_us(rows, np.arange(rows.size))
+    nothing_stored = (
+        rows.are(Kind.FETCH_OFFSET) & rows.ended_as(Outcome.REFUSED) & (rows.value == -1)
     )
-    ops = {op.place: op for op in rows.shared(Digest).ops(where)}
-    for run, what, now, place in events:
-        state = runs.get(run)
-        if state is None:
-            state = runs[run] = Run(rows, rows.context_of(place), findings)
-            first[run] = place
-        if now >= state.context.clock_stepped:
-            continue
-        if now >= state.broker_lives_until:
-            state.orphans.clear()
-        (state.begins if what == BEGIN else state.ends)(ops[place])
-    for run, state in runs.items():
-        findings.at_stake_times(first[run], int(state.stakes))
+    answered = rows.ended_as(Outcome.OK) | rows.shared(refusals) | nothing_stored
+    in_vain = requests[~answered[requests] & (rows.end[requests] < NEVER)]
+    under_way = Line(key, rows.begin, requests).highest_before(mine, now, until)
+    waited = Line(key, rows.end, in_vain).highest_before(mine, now, ended_us)
+    found: Mask = chosen(until, under_way, NONE) > now
+    return found | (chosen(ended_us, waited, NONE) >= _lately_us(rows, asked))
 
 
 def explain(found: NotTakenOver) -> str:

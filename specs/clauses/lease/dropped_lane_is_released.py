@@ -21,22 +21,30 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from specs.clauses.judging import Finding
+from specs.clauses.links import Sending
 from specs.clauses.premises import BROKER_LIVES, NO_WALL_CLOCK_STEP, NOT_PAUSED, ORDERLY, Premise
 from specs.clauses.words import at, ms
 from specs.facts.findings import Findings
-from specs.facts.grants import refuses
-from specs.facts.lanes import (
-    OP_COLUMNS,
-    LaneItems,
-    Machine,
-    Op,
-    Stretch,
-    each_lane,
-    ended_before,
-    ends_as,
+from specs.facts.leases import LEASE_COLUMNS, Grants, named, over_us, refusals
+from specs.facts.moments import Line
+from specs.facts.presence import brokers_died, died_since, of_old_lives, paused_since
+from specs.facts.rows import Rows
+from specs.facts.segments import (
+    MS,
+    NEVER,
+    NO_TEXT,
+    NONE,
+    NOWHERE,
+    Ints,
+    Mask,
+    chosen,
+    dense,
+    is_first,
+    positions,
 )
-from specs.facts.segments import MS, NEVER, NO_TEXT
 from specs.history.row import Row
 from specs.plan.traits import Stake, Trait
 from specs.vocabulary import Key, Kind, Outcome, Party
@@ -63,7 +71,7 @@ KINDS = frozenset({Kind.LOCK, Kind.UNLOCK, Kind.ADD, Kind.DROP, Kind.DELIVER, Ki
 SETTINGS = ("broker_lease_ms", "rebalance_ms")
 NEEDS = frozenset({Kind.DROP, Kind.LOCK, Kind.UNLOCK})
 CONCLUDES_FROM_ABSENCE = True
-COLUMNS = OP_COLUMNS
+COLUMNS = (*LEASE_COLUMNS, "process")
 
 
 LATE_MS = 20_000
@@ -96,138 +104,96 @@ class TakenAgain(NotReleased):
     unlock: Row
 
 
-class Client:
-    """Its drop of the lane, its last unlock, and of its calls and dead letters the one that ends last (`work`).
-
-    busy: the work that ran at the drop. freed: its unlock, until it adds the lane anew. at_work: of each of its
-    processes that has not dropped the lane, what it did there last.
-    """
-
-    __slots__ = ("at_work", "busy", "drop", "freed", "unlock", "work")
-
-    def __init__(self) -> None:
-        self.at_work: dict[int, Op] = {}
-        self.freed: Op | None = None
-        self.busy: Op | None = None
-        self.drop: Op | None = None
-        self.unlock: Op | None = None
-        self.work: Op | None = None
-
-
-class Lane(Machine):
-    """The lane's last grant, and for each client whether it dropped the lane and gave it back."""
-
-    ENDS = ends_as([Kind.LOCK])
-
-    def __init__(self, lane: LaneItems, findings: Findings) -> None:
-        super().__init__(lane, findings)
-        self.clients: dict[int, Client] = {}
-        self.lock: Op | None = None
-        self.limit_us = self.config.broker_lease_ms * MS
-        self.slack_us = self.config.schedule_slack_ms * MS
-        self.interval_us = max(self.config.rebalance_ms, LATE_MS) * MS
-        self.clocks_us = self.context.info.clock_bound_us
-        self.processes = lane.digest.rows.own_process
-
-    def _works(self, op: Op) -> None:
-        client = self.clients.setdefault(op.client, Client())
-        if client.work is None or op.end >= client.work.end:
-            client.work = op
-
-    def takes(self, stretch: Stretch) -> bool:
-        self._works(stretch.last)
-        self._is_at_work(stretch.last)
-        return True
-
-    def _is_at_work(self, op: Op) -> None:
-        process = int(self.processes[op.place])
-        if process != NO_TEXT:
-            self.clients[op.client].at_work[process] = op
-
-    def _drops(self, client: Client, op: Op) -> None:
-        """One of the client's processes drops the lane; where another one goes on with it, they keep the lease."""
-        process = int(self.processes[op.place])
-        client.at_work.pop(process, None)
-        others = client.at_work.values() if process != NO_TEXT else ()
-        if any(not self.is_of_an_old_life(op.client, each) for each in others):
-            client.drop = None
-            return
-        client.drop = op
-        client.busy = None if client.work is None or ended_before(client.work, op) else client.work
-
-    def begins(self, op: Op) -> None:
-        if op.client == NO_TEXT:
-            return
-        client = self.clients.setdefault(op.client, Client())
-        if op.kind is Kind.DROP:
-            self._drops(client, op)
-        elif op.kind in (Kind.ADD, Kind.LOCK):
-            client.drop = None
-            if op.kind is Kind.ADD:
-                client.freed = None
-                self._is_at_work(op)
-        elif op.kind is Kind.UNLOCK:
-            client.unlock = client.freed = op
-        else:
-            self._works(op)
-            if op.kind is Kind.DELIVER:
-                self._is_at_work(op)
-
-    def ends(self, op: Op) -> None:
-        if op.kind is not Kind.LOCK or op.client == NO_TEXT:
-            return
-        lock, granted = self.lock, op.outcome is Outcome.OK
-        if lock is not None and (granted or refuses(op)):
-            drop = self._awaited(lock, op)
-            self.stakes += drop is not None
-            if drop is not None and not granted:
-                self._refused(lock, drop, op)
-        if granted:
-            self.lock = op
-
-    def _awaited(self, lock: Op, op: Op) -> Op | None:
-        """The last owner's drop, where its lease would live through the other's request if it were not given back."""
-        if lock.client == op.client or op.ended >= NEVER:
-            return None
-        drop = self.clients[lock.client].drop
-        if drop is None or not ended_before(lock, drop) or not ended_before(drop, op):
-            return None
-        if op.ended - lock.started + self.clocks_us > self.limit_us or self.broker_died_since(lock):
-            return None
-        if self.client_died_since(lock.client, lock) or self.paused_since(
-            lock.client, drop.started
-        ):
-            return None
-        return drop
-
-    def _refused(self, lock: Op, drop: Op, op: Op) -> None:
-        """Who asked was refused the lane: should the owner have begun to give it back, and could it?"""
-        owner = self.clients[drop.client]
-        if owner.unlock is not None and owner.unlock.begin > lock.begin:
-            return
-        since = drop.started
-        if owner.work is not None:
-            if not ended_before(owner.work, op):
-                return
-            since = max(since, owner.work.over_us)
-        late = op.started - since - self.slack_us
-        if late - self.clocks_us <= 0:
-            return
-        # Links suffer for the delay bound after a fault; here only what lasted beyond the drop counts.
-        after = drop.started + self.config.delay_bound_ms * MS
-        if self.was_disturbed(drop.client, Kind.UNLOCK, after, since + self.slack_us):
-            return
-        if owner.freed is not None and owner.freed.begin < lock.begin:
-            self.broken(TakenAgain, lock=lock, drop=drop, refused=op, unlock=owner.freed)
-        elif late > self.interval_us:
-            self.broken(NotReleased, lock=lock, drop=drop, refused=op)
-        elif owner.busy is None:
-            self.broken(Late, lock=lock, drop=drop, refused=op)
-        else:
-            self.broken(LateAfterCall, lock=lock, drop=drop, refused=op, call=owner.busy)
+def judge(rows: Rows, findings: Findings) -> None:
+    """Each answer to somebody else, beside the last owner's grant and its drop of the lane."""
+    client, begin, end = rows.lane_client, rows.begin, rows.end
+    granted, refused = rows.are(Kind.LOCK) & rows.ended_as(Outcome.OK), rows.shared(refusals)
+    asked = positions((granted | refused) & rows.shared(named) & (end < NEVER))
+    asked = asked[end[asked] < rows.clock_stepped(asked)]
+    grants = Line(rows.lane, end, rows.shared(Grants).at)
+    lock = grants.last_before(rows.lane[asked], end[asked])
+    others = (lock != NOWHERE) & (rows.client[lock] != rows.client[asked])
+    lock, asked = lock[others], asked[others]
+    told = Line(client, end, positions(refused)).last_before(client[lock], end[asked])
+    has_it = (told == NOWHERE) | (
+        end[told] < end[lock]
+    )  # who was refused it has nothing to give back
+    lock, asked = lock[has_it], asked[has_it]
+    wants = Line(client, begin, rows.of(Kind.ADD, Kind.DROP, Kind.LOCK))
+    drop = wants.last_before(client[lock], end[asked])
+    dropped = _is_dropped(rows)[drop] & (end[lock] < begin[drop]) & (end[drop] < begin[asked])
+    dropped &= _lives_yet(rows, lock, drop, asked)
+    lock, drop, asked = lock[dropped], drop[dropped], asked[dropped]
+    findings.at_stake(asked)
+    some = refused[asked]
+    _refused(rows, findings, lock[some], drop[some], asked[some])
 
 
-judge = each_lane(Lane, KINDS, lease=True)
+def _is_dropped(rows: Rows) -> Mask:
+    """Which rows are DROPs after which no other process of the client works on the lane, of those that are told?"""
+    found, client = rows.are(Kind.DROP), rows.lane_client
+    drop, process = rows.of(Kind.DROP), dense(client, rows.own_process)[0]
+    told = positions(rows.are(Kind.ADD, Kind.DELIVER, Kind.DROP) & (rows.own_process != NO_TEXT))
+    line = Line(process, rows.begin, told)
+    index, other = Line(client, rows.begin, told[is_first(process[told])]).all_of(client[drop])
+    mine, last = drop[index], line.last_before(process[other], rows.begin[drop[index]])
+    goes_on = (last != NOWHERE) & ~rows.are(Kind.DROP)[last] & rows.of_two_processes(last, mine)
+    mine, last = mine[goes_on], last[goes_on]
+    found[mine[~of_old_lives(rows, last, rows.begin[mine])]] = False
+    return found
+
+
+def _lives_yet(rows: Rows, lock: Ints, drop: Ints, asked: Ints) -> Mask:
+    """Would the owner's lease live through the request, did the broker and the owner, and did the owner not stand still
+    since its drop?"""
+    now, clocks_us = (
+        rows.end[asked],
+        rows.of_runs(lambda context: context.info.clock_bound_us, asked),
+    )
+    limit_us = rows.config("broker_lease_ms", asked) * MS - clocks_us
+    found: Mask = rows.ended[asked] - rows.started[lock] <= limit_us
+    found &= ~brokers_died(rows, lock, now) & ~died_since(rows, lock, now)
+    return found & ~paused_since(rows, lock, rows.started[drop], now)
+
+
+def _refused(rows: Rows, findings: Findings, lock: Ints, drop: Ints, refused: Ints) -> None:
+    """Should the owner have begun to give the lane back, and could it?"""
+    client, begin, now = rows.lane_client, rows.begin, rows.end[refused]
+    mine, by_end = client[lock], dense(rows.end, rows.begin)[0]
+    works = Line(client, begin, rows.of(Kind.DELIVER, Kind.DEAD_LETTER))
+    work = works.highest_before(mine, now, by_end)
+    unlock = Line(client, begin, rows.of(Kind.UNLOCK)).last_before(mine, now)
+    add = Line(client, begin, rows.of(Kind.ADD)).last_before(mine, now)
+    since_us = np.maximum(rows.started[drop], np.where(work == NOWHERE, NONE, over_us(rows, work)))
+    slack_us = rows.config("schedule_slack_ms", refused) * MS
+    late_us = rows.started[refused] - since_us - slack_us
+    wrong = late_us > rows.of_runs(lambda context: context.info.clock_bound_us, refused)
+    wrong &= chosen(rows.end, work, NONE) < begin[refused]
+    wrong &= chosen(begin, unlock, NONE) <= begin[lock]
+    for index in positions(wrong).tolist():
+        until_us = int(since_us[index] + slack_us[index])
+        wrong[index] = not _was_disturbed(rows, int(drop[index]), until_us, int(now[index]))
+    again = chosen(begin, unlock, NONE) > chosen(begin, add, NONE)
+    interval_us = np.maximum(rows.config("rebalance_ms", refused), LATE_MS) * MS
+    busy = works.highest_before(mine, begin[drop], by_end)
+    ran = chosen(rows.end, busy, NONE) >= begin[drop]
+    soon = ~again & (late_us <= interval_us)
+    findings.told_apart(
+        {"lock": lock, "drop": drop, "refused": refused},
+        (TakenAgain, wrong & again, {"unlock": unlock}),
+        (NotReleased, wrong & ~again & ~soon, {}),
+        (Late, wrong & soon & ~ran, {}),
+        (LateAfterCall, wrong & soon & ran, {"call": busy}),
+    )
+
+
+def _was_disturbed(rows: Rows, drop: int, until_us: int, now: int) -> bool:
+    """Did anything stand in the way of an unlock from the drop until then? What was over before the drop did not."""
+    context, client = rows.context_of(drop), rows.client_of(drop)
+    # Links suffer for the delay bound after a fault; here only what lasted beyond the drop counts.
+    since_us = int(rows.started[drop]) + context.info.config.delay_bound_ms * MS
+    sending = Sending(client, rows.name_of("broker", drop), Kind.UNLOCK, since_us)
+    return context.is_disturbed(sending, until_us, now)
 
 
 def explain(found: NotReleased) -> str:

@@ -14,13 +14,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from specs.clauses.judging import Finding
 from specs.clauses.premises import BROKER_LIVES, NO_FRAME_TWICE, NO_WALL_CLOCK_STEP, UNHINDERED
 from specs.clauses.rows import over_us
 from specs.clauses.words import MS, at, ms
 from specs.facts.findings import Findings
-from specs.facts.grants import EXPIRED, LeaseEndLane
-from specs.facts.lanes import OP_COLUMNS, LaneItems, Op, each_lane, ended_before
+from specs.facts.free_lanes import FreeLanes
+from specs.facts.leases import LEASE_COLUMNS, Contests, refusals
+from specs.facts.rows import Rows
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
 
@@ -38,7 +41,7 @@ SETTINGS = ("broker_lease_ms",)
 NEEDS = frozenset({Kind.LOCK})
 CONCLUDES_FROM_ABSENCE = True
 REFINES = ("LSE-1", "LSE-4")
-COLUMNS = OP_COLUMNS
+COLUMNS = LEASE_COLUMNS
 
 EDGE_MS = 10
 """A grant of an owned lane this short before the end of the lease is a matter of its limit, and not of ownership."""
@@ -52,24 +55,17 @@ class WrongEnd(Finding):
     asked: Row
 
 
-class Lane(LeaseEndLane):
-    """Looks at the last moments of an owner's lease, and at the first ones after it."""
-
-    def __init__(self, lane: LaneItems, findings: Findings) -> None:
-        super().__init__(lane, findings)
-        self.edge_us = (self.config.broker_lease_ms - EDGE_MS) * MS
-
-    def owned(self, op: Op, lease: Op) -> None:
-        at_the_end = ended_before(lease, op) and op.started - lease.ended >= self.edge_us
-        if at_the_end and self.is_wrong(op, granted=False):
-            self.broken(WrongEnd, lease=lease, asked=op)
-
-    def free(self, op: Op, grant: Op, why: str) -> None:
-        if why == EXPIRED and self.is_wrong(op, granted=True):
-            self.broken(WrongEnd, lease=grant, asked=op)
-
-
-judge = each_lane(Lane, KINDS, lease=True)
+def judge(rows: Rows, findings: Findings) -> None:
+    """Each answer to somebody else in the last moments of a lease, and each one for a lane whose lease is over."""
+    contests, lanes = rows.shared(Contests), rows.shared(FreeLanes)
+    lease, asked, granted = contests.lease, contests.asked, contests.granted
+    edge_us = (rows.config("broker_lease_ms", lease) - EDGE_MS) * MS
+    at_end = (granted | rows.shared(refusals)[asked]) & (rows.end[lease] < rows.begin[asked])
+    at_end &= rows.started[asked] - rows.ended[lease] >= edge_us
+    over, refused = lanes.expired, lanes.expired & ~lanes.granted
+    findings.at_stake(np.concatenate([asked[at_end], lanes.asked[over]]))
+    findings.broken(WrongEnd, lease=lease[at_end & granted], asked=asked[at_end & granted])
+    findings.broken(WrongEnd, lease=lanes.grant[refused], asked=lanes.asked[refused])
 
 
 def explain(found: WrongEnd) -> str:

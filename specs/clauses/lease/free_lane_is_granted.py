@@ -15,13 +15,29 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from specs.clauses.judging import Finding
 from specs.clauses.premises import BROKER_LIVES, NO_FRAME_TWICE, NO_WALL_CLOCK_STEP, UNHINDERED
 from specs.clauses.rows import over_us
 from specs.clauses.words import at, ms
 from specs.facts.findings import Findings
-from specs.facts.grants import RELEASED, LastGrantLane, Since, answers, refuses
-from specs.facts.lanes import OP_COLUMNS, LaneItems, Op, each_lane
+from specs.facts.free_lanes import FreeLanes
+from specs.facts.leases import LEASE_COLUMNS, refusals
+from specs.facts.moments import Line
+from specs.facts.presence import last_deaths, members_since
+from specs.facts.rows import Rows
+from specs.facts.segments import (
+    MS,
+    NEVER,
+    NONE,
+    NOWHERE,
+    Ints,
+    Mask,
+    chosen,
+    is_first,
+    positions,
+)
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
 
@@ -40,7 +56,7 @@ KINDS = frozenset({Kind.LOCK, Kind.UNLOCK})
 SETTINGS = ("broker_lease_ms",)
 NEEDS = frozenset({Kind.LOCK})
 CONCLUDES_FROM_ABSENCE = True
-COLUMNS = OP_COLUMNS
+COLUMNS = LEASE_COLUMNS
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,59 +76,70 @@ class NeverGranted(Finding):
     refused: Row
 
 
-class Lane(LastGrantLane):
-    """Wants every lane granted that is free for the asker.
-
-    early: answers to members before any grant of the run was seen; refused: the first refusal among them, with what
-    shows that the lane was empty. They count at the end only: who was at work on the lane before the history begins
-    shows that sooner or later.
-    """
-
-    def __init__(self, lane: LaneItems, findings: Findings) -> None:
-        super().__init__(lane, findings)
-        self.early = 0
-        self.refused: tuple[Op, Since] | None = None
-        self.from_the_begin = True
-
-    def begins(self, op: Op) -> None:
-        if not (op.kind is Kind.LOCK and refuses(op)):
-            name = self.lane.name(op.client)
-            joined = self.context.member_since(self.lane.group, name, self.now)
-            self.from_the_begin = self.from_the_begin and joined is not None
-        super().begins(op)
-
-    def free(self, op: Op, grant: Op, why: str) -> None:
-        if self.is_wrong(op, granted=True):
-            unlock = self.last.released if why == RELEASED else None
-            self.broken(Refused, grant=grant, unlock=unlock, refused=op)
-
-    def asked(self, op: Op) -> None:
-        super().asked(op)
-        since = self.last.empty_since(op) if answers(op) else None
-        if since is None:
-            return
-        if since.kind is Kind.JOIN:
-            self.early += 1
-            if op.outcome is not Outcome.OK and self.refused is None:
-                self.refused = op, since
-        elif self.is_wrong(op, granted=True):
-            self._never_granted(op, since)
-
-    def finish(self) -> None:
-        if not self.from_the_begin:
-            return
-        self.stakes += self.early
-        if self.refused is not None:
-            self._never_granted(*self.refused)
-
-    def _never_granted(self, op: Op, since: Since) -> None:
-        if since.request is None:
-            self.broken(NeverGranted, of_context={"since": since.seq}, refused=op)
+def judge(rows: Rows, findings: Findings) -> None:
+    """Each answer for a lane that the last grant shows to be free, or an empty table."""
+    lanes = rows.shared(FreeLanes)
+    asked = lanes.asked
+    free = lanes.own | lanes.released | lanes.expired
+    findings.at_stake(asked[free])
+    unlock = np.where(lanes.released, lanes.arrived, NOWHERE)
+    wrong = free & ~lanes.granted
+    findings.broken(Refused, grant=lanes.grant[wrong], unlock=unlock[wrong], refused=asked[wrong])
+    crash, request, joined = _empty_since(rows, lanes)
+    at_begin = _from_the_begin(rows, asked, joined)
+    empty = (crash != NONE) | (request != NOWHERE)
+    findings.at_stake(asked[empty | at_begin])
+    refused = positions(at_begin & ~lanes.granted)
+    refused = refused[np.argsort(lanes.now[refused])]
+    refused = refused[is_first(rows.lane[asked[refused]])]
+    for index in [*positions(empty & ~lanes.granted).tolist(), *refused.tolist()]:
+        roles, seq = {"refused": int(asked[index])}, max(int(crash[index]), int(joined[index]))
+        if request[index] == NOWHERE:
+            findings.shown(NeverGranted, roles, of_context={"since": seq})
         else:
-            self.broken(NeverGranted, since=since.request, refused=op)
+            findings.shown(NeverGranted, {**roles, "since": int(request[index])})
 
 
-judge = each_lane(Lane, KINDS, lease=True)
+def _empty_since(rows: Rows, lanes: FreeLanes) -> tuple[Ints, Ints, Ints]:
+    """What shows that nobody can hold the lane against who asks, though no grant of this epoch is known.
+
+    Of each the broker's crash (seq), or a request, the last grant before this epoch or the lane's first one; or, sooner
+    after that, the asker's join (seq).
+    """
+    asked, grant, lock = lanes.asked, lanes.grant, rows.are(Kind.LOCK)
+    unknown = ~lanes.lives & ~lanes.frames_twice & rows.closed_world(asked)
+    crash, crash_us = last_deaths(rows, asked, lanes.now)
+    crashed = unknown & (crash > chosen(rows.begin, grant, NONE))
+    restarted = unknown & ~crashed & (grant != NOWHERE)
+    since = np.where(crashed, crash_us, chosen(rows.started, grant, NONE))
+    empty = unknown & lanes.nobody_else(since, since, np.where(crashed, NOWHERE, grant))
+    epoch = rows.number("broker_epoch")
+    restarted &= empty & (epoch[grant] > NONE) & (epoch[grant] < epoch[asked])
+    never = empty & ~crashed & (grant == NOWHERE)
+    first = Line(rows.lane, rows.begin, positions(lock)).first_after(
+        rows.lane[asked], np.full(len(asked), -1)
+    )
+    waited_us = rows.started[asked] - rows.started[first] - lanes.clocks_us
+    late = waited_us >= lanes.limit_us + rows.config("delay_bound_ms", asked) * MS
+    crash = np.where(crashed & empty & (crash < rows.begin[asked]), crash, NONE)
+    request = np.where(restarted, grant, np.where(never & late, first, NOWHERE))
+    joined = np.full(len(asked), NONE, np.int64)
+    some = never & ~late
+    joined[some] = members_since(rows, asked[some], lanes.now[some])
+    return crash, request, joined
+
+
+def _from_the_begin(rows: Rows, asked: Ints, joined: Ints) -> Mask:
+    """Which of them were asked by members, for a lane on which nobody else turns out to have been at work before?
+
+    Who was at work on it before the history begins shows that sooner or later, so the lane has to be judged to its end.
+    """
+    works = (rows.are(Kind.LOCK) & ~rows.shared(refusals)) | rows.are(Kind.UNLOCK)
+    at_work = positions(works)
+    strangers = at_work[members_since(rows, at_work, rows.begin[at_work]) == NONE]
+    found: Mask = (joined != NONE) & (rows.clock_stepped(asked) == NEVER)
+    found &= ~np.isin(rows.lane[asked], rows.lane[strangers])
+    return found
 
 
 def explain(found: Refused | NeverGranted) -> str:

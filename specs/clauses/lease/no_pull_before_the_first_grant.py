@@ -19,9 +19,11 @@ from specs.clauses.judging import Finding
 from specs.clauses.premises import ORDERLY
 from specs.clauses.words import at, ms, who
 from specs.facts.findings import Findings
-from specs.facts.grants import takes_away
-from specs.facts.lanes import OP_COLUMNS, LaneItems, Machine, Op, Stretch, each_lane, ends_as
-from specs.facts.segments import NO_TEXT
+from specs.facts.leases import LEASE_COLUMNS, LeaseNews, named
+from specs.facts.moments import Line
+from specs.facts.presence import of_old_lives, of_processes_before
+from specs.facts.rows import Rows
+from specs.facts.segments import NONE, NOWHERE, chosen, is_first, positions
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
 
@@ -35,7 +37,7 @@ SOURCES = ("docs/sources.md#client-leases",)
 KINDS = frozenset({Kind.LOCK, Kind.UNLOCK, Kind.ADD, Kind.PULL})
 NEEDS = frozenset({Kind.ADD, Kind.LOCK, Kind.PULL})
 LOOKS_BACK = True
-COLUMNS = (*OP_COLUMNS, "process")
+COLUMNS = (*LEASE_COLUMNS, "incarnation", "process")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,74 +46,27 @@ class PulledWithoutLease(Finding):
     pull: Row
 
 
-class Client:
-    """One client: the grant, refusal or own unlock that is its last word, and the incarnation that it began last.
-
-    add: of that incarnation, without a grant so far. pulled: whether it has pulled.
-    """
-
-    __slots__ = ("add", "last", "pulled", "work")
-
-    def __init__(self) -> None:
-        self.last: Op | None = None
-        self.add: Op | None = None
-        self.work = NO_TEXT
-        self.pulled = False
-
-
-class Lane(Machine):
-    """The clients of the lane."""
-
-    ENDS = ends_as([Kind.LOCK])
-
-    def __init__(self, lane: LaneItems, findings: Findings) -> None:
-        super().__init__(lane, findings)
-        self.clients: dict[int, Client] = {}
-
-    def _client(self, code: int) -> Client:
-        return self.clients.setdefault(code, Client())
-
-    def takes(self, stretch: Stretch) -> bool:
-        for op in self.inside:  # nothing but pulls begins there
-            self.begins(op)
-        return True
-
-    def begins(self, op: Op) -> None:
-        if op.client == NO_TEXT:
-            return
-        if op.kind is Kind.UNLOCK:
-            self._client(op.client).last = op
-        elif op.kind is Kind.ADD and op.incarnation != NO_TEXT:
-            client = self._client(op.client)
-            client.work, client.pulled = op.incarnation, False
-            client.add = None if self._may_have_lease(client, op) else op
-        elif op.kind is Kind.PULL and op.incarnation != NO_TEXT:
-            client = self._client(op.client)
-            if client.work == op.incarnation and not client.pulled:
-                client.pulled = True
-                self.stakes += 1
-                if client.add is not None:
-                    self.broken(PulledWithoutLease, add=client.add, pull=op)
-
-    def _may_have_lease(self, client: Client, add: Op) -> bool:
-        last = client.last
-        if last is None:
-            return False
-        if self.is_of_an_old_life(add.client, last):
-            return not self.is_of_the_process_before(last, add)
-        return last.kind is Kind.LOCK and last.outcome is Outcome.OK
-
-    def ends(self, op: Op) -> None:
-        if op.kind is not Kind.LOCK or op.client == NO_TEXT:
-            return
-        client = self._client(op.client)
-        if op.outcome is Outcome.OK:
-            client.last, client.add = op, None
-        elif takes_away(op, client.last):
-            client.last = op
-
-
-judge = each_lane(Lane, KINDS - {Kind.PULL}, lease=False, asides=(Kind.PULL,))
+def judge(rows: Rows, findings: Findings) -> None:
+    """The first pull of each incarnation that was seen to begin, beside what its client knew at the ADD."""
+    names = rows.names_incarnation & rows.shared(named)
+    client, news = rows.lane_client, rows.shared(LeaseNews)
+    pull = positions(rows.are(Kind.PULL) & names)
+    adds = Line(client, rows.begin, positions(rows.are(Kind.ADD) & names))
+    add = adds.last_before(client[pull], rows.begin[pull])
+    rooted = (add != NOWHERE) & (rows.incarnation[add] == rows.incarnation[pull])
+    add, pull = add[rooted], pull[rooted]
+    first = is_first(add)
+    add, pull = add[first], pull[first]
+    findings.at_stake(pull)
+    granted = rows.are(Kind.LOCK) & rows.ended_as(Outcome.OK)
+    grant = news.of(granted).last_before(client[pull], rows.begin[pull])
+    last = news.line.last_before(client[add], rows.begin[add])
+    has_lease = (last != NOWHERE) & granted[last]
+    old = positions(last != NOWHERE)
+    old = old[of_old_lives(rows, last[old], rows.begin[add[old]])]
+    has_lease[old] = ~of_processes_before(rows, last[old], add[old])
+    wrong = ~has_lease & (chosen(rows.end, grant, NONE) < rows.begin[add])
+    findings.broken(PulledWithoutLease, add=add[wrong], pull=pull[wrong])
 
 
 def explain(found: PulledWithoutLease) -> str:

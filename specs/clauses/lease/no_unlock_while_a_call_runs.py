@@ -2,11 +2,12 @@
 
 Whoever comes next would start beside it (LSE-2). The exception is a shutdown whose waiting time has run out (a
 millisecond less counts as well): then the call is left to itself, or cut. A shutdown that is over before that, while
-the call runs, is no exception. A call that was cut is over only for the client's book-keeping, whether or not a
-shutdown is told; an unlock of the same incarnation counts against it, unless a shutdown has waited long enough. What a
-dead process left open says nothing about the next process of that name, nor does what one left to itself that shut
-down. Of several calls of a process the one that ends last is looked at: a cut one is passed over once another has ended
-after it.
+the call runs, is no exception; of several that a client was told to make, any that has waited is one. A call that was
+cut is over only for the client's book-keeping, whether or not a shutdown is told; an unlock of the same incarnation
+counts against it, unless a shutdown has waited long enough. What a dead process left open says nothing about the next
+process of that name, nor does what one left to itself that shut down. Of several calls of a process the one that ends
+last is looked at: a cut one is passed over once another has ended after it. Two processes of one client id, where both
+are told, each answer for their own calls only.
 
 Two findings are told apart from the rest, for clients are built so. *Dropped while running*: the client has dropped the
 incarnation whose call runs (some tell that only once they have given the lane back, a timer's slack later at most).
@@ -17,21 +18,26 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from specs.clauses.judging import Finding
 from specs.clauses.premises import ORDERLY, Premise
 from specs.clauses.words import at, ms, who
 from specs.facts.findings import Findings
-from specs.facts.lanes import (
-    OP_COLUMNS,
-    LaneItems,
-    Machine,
-    Op,
-    Stretch,
-    each_lane,
-    ended_before,
-    ends_as,
+from specs.facts.leases import named
+from specs.facts.moments import Line
+from specs.facts.rows import Rows
+from specs.facts.segments import (
+    MS,
+    NEVER,
+    NONE,
+    NOWHERE,
+    Ints,
+    Mask,
+    chosen,
+    dense,
+    positions,
 )
-from specs.facts.segments import MS, NO_TEXT
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
 
@@ -55,7 +61,7 @@ SOURCES = ("docs/sources.md#client-leases",)
 KINDS = frozenset({Kind.UNLOCK, Kind.DELIVER, Kind.DROP, Kind.LOCK})
 SETTINGS = ("shutdown_wait_ms",)
 NEEDS = frozenset({Kind.DELIVER, Kind.UNLOCK})
-COLUMNS = OP_COLUMNS
+COLUMNS = ("client_id", "process", "incarnation", "outcome")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,101 +85,68 @@ class LateUnlock(UnlockedTooSoon):
     grant: Row
 
 
-class Lane(Machine):
-    """Of each client the call that ends last of all its process's calls; its last drop, and the grant since.
+def judge(rows: Rows, findings: Findings) -> None:
+    """Each unlock beside the call that ends last, of those that its client had begun before in the same life."""
+    life = dense(rows.lane, rows.client, rows.life)[0]
+    call, unlock = (
+        positions(rows.are(kind) & rows.shared(named)) for kind in (Kind.DELIVER, Kind.UNLOCK)
+    )
+    running = Line(life, rows.begin, call).highest_before(
+        life[unlock], rows.begin[unlock], dense(rows.end, rows.begin)[0]
+    )
+    running, unlock = running[running != NOWHERE], unlock[running != NOWHERE]
+    findings.at_stake(unlock)
+    told = rows.names_incarnation
+    cut = rows.ended_as(Outcome.CUT)[running] & told[running]
+    cut &= rows.incarnation[running] == rows.incarnation[unlock]
+    apart = rows.of_two_processes(running, unlock)
+    wrong = positions(((rows.end[running] > rows.begin[unlock]) | cut) & ~apart)
+    which = [one for one in wrong.tolist() if not _has_waited(rows, running[one], unlock[one])]
+    _tell(rows, findings, running[which], unlock[which])
 
-    undecided: a call and an unlock during it, until the client's next row, which may be the drop that names it.
-    """
 
-    ENDS = ends_as([Kind.LOCK], [Outcome.OK])
-    STAKE = Kind.UNLOCK
-
-    def __init__(self, lane: LaneItems, findings: Findings) -> None:
-        super().__init__(lane, findings)
-        self.calls: dict[int, Op] = {}
-        self.undecided: dict[int, tuple[Op, Op]] = {}
-        self.drops: dict[int, Op] = {}
-        self.regained: dict[int, Op] = {}
-        self.wait_us = (self.config.shutdown_wait_ms - 1) * MS
-
-    def finish(self) -> None:
-        for call, unlock in self.undecided.values():
-            self.broken(UnlockedTooSoon, running=call, unlock=unlock)
-
-    def _decide(self, op: Op) -> None:
-        """The unlock that waited for the client's next row, by its name."""
-        if op.client not in self.undecided:
-            return
-        call, unlock = self.undecided.pop(op.client)
-        dropped = (
-            op.kind is Kind.DROP
-            and op.incarnation != NO_TEXT
-            and op.incarnation == call.incarnation
+def _has_waited(rows: Rows, running: int, unlock: int) -> bool:
+    """Has a shutdown of the client waited long enough, and was it not over before that while the call ran?"""
+    context = rows.context_of(unlock)
+    wait_us = (context.info.config.shutdown_wait_ms - 1) * MS
+    client, group = rows.member_of(unlock)
+    return any(
+        rows.started[unlock] - leave.started_us >= wait_us
+        and (
+            leave.ended_us is None
+            or leave.ended_us - leave.started_us >= wait_us
+            or not rows.begin[running] < (leave.seq_end or 0) < rows.end[running]
         )
-        if dropped and op.started - unlock.started <= self.config.schedule_slack_ms * MS:
-            self.broken(DroppedWhileRunning, running=call, unlock=unlock, drop=op)
-        else:
-            self.broken(UnlockedTooSoon, running=call, unlock=unlock)
-
-    def takes(self, stretch: Stretch) -> bool:
-        self._decide(stretch.first)
-        self._runs(stretch.last)
-        return True
-
-    def _runs(self, op: Op) -> None:
-        last = self.calls.get(op.client)
-        if last is None or op.end >= last.end or self._is_of_a_former_process(last, op):
-            self.calls[op.client] = op
-
-    def _is_of_a_former_process(self, last: Op, op: Op) -> bool:
-        name = self.lane.name(op.client)
-        return self.context.is_of_an_old_life(name, self.lane.group, last.begin, op.begin)
-
-    def begins(self, op: Op) -> None:
-        if op.client == NO_TEXT:
-            return
-        self._decide(op)
-        if op.kind is Kind.DELIVER:
-            self._runs(op)
-        elif op.kind is Kind.DROP:
-            self.drops[op.client] = op
-            self.regained.pop(op.client, None)
-        elif op.kind is Kind.UNLOCK:
-            self._unlocks(op)
-
-    def ends(self, op: Op) -> None:
-        if op.kind is Kind.LOCK and op.outcome is Outcome.OK and op.client in self.drops:
-            self.regained[op.client] = op
-
-    def _unlocks(self, op: Op) -> None:
-        last = self.calls.get(op.client)
-        if last is None or self.is_of_an_old_life(op.client, last):
-            return
-        self.stakes += 1
-        was_cut = (
-            last.outcome is Outcome.CUT
-            and last.incarnation != NO_TEXT
-            and last.incarnation == op.incarnation
-        )
-        if ended_before(last, op) and not was_cut:
-            return
-        left_us = self.context.left_us(self.lane.name(op.client), self.lane.group, self.now)
-        if op.started - left_us >= self.wait_us:
-            return
-        drop, grant = self.drops.get(op.client), self.regained.get(op.client)
-        if (
-            drop is not None
-            and drop.incarnation != NO_TEXT
-            and drop.incarnation == last.incarnation
-        ):
-            self.broken(DroppedWhileRunning, running=last, unlock=op, drop=drop)
-        elif drop is not None and grant is not None:
-            self.broken(LateUnlock, running=last, unlock=op, drop=drop, grant=grant)
-        else:
-            self.undecided[op.client] = last, op
+        for leave in context.departures_of(client, group, int(rows.begin[unlock]))
+    )
 
 
-judge = each_lane(Lane, KINDS, lease=False)
+def _tell(rows: Rows, findings: Findings, running: Ints, unlock: Ints) -> None:
+    """The findings by their names: has the client dropped the lane before, or right after that?"""
+    client, told = rows.lane_client, rows.names_incarnation
+    mine, begin, granted = client[unlock], rows.begin[unlock], rows.ended_as(Outcome.OK)
+    drop = Line(client, rows.begin, rows.of(Kind.DROP)).last_before(mine, begin)
+    grant = Line(client, rows.end, positions(rows.are(Kind.LOCK) & granted)).last_before(
+        mine, begin
+    )
+    after = Line(client, rows.begin, rows.of(*KINDS)).first_after(mine, begin)
+    late_us = rows.started[after] - rows.started[unlock]
+    soon = late_us <= rows.config("schedule_slack_ms", unlock) * MS
+
+    def drops(row: Ints) -> Mask:
+        found: Mask = rows.are(Kind.DROP)[row] & told[row] & (row != NOWHERE)
+        found &= rows.incarnation[row] == rows.incarnation[running]
+        return found
+
+    is_late = ~drops(drop) & (drop != NOWHERE)
+    is_late &= chosen(rows.end, grant, NONE) > chosen(rows.begin, drop, NEVER)
+    by_drop = np.where(drops(drop), drop, np.where(drops(after) & soon & ~is_late, after, NOWHERE))
+    findings.told_apart(
+        {"running": running, "unlock": unlock},
+        (UnlockedTooSoon, ~is_late & (by_drop == NOWHERE), {}),
+        (DroppedWhileRunning, by_drop != NOWHERE, {"drop": by_drop}),
+        (LateUnlock, is_late, {"drop": drop, "grant": grant}),
+    )
 
 
 def explain(found: UnlockedTooSoon) -> str:

@@ -20,11 +20,10 @@ from specs.clauses.premises import BROKER_LIVES, NO_WALL_CLOCK_STEP, UNHINDERED
 from specs.clauses.rows import ended_before, over_us
 from specs.clauses.words import at, ms
 from specs.facts.findings import Findings
-from specs.facts.grants import Grants
-from specs.facts.lanes import OP_COLUMNS, LaneItems, Machine, Op, each_lane
-from specs.facts.segments import NO_TEXT
+from specs.facts.leases import LEASE_COLUMNS, Contests, Grants
+from specs.facts.rows import Rows
 from specs.history.row import Row
-from specs.vocabulary import Key, Kind, Outcome, Party
+from specs.vocabulary import Key, Kind, Party
 
 ID = "LSE-1"
 TITLE = "one owner at a time"
@@ -38,7 +37,7 @@ KINDS = frozenset({Kind.LOCK, Kind.UNLOCK})
 SETTINGS = ("broker_lease_ms",)
 LOOKS_BACK = True
 NEEDS = frozenset({Kind.LOCK})
-COLUMNS = OP_COLUMNS
+COLUMNS = LEASE_COLUMNS
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,34 +46,17 @@ class TwoOwners(Finding):
     second: Row
 
 
-class Lane(Machine):
-    """The grants of one lane that certainly live."""
-
-    def __init__(self, lane: LaneItems, findings: Findings) -> None:
-        super().__init__(lane, findings)
-        self.grants = Grants(self)
-        self.tells_delays = self.context.tells(Kind.FAULT, Kind.PAUSE)
-
-    def begins(self, op: Op) -> None:
-        if op.kind is Kind.UNLOCK:
-            self.grants.unlock_begins(op)
-
-    def ends(self, op: Op) -> None:
-        if op.kind is not Kind.LOCK or op.client == NO_TEXT:
-            return
-        for grant in self.grants.contested_by(op):
-            self.stakes += 1
-            if op.outcome is Outcome.OK:
-                unlocks = self.grants.unlocks
-                late = unlocks.has_of(grant.client) or unlocks.has_of(op.client)
-                self.broken(
-                    TwoOwners, first=grant, second=op, certain=self.tells_delays or not late
-                )
-                self.grants.over(grant)
-        self.grants.lock_ends(op)
-
-
-judge = each_lane(Lane, KINDS, lease=True)
+def judge(rows: Rows, findings: Findings) -> None:
+    """Each answer to somebody else while a grant lives."""
+    contests, client = rows.shared(Contests), rows.lane_client
+    findings.at_stake(contests.asked)
+    first, second = contests.lease[contests.granted], contests.asked[contests.granted]
+    unlocks, now = rows.shared(Grants).unlocks, rows.end[second]
+    late = (unlocks.count_before(client[first], now) > 0) | (
+        unlocks.count_before(client[second], now) > 0
+    )
+    told = rows.of_runs(lambda context: context.tells(Kind.FAULT, Kind.PAUSE), second) != 0
+    findings.broken(TwoOwners, first=first, second=second, certain=told | ~late)
 
 
 def explain(found: TwoOwners) -> str:

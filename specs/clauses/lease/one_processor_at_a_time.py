@@ -1,11 +1,12 @@
 """Listener calls of two clients on one lane never overlap while the first one's lease certainly lives.
 
 The lock is advisory: nothing stops a listener that outlives its lease. So the promise is claimed while the running
-client's last certain grant is alive (asked for at most the broker's limit before the second call begins), the
-client is not shutting down and did not crash since its call began, and the broker did not crash since either client's
-grant: a restart empties the lock table, and a client goes on under a grant that the broker has forgotten. An unlock
-that the running client itself sends *during* its call is no excuse: that is how two clients come to overlap. Nor is it
-one when the client asks for the lane again meanwhile. An unlock that it sent before its call began has ended the lease.
+client's last grant is alive (asked for at most the broker's limit before the second call begins), the client is not
+shutting down and did not crash since its call began, and the broker did not crash since either client's grant: a
+restart empties the lock table, and a client goes on under a grant that the broker has forgotten. An unlock that the
+running client itself sends *during* its call is no excuse: that is how two clients come to overlap. Nor is it one when
+the client asks for the lane again meanwhile. An unlock that it sent before its call began has ended the lease, also
+where it may arrive after the grant.
 
 The second client looks at its lease before it calls. One that was stopped between the two begins a call, as soon as
 it goes on, under a lease that it has lost meanwhile, and no client can prevent that: so a call within the time from
@@ -28,28 +29,35 @@ anew.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
+
+import numpy as np
 
 from specs.clauses.judging import Finding
 from specs.clauses.premises import BROKER_LIVES, NO_WALL_CLOCK_STEP, ORDERLY, Premise
 from specs.clauses.words import at, ms
 from specs.facts.findings import Findings
-from specs.facts.grants import Unlocks
-from specs.facts.lanes import (
-    OP_COLUMNS,
-    LaneItems,
-    Machine,
-    Op,
-    Stretch,
-    each_lane,
-    ended_before,
-    ends_as,
+from specs.facts.handovers import workers
+from specs.facts.leases import LEASE_COLUMNS, Grants, named
+from specs.facts.moments import Line
+from specs.facts.presence import brokers_died, of_old_lives, paused_since, were_leaving
+from specs.facts.rows import Rows
+from specs.facts.segments import (
+    MS,
+    NEVER,
+    NO_TEXT,
+    NONE,
+    NOWHERE,
+    Ints,
+    Mask,
+    chosen,
+    dense,
+    is_first,
+    positions,
 )
-from specs.facts.segments import MS, NEVER, NO_TEXT, NONE
 from specs.history.row import Row
 from specs.plan.config import ROCKETMQ, Config
-from specs.vocabulary import Key, Kind, Outcome, Party
+from specs.vocabulary import Key, Kind, Party
 
 ID = "LSE-2"
 TITLE = "one processor at a time"
@@ -83,11 +91,12 @@ PREMISE = (
     ),
 )
 SOURCES = ("docs/sources.md#client-leases", "docs/sources.md#lock-table")
+REFINES = ("ORD-16",)
 KINDS = frozenset({Kind.LOCK, Kind.UNLOCK, Kind.DELIVER, Kind.DROP})
 SETTINGS = ("broker_lease_ms", "client_lease_ms", "guard_slack_ms")
 NEEDS = frozenset({Kind.DELIVER, Kind.LOCK})
 NAMED_BY = frozenset({Kind.DROP})
-COLUMNS = (*OP_COLUMNS, "process")
+COLUMNS = (*LEASE_COLUMNS, "incarnation", "op_id", "process")
 
 
 def may_end_with_its_connection(config: Config) -> bool:
@@ -121,212 +130,119 @@ class LateUnlock(TwoProcessors):
     unlock: Row
 
 
-class Calls:
-    """The calls of one process: the last one, and of all of them the one that ends last."""
+def judge(rows: Rows, findings: Findings) -> None:
+    """Each call beside the other workers' that end last, under the last grants of their clients."""
+    at = positions(rows.are(Kind.DELIVER) & rows.shared(named))
+    worker, number = dense(rows.lane, rows.client, rows.own_process)[0], rows.number("op_id")
+    calls = Line(worker, rows.begin, at)
+    previous = calls.last_before(worker[at], rows.begin[at])
+    heads = at[(previous == NOWHERE) | (number[previous] != number[at])]
+    heads = heads[rows.begin[heads] < rows.clock_stepped(heads)]
+    heads = heads[~_may_have_lost_it(rows, heads)]
+    lock, given_back, other, second = _leased(rows, at[is_first(worker[at])], heads)
+    last = calls.last_before(worker[other], rows.begin[second])
+    until = np.minimum(rows.begin[second], given_back)
+    running = _running(rows, at, last, second, until)
+    some = positions(running != NOWHERE)
+    some = some[~_is_excused(rows, lock[some], running[some], second[some])]
+    findings.at_stake(second[some])
+    some = some[rows.end[running[some]] >= rows.begin[second[some]]]
+    _tell(rows, findings, lock[some], running[some], second[some])
 
-    __slots__ = ("op", "running")
 
-    def __init__(self, running: Op) -> None:
-        self.op = NONE
-        self.running = running
+def _may_have_lost_it(rows: Rows, calls: Ints) -> Mask:
+    """Of each of these calls: may its client have begun it under a lease that it had lost meanwhile?
 
-    def runs(self, op: Op, *, anew: bool) -> None:
-        """anew: what ran before is gone with its process."""
-        self.op = op.op
-        if anew or op.end >= self.running.end:
-            self.running = op
-
-
-class Client:
-    """One client on the lane, and the calls of its processes.
-
-    granted: its last grant; lock: the last one that is certain. over: when (seq) it first gave the lane back since,
-    which ended the lease for whatever call begins after it. drop, unlock: its last ones.
+    The broker died since its grant, or it was answered so late that the lease was over; or it was stopped just before.
     """
-
-    __slots__ = ("calls", "drop", "granted", "lock", "over", "unlock")
-
-    def __init__(self) -> None:
-        self.granted: Op | None = None
-        self.lock: Op | None = None
-        self.over = NEVER
-        self.drop: Op | None = None
-        self.unlock: Op | None = None
-        self.calls: dict[int, Calls] = {}
-
-
-class Lane(Machine):
-    """The clients of the lane. A stretch is taken whole unless another call may still run while it begins."""
-
-    ENDS = ends_as([Kind.LOCK], [Outcome.OK])
-
-    def __init__(self, lane: LaneItems, findings: Findings) -> None:
-        super().__init__(lane, findings)
-        self.clients: dict[int, Client] = {}
-        self.unlocks = Unlocks(self)
-        self.limit_us = self.config.broker_lease_ms * MS
-        self.look_us = self.config.guard_slack_ms * MS
-        self.stop_us = self.look_us or -1  # at one moment nobody can be stopped in between
-        self.clocks_us = self.context.info.clock_bound_us
-        self.by_connection = may_end_with_its_connection(self.config)
-        self.processes = lane.digest.rows.text("process")
-
-    def _client(self, code: int) -> Client:
-        client = self.clients.get(code)
-        if client is None:
-            client = self.clients[code] = Client()
-        return client
-
-    def _process(self, op: Op) -> int:
-        return int(self.processes[op.place])
-
-    def _others(self, op: Op, at_us: int) -> Iterator[tuple[int, Client, Op, Op]]:
-        """The calls beside which this one would count then: of whom, its lock, and the one that ends last.
-
-        Two of one client id count where both say of which process they are, and both have ended: one without an end
-        may be of the process before.
-        """
-        mine = self._process(op)
-        for code, client in self.clients.items():
-            lock = client.lock
-            if lock is None or at_us - lock.started + self.clocks_us > self.limit_us:
-                continue
-            for process, calls in client.calls.items():
-                running = calls.running
-                apart = (
-                    process != mine
-                    and NO_TEXT not in (mine, process)
-                    and NEVER not in (op.end, running.end)
-                )
-                leased = running.begin < client.over
-                if leased and (code != op.client or apart):
-                    yield code, client, lock, running
-
-    def takes(self, stretch: Stretch) -> bool:
-        if self.by_connection and self.context.faults:
-            return False
-        first, last, until = stretch.first, stretch.last, stretch.last.end
-        mine = self._process(first)
-        places = self.lane.digest.row[slice(*stretch.events)]
-        if bool((self.processes[places] != mine).any()):
-            return False
-        client = self._client(first.client)
-        context, name = self.context, self.lane.name
-        granted = client.granted
-        if granted is not None and context.broker_died_since(
-            self.broker, granted.begin, granted.epoch, until
-        ):
-            return False
-        if granted is not None and self._was_late(granted, stretch.earliest_us, stretch.latest_us):
-            return False
-        if context.paused_since(name(first.client), stretch.earliest_us - self.stop_us, until):
-            return False
-        calls = client.calls.get(mine)
-        begun = calls is not None and calls.op == first.op  # the first of its calls
-        stakes = 0
-        for code, _client, lock, running in self._others(first, stretch.earliest_us):
-            if self.broker_died_since(lock) or self.is_of_an_old_life(code, running):
-                continue  # and so it stays
-            if not ended_before(running, first):
-                return False
-            if context.leaving_at(name(code), self.lane.group, until) or self.leaving(code):
-                return False
-            if context.broker_died_since(self.broker, lock.begin, lock.epoch, until):
-                return False
-            if context.is_of_an_old_life(name(code), self.lane.group, running.begin, until):
-                return False
-            stakes += self._calls_until(
-                stretch, lock.started + self.limit_us - self.clocks_us, begun
-            )
-        self.stakes += stakes
-        if calls is None:
-            calls = client.calls[mine] = Calls(last)
-        calls.runs(last, anew=self.is_of_an_old_life(first.client, calls.running))
-        return True
-
-    def _calls_until(self, stretch: Stretch, until_us: int, begun: bool) -> int:
-        """How many of its calls begin by then? begun: leave out the first."""
-        if stretch.latest_us <= until_us:
-            return stretch.calls - begun
-        digest = self.lane.digest
-        firsts, _lasts = digest.bounds_of_calls(stretch)
-        return int((digest.rows.started[firsts[int(begun) :]] <= until_us).sum())
-
-    def begins(self, op: Op) -> None:
-        if op.client == NO_TEXT:
-            return
-        client = self._client(op.client)
-        if op.kind is Kind.UNLOCK:
-            self.unlocks.add(op)
-            client.unlock = op
-            client.over = min(client.over, op.begin)
-        elif op.kind is Kind.DROP:
-            client.drop = op
-        elif op.kind is Kind.DELIVER:
-            calls = client.calls.get(self._process(op))
-            if calls is None or calls.op != op.op:
-                self._call_begins(op, client.granted)
-            if calls is None:
-                calls = client.calls[self._process(op)] = Calls(op)
-            calls.runs(op, anew=self.is_of_an_old_life(op.client, calls.running))
-
-    def _was_late(self, granted: Op, earliest_us: int, latest_us: int) -> bool:
-        """Might one of the calls rely on an answer that came so late that the lease was over at the broker?"""
-        fresh_us = (self.config.client_lease_ms + 1) * MS + self.look_us
-        relies = earliest_us < granted.ended + fresh_us
-        return relies and latest_us > granted.started + self.limit_us
-
-    def _call_begins(self, op: Op, granted: Op | None) -> None:
-        if granted is not None and (
-            self.broker_died_since(granted) or self._was_late(granted, op.started, op.started)
-        ):
-            return
-        if self.paused_since(op.client, op.started - self.stop_us):
-            return  # it may have looked at its lease before it was stopped
-        for code, client, lock, running in self._others(op, op.started):
-            if (
-                self.leaving(code)
-                or self._may_be_cut(code, lock)
-                or self.broker_died_since(lock)
-                or self.is_of_an_old_life(code, running)
-            ):
-                continue
-            self.stakes += 1
-            if not ended_before(running, op):
-                self._told_apart(client, lock, running, op)
-
-    def _may_be_cut(self, code: int, lock: Op) -> bool:
-        """May the lease have ended with its owner's connection?"""
-        party = self.lane.name(code), self.broker
-        since_us = lock.started - self.clocks_us
-        return self.by_connection and self.context.fault_between(since_us, NEVER, self.now, party)
-
-    def _told_apart(self, client: Client, lock: Op, running: Op, second: Op) -> None:
-        """The finding by its name: has the client of the running call dropped the lane, and given it back?"""
-        drop, unlock = client.drop, client.unlock
-        if drop is not None and unlock is not None and unlock.begin >= running.begin:
-            soon = drop.started - unlock.started <= self.config.schedule_slack_ms * MS
-            kind: type[DroppedWhileRunning | LateUnlock] | None = None
-            if soon and drop.incarnation != NO_TEXT and drop.incarnation == running.incarnation:
-                kind = DroppedWhileRunning
-            elif drop.begin < lock.begin < unlock.begin:
-                kind = LateUnlock
-            if kind is not None:
-                self.broken(
-                    kind, lock=lock, running=running, second=second, drop=drop, unlock=unlock
-                )
-                return
-        self.broken(TwoProcessors, lock=lock, running=running, second=second)
-
-    def ends(self, op: Op) -> None:
-        if op.kind is Kind.LOCK and op.outcome is Outcome.OK and op.client != NO_TEXT:
-            client = self._client(op.client)
-            client.granted = op
-            if not self.unlocks.may_undo(op):
-                client.lock, client.over = op, NEVER
+    grants, begin, started = rows.shared(Grants), rows.begin[calls], rows.started[calls]
+    lock = grants.line.last_before(rows.lane_client[calls], begin)
+    look_us = rows.config("guard_slack_ms", calls) * MS
+    fresh_us = (rows.config("client_lease_ms", calls) + 1) * MS + look_us
+    late = started < chosen(rows.ended, lock, NONE) + fresh_us
+    late &= started > chosen(rows.started, lock, NEVER) + rows.config("broker_lease_ms", calls) * MS
+    granted = positions(lock != NOWHERE)
+    late[granted] |= brokers_died(rows, lock[granted], begin[granted])
+    stop_us = np.where(look_us == 0, -1, look_us)  # at one moment nobody can be stopped in between
+    return late | paused_since(rows, calls, started - stop_us, begin)
 
 
-judge = each_lane(Lane, KINDS, lease=True)
+def _leased(rows: Rows, workers: Ints, seconds: Ints) -> tuple[Ints, Ints, Ints, Ints]:
+    """Each grant beside the calls of other workers that begin before it has run out, and before its client's next one.
+
+    As (grant, when (seq) its client gave it back, a row of a worker of its client, the other's call).
+    """
+    grants, client = rows.shared(Grants), rows.lane_client
+    grant, worker = Line(client, rows.begin, workers).all_of(client[grants.at])
+    lock, line = grants.at[grant], Line(rows.lane, rows.begin, seconds)
+    clocks_us = rows.of_runs(lambda context: context.info.clock_bound_us, lock)
+    until_us = rows.started[lock] + rows.config("broker_lease_ms", lock) * MS - clocks_us
+    last = line.last_within(rows.lane[lock], rows.started, until_us)
+    until = np.minimum(grants.until[grant], chosen(rows.begin, last, NONE) + 1)
+
+    def is_anothers(index: Ints, second: Ints) -> Mask:
+        apart = rows.of_two_processes(worker[index], second) & (rows.end[second] < NEVER)
+        found: Mask = apart | (rows.client[worker[index]] != rows.client[second])
+        return found & (rows.started[second] <= until_us[index])
+
+    index, second = line.between(rows.lane[lock], rows.end[lock], until, is_anothers)
+    given_back = chosen(rows.begin, grants.given_back[grant[index]], NEVER)
+    return lock[index], given_back, worker[index], second
+
+
+def _running(rows: Rows, at: Ints, last: Ints, second: Ints, until: Ints) -> Ints:
+    """The call that ends last, of those that the worker of `last` has begun until then; NOWHERE where it is over and
+    `last` is not among them.
+
+    Of two processes of one client both calls have to have ended: one without an end may be of the process before.
+    """
+    found = np.full(len(second), NOWHERE, np.int64)
+    life, by_end = rows.shared(workers), dense(rows.end, rows.begin)[0]
+    alike = chosen(rows.client, last, NO_TEXT) == rows.client[second]
+    for some, calls in ((~alike, at), (alike, at[rows.end[at] < NEVER])):
+        some &= last != NOWHERE
+        line = Line(life, rows.begin, calls)
+        found[some] = line.highest_before(life[last[some]], until[some], by_end)
+    runs = (found == last) | (chosen(rows.end, found, NONE) > chosen(rows.begin, last, NONE))
+    return np.where(runs, found, NOWHERE)
+
+
+def _is_excused(rows: Rows, lock: Ints, running: Ints, second: Ints) -> Mask:
+    """Of each pair: may the lease be over, or the running call be left to itself, when the second one begins?"""
+    now = rows.begin[second]
+    found = brokers_died(rows, lock, now) | were_leaving(rows, lock, now)
+    found |= of_old_lives(rows, running, now)
+    faulty = rows.of_runs(
+        lambda context: bool(context.faults) and may_end_with_its_connection(context.info.config),
+        lock,
+    )
+    for index in positions(~found & (faulty != 0)).tolist():
+        place, context = int(lock[index]), rows.context_of(int(lock[index]))
+        party = rows.party_of(place)
+        since_us = int(rows.started[place]) - context.info.clock_bound_us
+        found[index] = context.fault_between(since_us, NEVER, int(now[index]), party)
+    return found
+
+
+def _tell(rows: Rows, findings: Findings, lock: Ints, running: Ints, second: Ints) -> None:
+    """The findings by their names: has the client of the running call dropped the lane, and given it back?"""
+    client, begin = rows.lane_client, rows.begin
+    drop, unlock = (
+        Line(client, begin, rows.of(kind)).last_before(client[running], begin[second])
+        for kind in (Kind.DROP, Kind.UNLOCK)
+    )
+    both = (drop != NOWHERE) & (unlock != NOWHERE) & (begin[unlock] >= begin[running])
+    soon_us = rows.config("schedule_slack_ms", running) * MS
+    while_running = both & (rows.started[drop] - rows.started[unlock] <= soon_us)
+    while_running &= rows.names_incarnation[running]
+    while_running &= rows.incarnation[drop] == rows.incarnation[running]
+    late = both & ~while_running & (begin[drop] < begin[lock]) & (begin[lock] < begin[unlock])
+    findings.told_apart(
+        {"lock": lock, "running": running, "second": second},
+        (DroppedWhileRunning, while_running, {"drop": drop, "unlock": unlock}),
+        (LateUnlock, late, {"drop": drop, "unlock": unlock}),
+        (TwoProcessors, ~while_running & ~late, {}),
+    )
 
 
 def explain(found: TwoProcessors) -> str:

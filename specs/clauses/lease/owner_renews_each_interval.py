@@ -5,18 +5,21 @@ pulls, delivers or commits. It must have asked by the interval (`lock_interval_m
 (`schedule_slack_ms`) and, once for each broker of which the client has ever added a lane, the time that an answer may
 take (`delay_bound_ms`): it asks one broker after the other and waits for each, so that another one that does not
 answer puts this request off. It counts that it asks, not what it is answered.
-Of a client's incarnations of a lane only the one that it added last is judged. Silent where a request does not name
-its incarnation, in a shutdown (some clients stop renewing first; one that names no group is of all), and once the
-lane was dropped: then nothing is owed any more. Silent as well where something may have hindered the client since the
-last request, or hidden its requests from who looks on between it and the broker: a crash or a pause of either, or a
-fault of the link, also one that was over at most the time of an answer before that request. It is judged again from
-its next request on.
+Of a client's incarnations of a lane only the one that it added last is judged. Silent where a request does not name its
+incarnation, in a shutdown (some clients stop renewing first; one that names no group is of all; what a client adds or
+asks for in the midst of it goes with it), and once the lane was dropped: then nothing is owed any more. Silent as well
+where something may have hindered the client since the last request, or hidden its requests from who looks on between it
+and the broker: a crash or a pause of either, or a fault of the link, also one that was over at most the time of an
+answer before that request. It is judged again from its next request on.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
+from specs.clauses import rows as of_row
 from specs.clauses.judging import Finding
 from specs.clauses.premises import (
     BROKER_LIVES,
@@ -26,11 +29,13 @@ from specs.clauses.premises import (
     ORDERLY,
     Premise,
 )
-from specs.clauses.rows import over_us
 from specs.clauses.words import at, ms, who
 from specs.facts.findings import Findings
-from specs.facts.lanes import OP_COLUMNS, LaneItems, Machine, Op, Stretch, each_lane
-from specs.facts.segments import MS, NO_TEXT
+from specs.facts.leases import named, over_us
+from specs.facts.moments import Line
+from specs.facts.presence import brokers_died, count_brokers, of_old_lives, were_leaving
+from specs.facts.rows import Rows
+from specs.facts.segments import MS, NOWHERE, Ints, Mask, Segments, positions
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Party
 
@@ -61,7 +66,7 @@ KINDS = frozenset({Kind.ADD, Kind.DROP, Kind.LOCK, Kind.DELIVER, Kind.PULL, Kind
 SETTINGS = ("lock_interval_ms",)
 NEEDS = frozenset({Kind.ADD, Kind.LOCK})
 TOLD_OF_REFUSED_COMMITS = True
-COLUMNS = OP_COLUMNS
+COLUMNS = ("incarnation",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,81 +77,66 @@ class NotRenewed(Finding):
     later: Row
 
 
-class Lane(Machine):
-    """When each client at work on the lane last asked for its lease.
+def judge(rows: Rows, findings: Findings) -> None:
+    """What each incarnation does, beside the last time that its client asked for the lease, or added the lane."""
+    last, work = _since_asked(rows)
+    due_us = over_us(rows, last) + _interval_us(rows, work)
+    late = rows.started[work] > due_us
+    late[late] = rows.started[work[late]] > due_us[late] + _round_us(rows, work[late])
+    # Once it was late it is judged again from its next request on.
+    judged = Segments(last).count_before(late) == 0
+    judged &= late | rows.are(Kind.LOCK)[work]
+    last, work, late = last[judged], work[judged], late[judged]
+    hindered = _is_hindered(rows, last, work)
+    findings.at_stake(work[~hindered])
+    wrong = late & ~hindered
+    findings.broken(NotRenewed, last=last[wrong], later=work[wrong])
 
-    A stretch is taken whole when all of it lies within the bound since then.
+
+def _since_asked(rows: Rows) -> tuple[Ints, Ints]:
+    """What a client does in the incarnation that it added last, and its last request for the lease, or that ADD.
+
+    Without what comes after a DROP, or a request that names no incarnation or another one.
     """
-
-    def __init__(self, lane: LaneItems, findings: Findings) -> None:
-        super().__init__(lane, findings)
-        config = self.config
-        self.interval_us = (config.lock_interval_ms + config.schedule_slack_ms) * MS
-        self.last: dict[int, Op] = {}
-
-    def takes(self, stretch: Stretch) -> bool:
-        if self._is_late(stretch.first, stretch.latest_us):
-            return False
-        return not any(self._is_late(op, op.started) for op in self.inside)
-
-    def _is_late(self, op: Op, at_us: int) -> bool:
-        """Is it more than an interval ago, and a round of requests to all of the client's brokers?"""
-        last = self.last.get(op.client)
-        if last is None or last.incarnation != op.incarnation:
-            return False
-        due_us = last.over_us + self.interval_us
-        return at_us > due_us and at_us > due_us + self._round_us(op.client)
-
-    def _round_us(self, client: int) -> int:
-        """So long requests to each broker of the client may take, one after the other."""
-        asked = self.context.brokers_of(self.lane.name(client), self.now)
-        return max(asked, 1) * self.config.delay_bound_ms * MS
-
-    def begins(self, op: Op) -> None:
-        if op.client == NO_TEXT:
-            return
-        if op.kind is Kind.ADD:
-            if op.incarnation != NO_TEXT:
-                self.last[op.client] = op
-        elif op.kind is Kind.DROP:
-            self.last.pop(op.client, None)
-        else:
-            self._works(op)
-
-    def _is_hindered(self, op: Op, last: Op) -> bool:
-        """May something have kept the client from asking since, or its requests from being seen?"""
-        return (
-            self.leaving(op.client)
-            or self.is_of_an_old_life(op.client, last)
-            or self.broker_died_since(last)
-            or self.context.is_disturbed(self.sending(last), op.started, self.now)
-        )
-
-    def _works(self, op: Op) -> None:
-        last, late = self.last.get(op.client), self._is_late(op, op.started)
-        asks = op.kind is Kind.LOCK
-        if last is not None and (late or (asks and last.incarnation == op.incarnation)):
-            if self._is_hindered(op, last):
-                del self.last[op.client]
-            else:
-                self.stakes += 1
-                if late:
-                    del self.last[op.client]
-                    self.broken(NotRenewed, last=last, later=op)
-        if asks:
-            if op.incarnation != NO_TEXT:
-                self.last[op.client] = op
-            else:
-                self.last.pop(op.client, None)
+    client, begin, told = rows.lane_client, rows.begin, rows.names_incarnation
+    mine, locks = rows.shared(named), rows.are(Kind.LOCK)
+    adds = rows.are(Kind.ADD) & mine & told
+    add = Line(client, begin, positions(adds)).last_before(client, begin)
+    asks = locks & told & ((add == NOWHERE) | (rows.incarnation[add] == rows.incarnation))
+    line = Line(client, begin, positions(adds | ((locks | rows.are(Kind.DROP)) & mine)))
+    work = positions(mine & told & ~rows.are(Kind.ADD, Kind.DROP) & rows.are(*KINDS))
+    work = work[begin[work] < rows.clock_stepped(work)]
+    last = line.last_before(client[work], begin[work])
+    known = (last != NOWHERE) & (adds | asks)[last]
+    known &= rows.incarnation[last] == rows.incarnation[work]
+    return last[known], work[known]
 
 
-judge = each_lane(Lane, KINDS - {Kind.PULL}, lease=True, asides=(Kind.PULL,))
+def _interval_us(rows: Rows, where: Ints) -> Ints:
+    return (rows.config("lock_interval_ms", where) + rows.config("schedule_slack_ms", where)) * MS
+
+
+def _round_us(rows: Rows, where: Ints) -> Ints:
+    """So long requests to each broker of the client may take, one after the other."""
+    brokers = np.maximum(count_brokers(rows, where), 1)
+    return brokers * rows.config("delay_bound_ms", where) * MS
+
+
+def _is_hindered(rows: Rows, last: Ints, work: Ints) -> Mask:
+    """May something have kept the client from asking since, or its requests from being seen?"""
+    now = rows.begin[work]
+    found = were_leaving(rows, work, now) | of_old_lives(rows, last, now)
+    found |= brokers_died(rows, last, now)
+    for index in positions(~found).tolist():
+        until_us = int(rows.started[work[index]])
+        found[index] = rows.was_disturbed(int(last[index]), until_us, int(now[index]))
+    return found
 
 
 def explain(found: NotRenewed) -> str:
     last, later = found.last, found.later
     begun = "added it" if last.kind is Kind.ADD else "asked for its lease"
-    age = ms(later.started_us - over_us(last))
+    age = ms(later.started_us - of_row.over_us(last))
     return (
         f"{who(later)} was at work on {later.lane} at {at(later)} ({later.kind}), {age} after it had {begun}, and had "
         "not asked for its lease since"

@@ -4,20 +4,25 @@ A special case of LSE-4, and the one that names the culprit: the owner was told 
 one to ask, the owner itself or another one, is refused all the same. Clients give their leases back one way: where
 everybody is recorded, such an unlock counts once it must have arrived. That is when the time that a request may take is
 over, the client did not crash since, and nothing stood in its way: no fault of its link, and no pause. One that was not
-answered, though it should have been, may be lost, and somebody else's request since then that was not refused may hold
-the lane; then nothing is claimed. An unlock of a lease that has run out counts as well: the entry goes, and says
-nothing about the next one.
+answered, though it should have been, may be lost, and a request since then that was not refused may hold the lane, be
+it the asker's own; then nothing is claimed. An unlock of a lease that has run out counts as well: the entry goes, and
+says nothing about the next one.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from specs.clauses.judging import Finding
 from specs.clauses.premises import BROKER_LIVES, NO_FRAME_TWICE, NO_WALL_CLOCK_STEP, UNHINDERED
 from specs.clauses.words import at, ms
-from specs.facts.grants import EXPIRED, OWN, LastGrantLane
-from specs.facts.lanes import OP_COLUMNS, Op, each_lane
+from specs.facts.findings import Findings
+from specs.facts.free_lanes import FreeLanes
+from specs.facts.leases import LEASE_COLUMNS
+from specs.facts.rows import Rows
+from specs.facts.segments import NEVER, NOWHERE, chosen
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
 
@@ -33,7 +38,7 @@ SETTINGS = ("broker_lease_ms",)
 NEEDS = frozenset({Kind.LOCK, Kind.UNLOCK})
 CONCLUDES_FROM_ABSENCE = True
 REFINES = ("LSE-4",)
-COLUMNS = OP_COLUMNS
+COLUMNS = LEASE_COLUMNS
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,18 +48,16 @@ class NotFreed(Finding):
     refused: Row
 
 
-class Lane(LastGrantLane):
-    """Wants every lane granted that its owner gave back."""
-
-    def free(self, op: Op, grant: Op, why: str) -> None:
-        if why == EXPIRED:
-            return
-        unlock = self.last.arrived(op) if why == OWN else self.last.released
-        if unlock is not None and self.is_wrong(op, granted=True):
-            self.broken(NotFreed, grant=grant, unlock=unlock, refused=op)
-
-
-judge = each_lane(Lane, KINDS, lease=True)
+def judge(rows: Rows, findings: Findings) -> None:
+    """Each answer for a lane that its last owner gave back, and that the asker was not perhaps granted since."""
+    lanes = rows.shared(FreeLanes)
+    unlock = np.where(lanes.own | lanes.released, lanes.arrived, NOWHERE)
+    freed = (unlock != NOWHERE) & ~lanes.may_be_askers(chosen(rows.started, unlock, NEVER))
+    findings.at_stake(lanes.asked[freed])
+    wrong = freed & ~lanes.granted
+    findings.broken(
+        NotFreed, grant=lanes.grant[wrong], unlock=unlock[wrong], refused=lanes.asked[wrong]
+    )
 
 
 def explain(found: NotFreed) -> str:

@@ -13,13 +13,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from specs.clauses import rows as of_row
 from specs.clauses.judging import Finding
 from specs.clauses.premises import BROKER_LIVES, NO_FRAME_TWICE, NO_WALL_CLOCK_STEP, UNHINDERED
-from specs.clauses.rows import over_us
 from specs.clauses.words import at, ms
 from specs.facts.findings import Findings
-from specs.facts.grants import EXPIRED, LeaseEndLane, refuses
-from specs.facts.lanes import OP_COLUMNS, LaneItems, Op, each_lane, ended_before
+from specs.facts.free_lanes import FreeLanes
+from specs.facts.leases import (
+    LEASE_COLUMNS,
+    Contests,
+    Grants,
+    over_us,
+    refusals,
+)
+from specs.facts.moments import Line
+from specs.facts.rows import Rows
+from specs.facts.segments import NONE, NOWHERE, chosen, positions
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
 
@@ -35,7 +44,7 @@ SETTINGS = ("broker_lease_ms",)
 NEEDS = frozenset({Kind.LOCK})
 CONCLUDES_FROM_ABSENCE = True
 REFINES = ("LSE-1", "LSE-4", "LSE-14")
-COLUMNS = OP_COLUMNS
+COLUMNS = LEASE_COLUMNS
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,55 +56,39 @@ class Changed(Finding):
     asked: Row
 
 
-class Lane(LeaseEndLane):
-    """The last refusal of the lane while it was certainly owned, and the lease that it met."""
+def judge(rows: Rows, findings: Findings) -> None:
+    """Each answer to somebody else after a refusal that met the same lease: while it lives, and when it is over."""
+    contests, lanes, begin, end = (
+        rows.shared(Contests),
+        rows.shared(FreeLanes),
+        rows.begin,
+        rows.end,
+    )
+    lease, asked, refused = contests.lease, contests.asked, rows.shared(refusals)
+    met = Line(lease, end[asked], positions(refused[asked] & (end[lease] < begin[asked])))
+    refusal = chosen(asked, met.last_before(lease, begin[asked]), NOWHERE)
+    judged = (refusal != NOWHERE) & (contests.granted | refused[asked])
+    findings.at_stake(asked[judged])
+    wrong = judged & contests.granted
+    findings.broken(Changed, lease=lease[wrong], refusal=refusal[wrong], asked=asked[wrong])
 
-    def __init__(self, lane: LaneItems, findings: Findings) -> None:
-        super().__init__(lane, findings)
-        self.met: dict[int, tuple[Op, Op]] = {}  # by owner
-        self.given_back: set[int] = set()  # by whom, since its last grant
-
-    def _culprit(self, lease: Op, op: Op) -> Op | None:
-        """The last refusal that met this lease, if it was answered before the request."""
-        met, refusal = self.met.get(lease.client, (None, None))
-        if met is None or refusal is None or met.place != lease.place:
-            return None
-        return refusal if ended_before(refusal, op) else None
-
-    def begins(self, op: Op) -> None:
-        super().begins(op)
-        if op.kind is Kind.UNLOCK:
-            self.given_back.add(op.client)
-
-    def owned(self, op: Op, lease: Op) -> None:
-        refusal = self._culprit(lease, op)
-        if refusal is not None and self.is_wrong(op, granted=False):
-            self.broken(Changed, lease=lease, refusal=refusal, asked=op)
-        if refuses(op) and ended_before(lease, op):
-            self.met[lease.client] = lease, op
-
-    def free(self, op: Op, grant: Op, why: str) -> None:
-        refusal = self._culprit(grant, op)
-        if refusal is None or why != EXPIRED or grant.client in self.given_back:
-            return
-        lately = op.started - refusal.over_us + self.last.clocks_us < self.last.limit_us
-        if lately and self.is_wrong(op, granted=True):
-            self.broken(Changed, lease=grant, refusal=refusal, asked=op)
-
-    def asked(self, op: Op) -> None:
-        super().asked(op)
-        if op.outcome is Outcome.OK:
-            self.given_back.discard(op.client)
-
-
-judge = each_lane(Lane, KINDS, lease=True)
+    over, later = lanes.grant, lanes.asked
+    refusal = chosen(asked, met.last_before(over, begin[later]), NOWHERE)
+    owner = chosen(rows.lane_client, over, NOWHERE)
+    unlock = rows.shared(Grants).unlocks.last_before(owner, lanes.now)
+    judged = lanes.expired & (refusal != NOWHERE) & (chosen(begin, unlock, NONE) < end[over])
+    since_us = rows.started[later] - over_us(rows, refusal) + lanes.clocks_us
+    judged &= since_us < lanes.limit_us
+    findings.at_stake(later[judged])
+    wrong = judged & ~lanes.granted
+    findings.broken(Changed, lease=over[wrong], refusal=refusal[wrong], asked=later[wrong])
 
 
 def explain(found: Changed) -> str:
     lease, refusal, asked = found.lease, found.refusal, found.asked
     granted = asked.outcome is Outcome.OK
-    begun = lease.started_us if granted else over_us(lease)
-    until = over_us(asked) if granted else asked.started_us
+    begun = lease.started_us if granted else of_row.over_us(lease)
+    until = of_row.over_us(asked) if granted else asked.started_us
     age = ms(until - begun)
     return (
         f"{asked.client_id} was {'granted' if granted else 'refused'} {asked.lane} at {at(asked)}, when "

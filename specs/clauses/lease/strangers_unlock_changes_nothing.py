@@ -14,12 +14,13 @@ from specs.clauses.premises import BROKER_LIVES, NO_WALL_CLOCK_STEP, UNHINDERED
 from specs.clauses.rows import over_us
 from specs.clauses.words import at, ms
 from specs.facts.findings import Findings
-from specs.facts.grants import Grants
-from specs.facts.lanes import OP_COLUMNS, LaneItems, Machine, Op, each_lane, ended_before
-from specs.facts.segments import NO_TEXT
+from specs.facts.leases import LEASE_COLUMNS, Contests, named
+from specs.facts.moments import Line
+from specs.facts.rows import Rows
+from specs.facts.segments import NONE, chosen, positions
 from specs.history.row import Row
 from specs.plan.traits import Stake, Trait
-from specs.vocabulary import Key, Kind, Outcome, Party
+from specs.vocabulary import Key, Kind, Party
 
 ID = "LSE-8"
 TITLE = "a stranger's unlock changes nothing"
@@ -34,7 +35,7 @@ SETTINGS = ("broker_lease_ms",)
 NEEDS = frozenset({Kind.LOCK, Kind.UNLOCK})
 EXCUSED_BY = frozenset({Kind.FAULT})
 REFINES = ("LSE-1",)
-COLUMNS = OP_COLUMNS
+COLUMNS = LEASE_COLUMNS
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,40 +45,20 @@ class FreedByStranger(Finding):
     second: Row
 
 
-class Lane(Machine):
-    """The grants that certainly live, and for each owner the last unlock by somebody else."""
-
-    def __init__(self, lane: LaneItems, findings: Findings) -> None:
-        super().__init__(lane, findings)
-        self.grants = Grants(self)
-        self.strangers: dict[int, Op] = {}
-
-    def begins(self, op: Op) -> None:
-        if op.kind is not Kind.UNLOCK or op.client == NO_TEXT:
-            return
-        for owner, grant in self.grants.alive.items():
-            if owner != op.client and ended_before(grant, op):
-                self.strangers[owner] = op
-        self.grants.unlock_begins(op)
-
-    def ends(self, op: Op) -> None:
-        if op.kind is not Kind.LOCK or op.client == NO_TEXT:
-            return
-        granted = op.outcome is Outcome.OK
-        for grant in self.grants.contested_by(op):
-            unlock = self.strangers.get(grant.client)
-            if unlock is not None and unlock.begin < op.begin:
-                self.stakes += 1
-                if granted:
-                    self.broken(FreedByStranger, grant=grant, unlock=unlock, second=op)
-            if granted:
-                self.grants.over(grant)
-        if granted:
-            self.strangers.pop(op.client, None)
-        self.grants.lock_ends(op)
-
-
-judge = each_lane(Lane, KINDS, lease=True)
+def judge(rows: Rows, findings: Findings) -> None:
+    """Each answer to somebody else while a grant lives, after the last unlock by a stranger."""
+    contests, begin = rows.shared(Contests), rows.begin
+    lease, asked = contests.lease, contests.asked
+    unlocks = Line(rows.lane, begin, positions(rows.are(Kind.UNLOCK) & rows.shared(named)))
+    unlock = unlocks.last_before_with(
+        rows.lane[lease],
+        begin[asked],
+        lambda index, unlock: rows.client[unlock] != rows.client[lease[index]],
+    )
+    after = chosen(begin, unlock, NONE) > rows.end[lease]
+    findings.at_stake(asked[after])
+    freed = after & contests.granted
+    findings.broken(FreedByStranger, grant=lease[freed], unlock=unlock[freed], second=asked[freed])
 
 
 def explain(found: FreedByStranger) -> str:

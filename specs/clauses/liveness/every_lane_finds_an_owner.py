@@ -29,29 +29,34 @@ whom a dead owner's lane is assigned takes it is the affair of LSE-5.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
 from specs.clauses.judging import Finding
 from specs.clauses.premises import AUTO_MODE, DEALT, NO_FILTER, NO_RESET, ORDERLY, SETTLED, Premise
-from specs.clauses.rows import is_copy_topic, over_us
+from specs.clauses.rows import is_copy_topic
 from specs.clauses.words import at, ms, who
 from specs.facts.findings import Findings
-from specs.facts.lanes import LaneItems, Op
-from specs.facts.progress import Incarnation
+from specs.facts.leases import over_us as when_over_us
+from specs.facts.moments import Line
+from specs.facts.owners import Owners, SettledReads
+from specs.facts.presence import died_since, members_since, newest_members
 from specs.facts.rows import Rows
-from specs.facts.segments import MS, NEVER, NO_TEXT, NONE, NOWHERE
-from specs.facts.settled import (
-    SETTLED_COLUMNS,
-    SETTLED_KINDS,
-    Event,
-    Settled,
-    each_settled_lane,
-    readings,
+from specs.facts.segments import (
+    MS,
+    NEVER,
+    NONE,
+    NOWHERE,
+    Ints,
+    Mask,
+    chosen,
+    ints,
+    positions,
 )
+from specs.facts.settled import SETTLED_COLUMNS, SETTLED_KINDS, readings
+from specs.facts.tenures import Tenures
+from specs.facts.vacancies import Vacancies
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
 
@@ -123,169 +128,125 @@ class TooLate(Finding):
     bound_ms: int
 
 
-class End(NamedTuple):
-    """Why an incarnation is over: seq_begin of the row that tells, when it was over, and of a drop the row itself."""
-
-    seq: int
-    us: int
-    drop: Op | None = None
-
-
-class Lane(Settled):
-    """At stake where the lane had to find another owner, now or before, and the group lives.
-
-    strangers_us: when somebody who is no member may have been granted the lease last.
-    """
-
-    def __init__(self, lane: LaneItems, findings: Findings) -> None:
-        super().__init__(lane, findings)
-        config = self.config
-        forgotten_ms = max(config.broker_lease_ms, config.forgotten_ms)
-        retried_ms = config.rebalance_ms + config.lock_interval_ms
-        self.bound_ms = forgotten_ms + retried_ms + config.delay_bound_ms + config.schedule_slack_ms
-        self.bound_us = self.bound_ms * MS + self.context.info.clock_bound_us
-        self.strangers_us = -1
-
-    def begins(self, op: Op) -> None:
-        if op.kind is not Kind.LOCK:
-            super().begins(op)
-        elif op.outcome is not Outcome.REFUSED:
-            joined = self.context.member_since(self.lane.group, self.lane.name(op.client), op.begin)
-            if joined is None:
-                self.strangers_us = max(self.strangers_us, op.over_us)
-
-    def ends(self, op: Op) -> None:
-        if op.kind is not Kind.LOCK:
-            super().ends(op)
-
-    def _member(self) -> int | None:
-        """The seq of the JOIN of the living member of the group that started last."""
-        return self.context.newest_member(self.lane.group, self.now)
-
-    def _end_of(self, last: Incarnation) -> End | None:
-        """Why the incarnation is over, if it is."""
-        drop = last.dropped
-        if drop is not None:
-            return End(drop.begin, drop.over_us, drop)
-        if last.add is None:
-            return None
-        client = self.lane.name(last.add.client)
-        if self.has_died(last):
-            seq = self.context.latest(client, Kind.CRASH, self.now)
-            return None if seq is None else End(seq, self.context.died_us[seq])
-        leave = self.context.leave_at(client, self.lane.group, self.now)
-        return None if leave is None else End(leave.seq_begin, over_us(leave))
-
-    def is_at_stake(self, last: Incarnation) -> bool:
-        return (self.handed_over or not self.lives(last)) and self._member() is not None
-
-    def _is_had(self) -> bool:
-        """Has anybody the lane, be it since before its last incarnation?"""
-        adds = [each.add for each in self.incarnations.values() if each.add is not None]
-        newest = {add.client: add.begin for add in sorted(adds, key=lambda add: add.begin)}
-        return any(
-            self.lives(each) and not self.is_of_an_old_life(each.add.client, each.add)
-            for each in self.incarnations.values()
-            if each.add is not None and newest[each.add.client] == each.add.begin
-        )
-
-    def owes(self, last: Incarnation, read: int, marker: int) -> None:
-        add, join, end = last.add, self._member(), self._end_of(last)
-        if self._is_had() or add is None or last.start_row is None or join is None or end is None:
-            return
-        roles = {"add": add.place, "start": last.start_row.place, "read": read, "marker": marker}
-        self._shown(Orphaned, roles, join, end)
-
-    def taken_over(self, last: Incarnation, add: Op) -> None:
-        end, join = self._end_of(last), self._member()
-        if end is None or join is None or last.add is None:
-            return
-        if self._is_had() or any(seq <= self.now for seq in self.context.deaths_of(self.broker)):
-            return
-        if end.drop is not None and self._was_calm(end.drop):
-            return
-        self.stakes += 1
-        disturbed_us = self.context.calm_since_us(self.now)
-        since_us = max(end.us, self.worked_us, self.strangers_us, disturbed_us)
-        if add.started - since_us > self.bound_us:
-            roles = {"add": last.add.place, "again": add.place}
-            self._shown(TooLate, roles, join, end, {"bound_ms": self.bound_ms})
-
-    def _was_calm(self, drop: Op) -> bool:
-        """Had nothing disturbed the run for as long as the bound when the lane was dropped?"""
-        return self.context.calm_since_us(drop.begin) < drop.started - self.bound_us
-
-    def _shown(
-        self,
-        kind: type[Finding],
-        roles: dict[str, int],
-        join: int,
-        end: End,
-        also: dict[str, int] | None = None,
-    ) -> None:
-        """A finding of an incarnation that is over. join: the seq of the start of a member that lives."""
-        of_context = {"join": join}
-        if end.drop is None:
-            of_context["end"] = end.seq
-        else:
-            roles = {**roles, "end": end.drop.place}
-        self.findings.shown(kind, roles, also, of_context=of_context)
-
-
 def judge(rows: Rows, findings: Findings) -> None:
-    """The lanes that somebody had, one by one; and the queues of which a group has never had the lane."""
-    each_settled_lane(Lane, unread=True, also=(Kind.LOCK,))(rows, findings)
+    """What settled readings find of lanes that nobody has, or never had; and the ADDs of lanes that nobody had."""
+    _orphaned(rows, findings)
     _never_had(rows, findings)
+    _too_late(rows, findings)
+
+
+def _orphaned(rows: Rows, findings: Findings) -> None:
+    """Each message that a settled reading finds, beside each lane of its queue that had to find another owner."""
+    found = SettledReads(rows)
+    if not len(found.read):
+        return
+    owners, vacancies = rows.shared(Owners), rows.shared(Vacancies)
+    now, offset = rows.begin[found.read], rows.offset[found.read]
+    last = owners.last(found.add, now)
+    which = positions((last != NOWHERE) & (owners.starts.row(last, now) != NOWHERE))
+    which = which[_had_to_move(rows, owners, last[which], now[which])]
+    which = which[offset[which] >= owners.start(last[which], now[which])]
+    finished, doubt, unclear = owners.done(last[which], offset[which], now[which])
+    excused = doubt | (~finished & unclear)
+    which, finished = which[~excused], finished[~excused]
+    findings.at_stake(last[which])
+    for owed in found.first(which[~finished]).tolist():
+        marker, read = int(found.marker[owed]), int(found.read[owed])
+        over = ints([rows.end[marker]])
+        add = owners.last(found.add[[owed]], over)
+        start = owners.starts.row(add, over)[0]
+        vacancy = vacancies.of(int(add[0]), int(over[0]))
+        if vacancy is not None and start != NOWHERE:
+            roles = {**vacancy.roles, "start": int(start), "read": read, "marker": marker}
+            findings.shown(Orphaned, roles, of_context=vacancy.of_context)
+
+
+def _had_to_move(rows: Rows, owners: Owners, last: Ints, now: Ints) -> Mask:
+    """Had each lane had to find another owner, by now or before, while its group lives and its last call is over?"""
+    died = died_since(rows, last, now)
+    found: Mask = owners.handed_over(last) | ~owners.live(last, now)
+    found &= owners.at_rest(last, now) & (owners.idle(last, now) | died)
+    found &= newest_members(rows, last, now) != NONE
+    return found
+
+
+def _too_late(rows: Rows, findings: Findings) -> None:
+    """ADDs of lanes that nobody has any more, and when they were to come at the latest."""
+    vacancies, again = rows.shared(Vacancies), rows.of(Kind.ADD)
+    lane, now = rows.lane[again], rows.begin[again]
+    last, over_us = vacancies.adds.last_before(lane, now), when_over_us(rows, np.arange(rows.size))
+    tenures, calls = rows.shared(Tenures), rows.are(Kind.DELIVER)
+    begun = Line(tenures.number, rows.begin, positions(calls & tenures.named))
+    running = begun.first_reaching(tenures.number[last], now, rows.end, now)
+    over = Line(rows.lane, rows.end, positions(calls & (rows.end < NEVER)))
+    worked = over.highest_before(lane, now, over_us)
+    locks = positions(rows.are(Kind.LOCK) & ~rows.ended_as(Outcome.REFUSED))
+    strangers = locks[members_since(rows, locks, rows.begin[locks]) == NONE]
+    leased = Line(rows.lane, rows.begin, strangers).highest_before(lane, now, over_us)
+    since_us = np.maximum(chosen(over_us, worked, NONE), chosen(over_us, leased, NONE))
+    for index in positions((last != NOWHERE) & (running == NOWHERE)).tolist():
+        place, seq = int(again[index]), int(now[index])
+        context, broker = rows.context_of(place), rows.name_of("broker", place)
+        vacancy = vacancies.of(int(last[index]), seq)
+        died = any(death <= seq for death in context.deaths_of(broker))
+        if vacancy is None or died or is_copy_topic(rows.name_of("topic", place)):
+            continue
+        config = context.info.config
+        bound_ms = max(config.broker_lease_ms, config.forgotten_ms) + config.rebalance_ms
+        bound_ms += config.lock_interval_ms + config.delay_bound_ms + config.schedule_slack_ms
+        bound_us = bound_ms * MS + context.info.clock_bound_us
+        drop = vacancy.roles.get("end", NOWHERE)
+        calm_us = context.calm_since_us(int(rows.begin[drop]))
+        if drop != NOWHERE and calm_us < rows.started[drop] - bound_us:
+            continue
+        findings.at_stake_times(place, 1)
+        since = max(vacancy.over_us, int(since_us[index]), context.calm_since_us(seq))
+        if rows.started[place] - since > bound_us:
+            roles, also = {**vacancy.roles, "again": place}, {"bound_ms": bound_ms}
+            findings.shown(TooLate, roles, also, of_context=vacancy.of_context)
 
 
 def _never_had(rows: Rows, findings: Findings) -> None:
     """Queues that a settled reading finds, of which a group that works on their topic has never had the lane."""
     taken = rows.are(Kind.ADD, Kind.RESET) | (
-        rows.are(Kind.DELIVER) & (rows.text("incarnation") != NO_TEXT) & (rows.offset != NONE)
+        rows.are(Kind.DELIVER) & rows.names_incarnation & (rows.offset != NONE)
     )
     words = rows.words("group")
-    for queue, events in readings(rows).items():
-        if not events:
-            continue
-        place = events[0][2]
-        context, topic = rows.context_of(place), rows.name_of("topic", place)
+    for begun in readings(rows):
+        context, topic = rows.context_of(int(begun[0])), rows.name_of("topic", int(begun[0]))
         config = context.info.config
-        if config.consume_from != "first" or config.strategy in MAY_LEAVE_OUT:
+        may_leave_out = config.consume_from != "first" or config.strategy in MAY_LEAVE_OUT
+        if may_leave_out or is_copy_topic(topic):
             continue
-        if is_copy_topic(topic):
-            continue
-        here = np.flatnonzero(taken & (rows.queue == queue))
+        here = np.flatnonzero(taken & (rows.queue == rows.queue[begun[0]]))
         group_of = rows.group[here]
         of_topic = [group for group, added in context.adds if added == topic and group is not None]
         for group in sorted(of_topic):
             mine = here[group_of == words.index(group)] if group in words else here[:0]
-            since = int(rows.begin[mine].min(initial=NEVER))
-            _nobodys(rows, findings, events, group, since)
+            had = int(rows.begin[mine].min(initial=NEVER))
+            _nobodys(rows, findings, begun, group, (context.adds[group, topic][0], had))
 
 
 def _nobodys(
-    rows: Rows, findings: Findings, events: Sequence[Event], group: str, since: int
+    rows: Rows, findings: Findings, begun: Ints, group: str, between: tuple[int, int]
 ) -> None:
-    """What settled readings of one queue find while the group has never had it. since: the seq from which it has."""
-    context, topic = rows.context_of(events[0][2]), rows.name_of("topic", events[0][2])
-    added, _ = context.adds[group, topic]
-    marker = first = NOWHERE  # the reading that is under way, and the first message that it found
-    for now, is_end, place in events:
-        if is_end:
-            if place != marker:
-                continue
-            join = context.newest_member(group, now)
-            if first != NOWHERE and join is not None and now < since:
-                roles = {"read": first, "marker": marker}
-                of_context = {"add": added, "join": join}
-                findings.shown(NeverHad, roles, of_context=of_context, group=group)
-            marker = NOWHERE
-        elif rows.offset[place] == NONE:
-            lives = context.newest_member(group, now) is not None
-            marker, first = place if lives and added < now < since else NOWHERE, NOWHERE
-        elif marker != NOWHERE:
-            findings.at_stake_times(place, 1)
-            first = place if first == NOWHERE else first
+    """What settled readings of one queue find while the group has never had it. begun: these readings and what they
+    find, by begin. between: since when it has had another queue of the topic, and until when not this one."""
+    context, (since, until) = rows.context_of(int(begun[0])), between
+    parts = np.split(begun, positions(rows.offset[begun] == NONE))[1:]
+    nexts = [int(rows.begin[part[0]]) for part in parts[1:]]
+    for part, then in zip(parts, [*nexts, NEVER], strict=False):
+        marker, reads = int(part[0]), part[1:]
+        begin, end = int(rows.begin[marker]), int(rows.end[marker])
+        if not since < begin < until or context.newest_member(group, begin) is None:
+            continue
+        reads = reads[rows.begin[reads] < end]
+        findings.at_stake(reads)
+        join = context.newest_member(group, end)
+        if len(reads) and join is not None and end < min(until, then):
+            roles = {"read": int(reads[0]), "marker": marker}
+            of_context = {"add": since, "join": join}
+            findings.shown(NeverHad, roles, of_context=of_context, group=group)
 
 
 def explain(found: Orphaned | NeverHad | TooLate) -> str:

@@ -1,19 +1,21 @@
 """When all is healed and quiet, whoever has a lane has finished every message in it.
 
 Judged at a settled drain, of lanes that somebody has: the last incarnation was neither dropped nor left (also where its
-client came again) nor cut by a crash. Each message that the drain finds at or after that incarnation's start has been
-finished by somebody of the group, or given up. Where everybody is recorded, and the group consumes from the first
-message on, the messages count from the lowest start that any incarnation of the lane had: what lies between and nobody
-finished was skipped for ever. A message whose last call ended well although its lane had been dropped meanwhile was
-worked on to its end, whatever became of the result: that a client lets go of a lane in the midst of a call, or commits
-what it did on it, is for other clauses. What *settled* means, and what else is left out, is said in
-`specs.facts.settled`: nothing happens while such a drain reads, so that a message which is sent meanwhile is owed
-like any other. Nothing is said about how long it took.
+client came again, and where it was added in the midst of the shutdown, with which it goes) nor cut by a crash. Each
+message that the drain finds at or after that incarnation's start has been finished by somebody of the group, or given
+up. Where everybody is recorded, and the group consumes from the first message on, the messages count from the lowest
+start that any incarnation of the lane had: what lies between and nobody finished was skipped for ever. A message whose
+last call ended well although its lane had been dropped meanwhile was worked on to its end, whatever became of the
+result: that a client lets go of a lane in the midst of a call, or commits what it did on it, is for other clauses. What
+*settled* means, and what else is left out, is said in `specs.facts.settled` and `owners`: nothing happens while such a
+drain reads, so that a message which is sent meanwhile is owed like any other. Nothing is said about how long it took.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+
+import numpy as np
 
 from specs.clauses.judging import Finding
 from specs.clauses.premises import (
@@ -25,8 +27,11 @@ from specs.clauses.premises import (
     SETTLED,
 )
 from specs.clauses.words import at, start_of, who
-from specs.facts.progress import Incarnation
-from specs.facts.settled import SETTLED_COLUMNS, SETTLED_KINDS, Settled, each_settled_lane
+from specs.facts.findings import Findings
+from specs.facts.owners import Owners, SettledReads
+from specs.facts.rows import Rows
+from specs.facts.segments import NOWHERE, Ints, Mask, positions
+from specs.facts.settled import LEASE, SETTLED_COLUMNS, SETTLED_KINDS
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Party
 
@@ -55,49 +60,51 @@ class NeverFinished(Finding):
     marker: Row
 
 
-class Lane(Settled):
-    """At stake where the last incarnation still works."""
-
-    def is_at_stake(self, last: Incarnation) -> bool:
-        add = last.add
-        if add is None or not self.lives(last):
-            return False
-        name = self.lane.name(add.client)
-        return not self.context.is_of_an_old_life(name, self.lane.group, add.begin, self.now)
-
-    def is_done(self, offset: int) -> bool:
-        return offset in self.finished or offset in self.worked
-
-    def counts_from(self, last: Incarnation) -> int:
-        return min(last.start or 0, self._first(last).start or 0)
-
-    def _first(self, last: Incarnation) -> Incarnation:
-        """The incarnation with the lowest start, where all of them are recorded and no message is nobody's."""
-        if not self.context.info.closed_world or self.config.consume_from != "first":
-            return last
-        known = [
-            each
-            for each in self.incarnations.values()
-            if each.add is not None and each.start is not None and not each.asked
-        ]
-        return min([last, *known], key=lambda each: each.start or 0)
-
-    def owes(self, last: Incarnation, read: int, marker: int) -> None:
-        offset = int(self.lane.digest.rows.offset[read])
-        # A look-up that is answered while the queue is read may say that an incarnation begins behind the message.
-        mine = last if offset >= (last.start or 0) else self._first(last)
-        if mine.add is None or mine.start_row is None or offset < (mine.start or 0):
-            return
-        roles = {
-            "add": mine.add.place,
-            "start": mine.start_row.place,
-            "read": read,
-            "marker": marker,
-        }
-        self.findings.shown(NeverFinished, roles, certain=self.rests_for_certain)
+def judge(rows: Rows, findings: Findings) -> None:
+    """Each message that a settled reading finds, beside each lane of its queue that somebody has."""
+    found = SettledReads(rows)
+    if not len(found.read):
+        return
+    owners = rows.shared(Owners)
+    now, offset = rows.begin[found.read], rows.offset[found.read]
+    last = owners.last(found.add, now)
+    which = positions((last != NOWHERE) & (owners.starts.row(last, now) != NOWHERE))
+    which = which[owners.work(last[which], now[which])]
+    first = owners.lowest(last[which], now[which])
+    low = [owners.start(add, now[which]) for add in (last[which], first)]
+    which = which[offset[which] >= np.minimum(*low)]
+    asked = last[which], offset[which], now[which]
+    finished, doubt, unclear = owners.done(*asked)
+    done = finished | owners.worked_on(*asked)
+    excused = doubt | (~done & unclear)
+    which, done = which[~excused], done[~excused]
+    findings.at_stake(last[which])
+    owed = found.first(which[~done])
+    over, offset = rows.end[found.marker[owed]], offset[owed]
+    # A look-up that is answered while the queue is read may say that an incarnation begins behind the message.
+    last = owners.last(found.add[owed], over)
+    beyond = offset < owners.start(last, over)
+    mine = np.where(beyond, owners.lowest(last, over), last)
+    start = owners.starts.row(mine, over)
+    shown = (start != NOWHERE) & (offset >= owners.start(mine, over))
+    findings.broken(
+        NeverFinished,
+        certain=_rest_for_certain(rows, mine[shown], over[shown]),
+        add=mine[shown],
+        start=start[shown],
+        read=found.read[owed][shown],
+        marker=found.marker[owed][shown],
+    )
 
 
-judge = each_settled_lane(Lane)
+def _rest_for_certain(rows: Rows, where: Ints, now: Ints) -> Mask:
+    """Is it known, of each of these rows' runs, how long a client that died keeps its lanes, or that none has died?"""
+    found = np.zeros(len(where), np.bool_)
+    for index, row in enumerate(where.tolist()):
+        context = rows.context_of(row)
+        none_died = context.info.closed_world and not context.has_a_client_died(int(now[index]))
+        found[index] = none_died or LEASE not in context.info.config.untold
+    return found
 
 
 def explain(found: NeverFinished) -> str:

@@ -31,10 +31,27 @@ from specs.clauses.premises import (
 )
 from specs.clauses.words import at, ms, who
 from specs.facts.findings import Findings
-from specs.facts.rows import KINDS as ALL_KINDS
-from specs.facts.rows import OUTCOMES, Rows
-from specs.facts.run_context import RunContext
-from specs.facts.segments import MS, NEVER, NO_TEXT, NONE, NOWHERE, Ints, Mask, by_time, dense
+from specs.facts.moments import Line
+from specs.facts.presence import were_there
+from specs.facts.ready import READY_COLUMNS, Lanes, Leases, fetching
+from specs.facts.rows import Rows
+from specs.facts.segments import (
+    MS,
+    NEVER,
+    NONE,
+    NOWHERE,
+    Ints,
+    Mask,
+    Segments,
+    Timeline,
+    by_time,
+    chosen,
+    dense,
+    first_of_each,
+    highest_so_far,
+    pairs,
+    positions,
+)
 from specs.history.row import Row
 from specs.plan.traits import Stake, Trait
 from specs.vocabulary import Key, Kind, Outcome, Party
@@ -62,17 +79,7 @@ SETTINGS = ("client_lease_ms", "continuous_ms")
 NEEDS = frozenset({Kind.ADD, Kind.DELIVER, Kind.PULL})
 EXCUSED_BY = frozenset({Kind.JOIN})
 BY_CLIENTS = True
-COLUMNS = (
-    "client_id",
-    "code",
-    "ended_us",
-    "incarnation",
-    "op_id",
-    "outcome",
-    "queue_offset",
-    "started_us",
-    "value",
-)
+COLUMNS = (*READY_COLUMNS, "code")
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,223 +92,107 @@ class Starved(Finding):
     later: Row
 
 
-BEGIN, END = 0, 1
-OK = OUTCOMES.index(Outcome.OK)
-
-
-class Waiting:
-    """One incarnation that was not called yet, by the positions of its rows.
-
-    pull: since when it waits; NOWHERE before. granted: its lane's last grant. firsts: by incarnation the first call of
-    each other one since it waits.
-    """
-
-    __slots__ = ("add", "firsts", "granted", "lane", "pull")
-
-    def __init__(self, add: int, lane: int, granted: int | None) -> None:
-        self.add = add
-        self.lane = lane
-        self.granted = granted
-        self.pull = NOWHERE
-        self.firsts: dict[int, int] = {}
-
-
-class Group:
-    """One group: its clients' lanes that were not called yet, and the grants of all lanes.
-
-    place: of a row of the group. calls: those that may run in a later life of their lane. waiting: by client and
-    incarnation. granted: by client and lane. moves: the seqs, last first, at which somebody moved an offset.
-    """
-
-    def __init__(self, rows: Rows, place: int, calls: Ints, findings: Findings) -> None:
-        self.rows = rows
-        self.place = place
-        self.findings = findings
-        self.calls = calls
-        self.context: RunContext = rows.context_of(place)
-        config = self.context.info.config
-        self.cap_us = (config.continuous_ms + config.schedule_slack_ms) * MS
-        self.lease_us = config.client_lease_ms * MS
-        self.waiting: dict[int, dict[int, Waiting]] = {}
-        self.granted: dict[tuple[int, int], int] = {}
-        self.moves = sorted(self.context.moves.get(rows.name_of("group", place), ()), reverse=True)
-        self.stakes = 0
-
-    def take(self, now: int, place: int) -> None:
-        """A row begins or ends."""
-        while self.moves and self.moves[-1] < now:  # whoever waited starts anew
-            self.moves.pop()
-            self.waiting.clear()
-        rows, kind = self.rows, ALL_KINDS[int(self.rows.kind[place])]
-        client, lane, name = (
-            int(rows.client[place]),
-            int(rows.lane[place]),
-            int(rows.incarnation[place]),
-        )
-        mine = self.waiting.setdefault(client, {})
-        if kind is Kind.UNLOCK:
-            self._out_of_line(mine, lane)
-        elif kind is Kind.LOCK:
-            self._answered(mine, client, lane, place)
-        elif kind is Kind.ADD:
-            mine[name] = Waiting(place, lane, self.granted.get((client, lane)))
-        elif kind is Kind.DROP:
-            mine.pop(name, None)
-        elif kind is Kind.PULL:
-            first = name in mine and mine[name].pull == NOWHERE
-            if first and not self.context.is_filtered(rows.name_of("group", place), now):
-                if self._works_still(client, lane, now):
-                    del mine[name]
-                else:
-                    mine[name].pull = place
-        elif kind is Kind.DELIVER:
-            mine.pop(name, None)
-            if any(each.lane == lane for each in mine.values()):  # of two lives at a time
-                self.calls = np.append(self.calls, place)
-            for each in mine.values():
-                if each.pull != NOWHERE:
-                    self._called(each, name, place, now)
-
-    def _works_still(self, client: int, lane: int, now: int) -> bool:
-        """Had a call of the lane at this client begun and not ended by now, in a process that is there still?"""
-        rows, context = self.rows, self.context
-        mine = self.calls[(rows.client[self.calls] == client) & (rows.lane[self.calls] == lane)]
-        for call in mine[(rows.begin[mine] < now) & (rows.end[mine] > now)].tolist():
-            client_id, group = rows.name_of("client_id", call), rows.name_of("group", call)
-            if not context.is_of_an_old_life(client_id, group, int(rows.begin[call]), now):
-                return True
-        return False
-
-    def _called(self, each: Waiting, name: int, place: int, now: int) -> None:
-        """Another incarnation of the client is called while this one waits."""
-        first = each.firsts.setdefault(name, place)
-        if first == place:
-            return
-        self.stakes += 1
-        started = self.rows.started
-        if started[place] > started[first] + self.cap_us and self._in_line(each, place, now):
-            roles = {"add": each.add, "pull": each.pull, "first": first, "later": place}
-            self.findings.shown(Starved, roles)
-            each.firsts[name] = place
-
-    def _in_line(self, each: Waiting, place: int, now: int) -> bool:
-        """Has the lane been in line all the time, up to this call?"""
-        rows, context = self.rows, self.context
-        client, group = rows.name_of("client_id", place), rows.name_of("group", place)
-        if context.leaving_at(client, group, now):
-            return False
-        if context.client_died_between(client, int(rows.begin[each.add]), now):
-            return False
-        if context.paused_since(client, int(rows.ended[each.pull]), now):
-            return False
-        return (
-            each.granted is None
-            or int(rows.started[place]) <= int(rows.ended[each.granted]) + self.lease_us
-        )
-
-    def _answered(self, mine: dict[int, Waiting], client: int, lane: int, place: int) -> None:
-        """A request for the lease was granted or refused. mine: of the client."""
-        rows = self.rows
-        if rows.outcome[place] != OK:
-            self._out_of_line(mine, lane)
-            return
-        before = self.granted.get((client, lane))
-        if before is not None and rows.ended[place] > rows.ended[before] + self.lease_us:
-            self._out_of_line(mine, lane)
-        self.granted[client, lane] = place
-        for each in mine.values():
-            if each.lane == lane:
-                each.granted = place
-
-    def _out_of_line(self, mine: dict[int, Waiting], lane: int) -> None:
-        """The lane loses its place in line."""
-        for name in [name for name, each in mine.items() if each.lane == lane]:
-            del mine[name]
-
-
 def judge(rows: Rows, findings: Findings) -> None:
-    """Of the calls, most of a history, only those are gone through that begin while a lane of their client waits."""
-    known = rows.text("incarnation") != NO_TEXT
-    adds = np.flatnonzero(rows.are(Kind.ADD) & known)
-    if not len(adds):
+    """Each lane that waits beside the calls of its client's other lanes."""
+    lanes = rows.shared(Lanes)
+    if not len(lanes.adds):
         return
-    locks = rows.are(Kind.LOCK) & rows.ended_as(Outcome.OK, Outcome.REFUSED)
-    pulls = (
-        rows.are(Kind.PULL)
-        & known
-        & rows.ended_as(Outcome.OK)
-        & (rows.value != NONE)
-        & (rows.offset != NONE)
-        & ~rows.found_nothing
-    )
-    at_begin = (rows.are(Kind.ADD, Kind.DROP) & known) | rows.are(Kind.UNLOCK)
-    begins = np.concatenate(
-        [np.flatnonzero(at_begin), _while_somebody_waits(rows, adds, _calls(rows, known))]
-    )
-    ends = np.flatnonzero(locks | (pulls & (rows.value > rows.offset)))
-    where = np.concatenate([begins, ends])
-    phase = np.concatenate([np.full(len(begins), BEGIN), np.full(len(ends), END)])
-    seq = np.where(phase == BEGIN, rows.begin[where], rows.end[where])
-    kept = seq < rows.clock_stepped(where)  # without ends that nobody saw, as well
-    where, phase, seq = where[kept], phase[kept], seq[kept]
-    group, _ = dense(rows.run[where], rows.group[where])
-    states: dict[int, Group] = {}
-    outliving = _outliving(rows, adds, known)
-    for index in np.lexsort((phase, seq, group)).tolist():
-        place, of = int(where[index]), int(group[index])
-        state = states.get(of)
-        if state is None:
-            state = states[of] = Group(rows, place, outliving, findings)
-        state.take(int(seq[index]), place)
-    for state in states.values():
-        if state.stakes:
-            findings.at_stake_times(state.place, state.stakes)
+    add, pull, until = _waiting(rows, lanes)
+    calls = _calls(rows, lanes)
+    line = Timeline(lanes.client[calls], rows.begin[calls])
+    start, stop = line.between(lanes.client[add], rows.end[pull], until)
+    for index, place in pairs(start, stop):
+        call = calls[line.order[place]]
+        unmoved = lanes.reset_before(call, rows.begin[call]) < rows.begin[add[index]]
+        index, call = index[unmoved], call[unmoved]
+        turn, turns = dense(index, rows.incarnation[call])
+        firsts = call[first_of_each(turn, turns)]
+        findings.at_stake(call[call != firsts[turn]])
+        cap_us = rows.config("continuous_ms", call) + rows.config("schedule_slack_ms", call)
+        cap_us *= MS
+        late = positions(rows.started[call] > rows.started[firsts[turn]] + cap_us)
+        late = late[_in_line(rows, lanes, add[index[late]], pull[index[late]], call[late])]
+        for which in late.tolist():
+            first, later = int(firsts[turn[which]]), int(call[which])
+            if rows.started[later] > rows.started[first] + cap_us[which]:
+                firsts[turn[which]] = later  # the next one counts from here
+                roles = {"add": int(add[index[which]]), "pull": int(pull[index[which]])}
+                findings.shown(Starved, {**roles, "first": first, "later": later})
 
 
-def _calls(rows: Rows, known: Mask) -> Ints:
+def _calls(rows: Rows, lanes: Lanes) -> Ints:
     """The first row of each listener call."""
-    where = np.flatnonzero(rows.are(Kind.DELIVER) & known)
+    where = positions(rows.are(Kind.DELIVER) & lanes.named)
+    where = where[by_time(rows.incarnation[where], rows.begin[where])]
     of, op = rows.incarnation[where], rows.number("op_id")[where]
-    order = by_time(of, rows.begin[where])
-    of, op = of[order], op[order]
     first = np.ones(len(where), np.bool_)
     first[1:] = (of[1:] != of[:-1]) | (op[1:] != op[:-1])
-    return where[order[first]]
+    return where[first]
 
 
-def _outliving(rows: Rows, adds: Ints, known: Mask) -> Ints:
-    """The calls during which a client added the same lane again."""
-    calls = np.flatnonzero(rows.are(Kind.DELIVER) & known)
-    both = np.concatenate([adds, calls])
-    lane, _ = dense(rows.run[both], rows.group[both], rows.client[both], rows.lane[both])
-    order = by_time(lane[: len(adds)], rows.begin[adds])
-    if not len(calls):
-        return calls
-    scale = int(max(rows.begin.max(), rows.end[rows.end < NEVER].max(initial=0))) + 2
-    places = lane[: len(adds)][order] * scale + rows.begin[adds][order]
-    mine = lane[len(adds) :] * scale
-    before = np.searchsorted(places, mine + rows.begin[calls], "right")
-    until = np.searchsorted(places, mine + np.minimum(rows.end[calls], scale - 1), "right")
-    found: Ints = calls[until > before]
+def _waiting(rows: Rows, lanes: Lanes) -> tuple[Ints, Ints, Ints]:
+    """Of each lane that waits its ADD, the pull since which it does, and the moment until which it is in line."""
+    add, pulls = lanes.adds, fetching(rows)
+    found = Line(rows.incarnation, rows.end, pulls[~rows.found_nothing[pulls]])
+    pull = found.first_after(rows.incarnation[add], rows.begin[add])
+    add, pull = add[pull != NOWHERE], pull[pull != NOWHERE]
+
+    def first_after(key: Ints, time: Ints, where: Ints) -> Ints:
+        return chosen(time, Line(key, time, where).first_after(key[add], rows.begin[add]), NEVER)
+
+    own = positions(rows.are(Kind.ADD, Kind.DELIVER, Kind.DROP) & lanes.named)
+    answered = rows.are(Kind.LOCK) & (rows.end < NEVER)
+    refused = positions(answered & rows.ended_as(Outcome.REFUSED))
+    lost = np.concatenate([refused, _too_late(rows, lanes, answered)])
+    ends = (
+        first_after(rows.incarnation, rows.begin, own),
+        first_after(lanes.lane, rows.begin, rows.of(Kind.UNLOCK)),
+        first_after(lanes.lane, rows.end, lost),
+        rows.clock_stepped(add),
+    )
+    until = np.minimum.reduce(ends)
+    waits = (rows.end[pull] < until) & ~_works_still(rows, lanes, add, rows.end[pull])
+    for index in positions(waits).tolist():
+        group, now = rows.name_of("group", int(add[index])), int(rows.end[pull[index]])
+        waits[index] = not rows.context_of(int(add[index])).is_filtered(group, now)
+    return add[waits], pull[waits], until[waits]
+
+
+def _too_late(rows: Rows, lanes: Lanes, answered: Mask) -> Ints:
+    """Grants that were answered when the one before had run out."""
+    grants = positions(answered & rows.ended_as(Outcome.OK))
+    grants = grants[by_time(lanes.lane[grants], rows.end[grants])]
+    before = chosen(grants, Segments(lanes.lane[grants]).previous(), NOWHERE)
+    lease_us = rows.config("client_lease_ms", grants) * MS
+    found: Ints = grants[(before != NOWHERE) & (rows.ended[grants] > rows.ended[before] + lease_us)]
     return found
 
 
-def _while_somebody_waits(rows: Rows, adds: Ints, calls: Ints) -> Ints:
-    """The calls that begin after a lane of their client was added, up to that lane's first call."""
-    if not len(calls):
-        return calls
-    both = np.concatenate([adds, calls])
-    client, _ = dense(rows.run[both], rows.group[both], rows.client[both])
-    order = by_time(client[len(adds) :], rows.begin[calls])
-    calls, of_call = calls[order], client[len(adds) :][order]
-    begin = rows.begin[calls]
-    chosen = np.zeros(len(calls), np.bool_)
-    for add, code in zip(adds.tolist(), client[: len(adds)].tolist(), strict=True):
-        low, high = np.searchsorted(of_call, [code, code + 1])
-        low += int(np.searchsorted(begin[low:high], rows.begin[add]))
-        own = np.flatnonzero(rows.incarnation[calls[low:high]] == rows.incarnation[add])
-        chosen[low : low + int(own[0]) + 1 if len(own) else high] = True
-    return calls[chosen]
+def _works_still(rows: Rows, lanes: Lanes, add: Ints, now: Ints) -> Mask:
+    """Had a call of each lane at its client begun and not ended by then, in a process that is there still?"""
+    calls = positions(rows.are(Kind.DELIVER) & lanes.named)
+    calls = calls[by_time(lanes.lane[calls], rows.begin[calls])]
+    last = Timeline(lanes.lane[calls], rows.begin[calls]).last_before(lanes.lane[add], now)
+    end = rows.end[calls]
+    found = chosen(end[highest_so_far(lanes.lane[calls], end)], last, NONE) > now
+    for index in positions(found).tolist():
+        place, then = int(add[index]), int(now[index])
+        mine = calls[(lanes.lane[calls] == lanes.lane[place]) & (end > then)]
+        context, client = rows.context_of(place), rows.client_of(place)
+        found[index] = not all(
+            context.is_of_an_old_life(client, rows.name_of("group", place), begin, then)
+            for begin in rows.begin[mine].tolist()
+            if begin < then
+        )
+    return found
+
+
+def _in_line(rows: Rows, lanes: Lanes, add: Ints, pull: Ints, call: Ints) -> Mask:
+    """Was each lane's client there, and its lease not over, up to this call of another lane?"""
+    lock = rows.shared(Leases).granted_by(add, rows.begin[call], np.full(len(add), NEVER))
+    until_us = chosen(rows.ended, lock, NEVER) + rows.config("client_lease_ms", call) * MS
+    there = were_there(rows, lanes.client, call, rows.begin[add], rows.ended[pull])
+    return there & (rows.started[call] <= until_us)
 
 
 def explain(found: Starved) -> str:

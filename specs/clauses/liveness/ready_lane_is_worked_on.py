@@ -46,13 +46,31 @@ from specs.clauses.premises import (
 )
 from specs.clauses.rows import over_us
 from specs.clauses.words import at, ms, who
-from specs.facts.calls import may_be_by_hand
 from specs.facts.findings import Findings
-from specs.facts.presence import by_client, have_threads, were_there
-from specs.facts.ready import READY_COLUMNS, Lanes, Leases, ready_calls
+from specs.facts.moments import Line
+from specs.facts.presence import calm_since, have_threads
+from specs.facts.ready import (
+    READY_COLUMNS,
+    Lanes,
+    Leases,
+    Ready,
+    could_work,
+    lowest_held,
+    pulled_again,
+    ready_calls,
+)
 from specs.facts.rows import Rows
-from specs.facts.run_context import RunContext
-from specs.facts.segments import MS, NEVER, NONE, NOWHERE, Ints, Mask, by_time, positions
+from specs.facts.segments import (
+    MS,
+    NEVER,
+    NONE,
+    NOWHERE,
+    by_time,
+    chosen,
+    is_first,
+    positions,
+)
+from specs.facts.waits import ASKED, Waits
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
 
@@ -110,8 +128,6 @@ CONCLUDES_FROM_ABSENCE = True
 LOOKS_BACK = True
 BY_CLIENTS = True
 COLUMNS = READY_COLUMNS
-ASKED = (Kind.LOCK, Kind.FETCH_OFFSET)
-"""What a client asks for before it adds a lane."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,246 +167,56 @@ class NotAdded(Finding):
 
 def judge(rows: Rows, findings: Findings) -> None:
     """How soon a client calls and pulls for the lanes that it has, client by client."""
-    lanes = rows.shared(Lanes)
-    if len(lanes.adds):
-        _calls(rows, lanes, findings)
-        _pulls(rows, lanes, Waits(rows, lanes), findings)
+    if len(rows.shared(Lanes).adds):
+        _calls(rows, findings)
+        _pulls(rows, findings)
 
 
-def among_clients(rows: Rows, findings: Findings) -> None:
-    """How soon a client adds what it was granted and nobody else was, group by group.
-
-    Requests for leases grow with lanes and time, not with messages, so that those of a whole group fit together.
-    """
-    lanes = rows.shared(Lanes)
-    if len(lanes.adds):
-        _grants(rows, lanes, Waits(rows, lanes), findings)
-
-
-APART = Apart(
-    kinds=frozenset({*ASKED, Kind.UNLOCK, Kind.ADD, Kind.PULL}),
-    judge=among_clients,
-    only={Kind.PULL: ("outcome", Outcome.UNKNOWN.value)},
-)
-
-
-class Waits:
-    """The times in which each client waited for an answer without which it may do nothing else for its lanes."""
-
-    def __init__(self, rows: Rows, lanes: Lanes) -> None:
-        self.rows, self.lanes = rows, lanes
-        in_vain = rows.are(Kind.PULL) & rows.ended_as(Outcome.UNKNOWN) & (rows.ended < NEVER)
-        where = positions(rows.are(*ASKED) | in_vain)
-        self.where = where[by_time(lanes.client[where], rows.begin[where])]
-        self.client = lanes.client[self.where]
-
-    def before(self, place: int) -> Ints:
-        """What the client of this row had asked before, in the order of the begins."""
-        mine = int(self.lanes.client[place])
-        start, stop = np.searchsorted(self.client, [mine, mine + 1]).tolist()
-        asks = self.where[start:stop]
-        earlier: Ints = asks[self.rows.begin[asks] < self.rows.begin[place]]
-        return earlier
-
-    def us(self, place: int, since_us: int) -> int:
-        """For how long, from that time until this row, its client waited for answers that came or were given up."""
-        rows, info, waited_us = self.rows, self.rows.context_of(place).info, 0
-        bound_us = info.config.delay_bound_ms * MS + info.clock_bound_us
-        pulls = rows.are(Kind.PULL)
-        asks = self.before(place)
-        for ask in asks[rows.ended[asks] < NEVER].tolist():
-            until_us = min(int(rows.ended[ask]), int(rows.started[place]))
-            if pulls[ask]:
-                until_us = min(until_us, int(rows.started[ask]) + bound_us)
-            waited_us += max(0, until_us - max(int(rows.started[ask]), since_us))
-            since_us = max(since_us, until_us)
-        return waited_us
-
-    def last_still(self, place: int) -> bool:
-        """Is there a request of the client, in its present life, of which the history has no end?"""
-        rows, context, now = self.rows, self.rows.context_of(place), int(self.rows.begin[place])
-        client, group = rows.name_of("client_id", place), rows.name_of("group", place)
-        asks = self.before(place)
-        endless = rows.begin[asks[rows.ended[asks] >= NEVER]].tolist()
-        return any(not context.is_of_an_old_life(client, group, seq, now) for seq in endless)
-
-
-def _calls(rows: Rows, lanes: Lanes, findings: Findings) -> None:
+def _calls(rows: Rows, findings: Findings) -> None:
     """Calls of ready lanes: how long after the lane was ready?"""
-    if not len(lanes.calls):
+    if not len(rows.shared(Lanes).calls):
         return
-    ready = rows.shared(ready_calls)
-    ready = ready.only(have_threads(rows, lanes.client, ready.late))
+    client, ready = rows.shared(Lanes).client, rows.shared(ready_calls)
+    ready = ready.only(have_threads(rows, client, ready.late))
     until = ready.ready_us + rows.config("schedule_slack_ms", ready.late) * MS
-    outlives, renewal = rows.shared(Leases).outlive(
-        ready.lock, ready.last, ready.late, _needed_us(rows, ready.late, until)
-    )
-    there = were_there(rows, lanes.client, ready.late, rows.begin[ready.add], ready.ready_us)
-    counts = outlives & there
+    counts, renewal = could_work(rows, ready, until)
     findings.at_stake(ready.late[counts])
     broken = counts & (rows.started[ready.late] > until)
-    findings.broken(
-        NotCalled,
-        {"ready_us": ready.ready_us[broken]},
-        add=ready.add[broken],
-        lock=ready.lock[broken],
-        renewal=renewal[broken],
-        pull=ready.pull[broken],
-        before=ready.before[broken],
-        late=ready.late[broken],
-    )
+    findings.broken(NotCalled, **ready.roles(broken), renewal=renewal[broken])
 
 
-def _needed_us(rows: Rows, late: Ints, until: Ints) -> Ints:
-    """When a grant must have begun, at the earliest, to last until then, or until these rows. until: in µs."""
-    lease_us = rows.config("client_lease_ms", late) * MS
-    return np.minimum(until, rows.started[late]) - lease_us
-
-
-def _pulls(rows: Rows, lanes: Lanes, waits: Waits, findings: Findings) -> None:
+def _pulls(rows: Rows, findings: Findings) -> None:
     """Pulls that follow an answered one: how long after its answer? Only the late ones are looked at one by one."""
-    leases = rows.shared(Leases)
-    last, again, life = _pairs(rows, lanes)
+    leases, waits = rows.shared(Leases), rows.shared(Waits)
+    last, again, life = pulled_again(rows)
     lock = leases.granted(last)
     kept = (lock != NOWHERE) & ~leases.lost_since(lock, again, rows.begin[again])
     kept &= rows.begin[again] < rows.clock_stepped(again)
-    kept &= _calm(rows, lanes, last, again)
-    last, again, life, lock = last[kept], again[kept], life[kept], lock[kept]
-    held = rows.value[last] - _lowest(rows, lanes, last, again, life)
-    few = held <= rows.config("pull_batch", again)
-    last, again, life, lock = last[few], again[few], life[few], lock[few]
-    until = rows.ended[last] + rows.config("schedule_slack_ms", again) * MS
-    for index in positions(rows.started[again] > until).tolist():
-        until[index] += waits.us(int(again[index]), int(rows.ended[last[index]]))
-    outlives, renewal = leases.outlive(lock, last, again, _needed_us(rows, again, until))
-    there = were_there(rows, lanes.client, again, rows.begin[life], rows.ended[last])
-    counts = outlives & there
-    findings.at_stake(again[counts])
-    late = positions(counts & (rows.started[again] > until))
-    late = late[[not waits.last_still(place) for place in again[late].tolist()]]
+    kept &= calm_since(rows, again, rows.ended[last])
+    kept &= rows.value[last] - lowest_held(rows, again, life) <= rows.config("pull_batch", again)
+    none = np.full(int(kept.sum()), NOWHERE)
+    ready = Ready(again[kept], life[kept], last[kept], none, lock[kept], rows.ended[last[kept]])
+    until = ready.ready_us + rows.config("schedule_slack_ms", ready.late) * MS
+    for index in positions(rows.started[ready.late] > until).tolist():
+        until[index] += waits.us(int(ready.late[index]), int(ready.ready_us[index]))
+    counts, renewal = could_work(rows, ready, until)
+    findings.at_stake(ready.late[counts])
+    late = positions(counts & (rows.started[ready.late] > until))
+    late = late[[not waits.last_still(place) for place in ready.late[late].tolist()]]
     findings.broken(
         NotPulled,
-        add=life[late],
-        lock=lock[late],
+        add=ready.add[late],
+        lock=ready.lock[late],
         renewal=renewal[late],
-        pull=last[late],
-        again=again[late],
+        pull=ready.pull[late],
+        again=ready.late[late],
     )
 
 
-def _pairs(rows: Rows, lanes: Lanes) -> tuple[Ints, Ints, Ints]:
-    """Each answered pull with the next one of its life, where no other pull of the lane began or ended in between."""
-    pulls = positions(rows.are(Kind.PULL) & lanes.named & (rows.offset != NONE))
-    closed = pulls[rows.end[pulls] < NEVER]
-    where = np.concatenate([pulls, closed])
-    is_end = np.concatenate([np.zeros(len(pulls), np.bool_), np.ones(len(closed), np.bool_)])
-    seq = np.where(is_end, rows.end[where], rows.begin[where])
-    order = np.lexsort((is_end, seq, lanes.lane[where]))
-    where, is_end, seq = where[order], is_end[order], seq[order]
-    life = lanes.life(where, seq)
-    pair = positions(is_end[:-1] & ~is_end[1:] & (life[:-1] >= 0) & (life[:-1] == life[1:]))
-    last, again = where[pair], where[pair + 1]
-    answered = (
-        rows.ended_as(Outcome.OK)[last] & (rows.value[last] != NONE) & (rows.ended[last] < NEVER)
-    )
-    return last[answered], again[answered], life[pair][answered]
-
-
-def _calm(rows: Rows, lanes: Lanes, last: Ints, again: Ints) -> Mask:
-    """Had nothing disturbed the group life from shortly before the end of these last pulls on, as of the next ones?"""
-    found = np.ones(len(again), np.bool_)
-    for part in by_client(lanes.client[again]):
-        context = rows.context_of(int(again[part[0]]))
-        if context.disturbed:
-            seqs, untils = context.disturbances
-            place = np.searchsorted(seqs, rows.begin[again[part]], "right") - 1
-            until = np.where(place >= 0, untils[np.maximum(place, 0)], -1)
-            found[part] = until <= np.maximum(-1, rows.ended[last[part]] - _bound_us(context))
-    return found
-
-
-def _bound_us(context: RunContext) -> int:
-    """How long requests may take, with the slack of a timer, and what clocks may differ by."""
-    config = context.info.config
-    return (config.delay_bound_ms + config.schedule_slack_ms) * MS + context.info.clock_bound_us
-
-
-def _lowest(rows: Rows, lanes: Lanes, last: Ints, again: Ints, life: Ints) -> Ints:
-    """The lowest offset that the client may still hold when it pulls again."""
-    found = _first_asked(rows, lanes, last, life)
-    calls = positions(rows.are(Kind.DELIVER) & lanes.named & (rows.offset != NONE))
-    of = lanes.life(calls, rows.begin[calls])
-    order = by_time(of, rows.begin[calls])
-    calls, of = calls[order], of[order]
-    by_hand = calls[may_be_by_hand(rows)[calls]]
-    by_hand = by_hand[rows.end[by_hand] < NEVER]
-    manual_since: dict[int, int] = {}
-    lives = lanes.life(by_hand, rows.end[by_hand])
-    for each, end in zip(lives.tolist(), rows.end[by_hand].tolist(), strict=True):
-        manual_since[each] = min(end, manual_since.get(each, NEVER))
-    batch = rows.config("batch", again)
-    order = np.argsort(life, kind="stable")
-    for mine in np.split(order, positions(np.diff(life[order])) + 1):
-        if not len(mine):
-            continue
-        each = int(life[mine[0]])
-        start, stop = np.searchsorted(of, [each, each + 1]).tolist()
-        called = calls[start:stop]
-        if len(called):
-            before = np.searchsorted(rows.begin[called], rows.begin[again[mine]])
-            highest = np.maximum.accumulate(rows.offset[called])[np.maximum(before - 1, 0)]
-            counts = (before > 0) & (rows.begin[again[mine]] < manual_since.get(each, NEVER))
-            raised = np.maximum(found[mine], highest + 1 - batch[mine])
-            found[mine] = np.where(counts, raised, found[mine])
-    return found
-
-
-def _first_asked(rows: Rows, lanes: Lanes, last: Ints, life: Ints) -> Ints:
-    """Where the first answered pull of each one's life asked."""
-    answered = rows.are(Kind.PULL) & lanes.named & rows.ended_as(Outcome.OK) & (rows.end < NEVER)
-    pulls = positions(answered & (rows.offset != NONE) & (rows.value != NONE))
-    pulls = pulls[np.argsort(rows.end[pulls], kind="stable")]
-    of = lanes.life(pulls, rows.end[pulls])
-    if not len(life):
-        return rows.offset[last]
-    lives, first = np.unique(of, return_index=True)
-    asked: Ints = rows.offset[pulls[first[np.searchsorted(lives, life)]]]
-    return asked
-
-
-def _grants(rows: Rows, lanes: Lanes, waits: Waits, findings: Findings) -> None:
-    """Go through what was granted, refused, given back and asked of each lane until a client adds it first."""
-    locks, asked = rows.are(Kind.LOCK), rows.are(Kind.FETCH_OFFSET)
-    missing = rows.ended_as(Outcome.REFUSED) & (rows.value == -1)
-    failed = asked & ~rows.ended_as(Outcome.OK) & ~missing
-    at_end = positions((locks | failed) & (rows.end < NEVER))
-    at_begin = positions(rows.are(Kind.UNLOCK, Kind.ADD))
-    where = np.concatenate([at_begin, at_end])
-    seq = np.concatenate([rows.begin[at_begin], rows.end[at_end]])
-    granted = locks & rows.ended_as(Outcome.OK)
-    added, had = rows.are(Kind.ADD), set[int]()
-    grants: dict[int, int] = {}  # by lane at a client: the first that stands
-    holders: dict[int, int] = {}  # by lane: whose
-    for place in where[by_time(rows.lane[where], seq)].tolist():
-        mine, lane = int(lanes.lane[place]), int(rows.lane[place])
-        if granted[place]:
-            last = holders.get(lane)
-            if last is not None and last != mine:
-                grants.pop(last, None)
-            holders[lane] = mine
-            grants.setdefault(mine, place)
-            continue
-        grant = grants.pop(mine, None)
-        if added[place] and lanes.named[place]:
-            if grant is not None and mine not in had:
-                _added(rows, grant, place, waits, findings)
-            had.add(mine)
-
-
-def _added(rows: Rows, grant: int, add: int, waits: Waits, findings: Findings) -> None:
+def _added(rows: Rows, grant: int, add: int, findings: Findings) -> None:
     """A client adds a lane for the first time, of which this grant stands: how long after it was answered?"""
     context, now, begin = rows.context_of(add), int(rows.begin[add]), int(rows.begin[grant])
-    client, group = rows.name_of("client_id", add), rows.name_of("group", add)
+    client, group = rows.member_of(add)
     if now >= context.clock_stepped:
         return
     if context.is_of_an_old_life(client, group, begin, now) or context.leaving_at(
@@ -403,11 +229,46 @@ def _added(rows: Rows, grant: int, add: int, waits: Waits, findings: Findings) -
         return
     if any(rows.was_disturbed(grant, until_us, now, kind) for kind in ASKED):
         return
+    waits = rows.shared(Waits)
     findings.at_stake_times(add, 1)
     granted_us = int(rows.ended[grant])
-    late_us = until_us - granted_us - _bound_us(context)
+    late_us = until_us - granted_us - context.in_time_us
     if late_us > 0 and late_us > waits.us(add, granted_us) and not waits.last_still(add):
         findings.shown(NotAdded, {"lock": grant, "add": add})
+
+
+def among_clients(rows: Rows, findings: Findings) -> None:
+    """Each lane that a client adds for the first time, with the first grant of those that stand, group by group.
+
+    None of them stands any more once it was given back, refused or not answered, or anybody else was granted the lane.
+    Requests for leases grow with lanes and time, not with messages, so that those of a whole group fit together.
+    """
+    lanes, locks, ok = rows.shared(Lanes), rows.are(Kind.LOCK), rows.ended_as(Outcome.OK)
+    mine = lanes.lane
+    missing = rows.ended_as(Outcome.REFUSED) & (rows.value == -1)
+    failed = (locks | (rows.are(Kind.FETCH_OFFSET) & ~missing)) & ~ok & (rows.end < NEVER)
+    grants = positions(locks & ok & (rows.end < NEVER))
+    grants = grants[by_time(rows.lane[grants], rows.end[grants])]
+    anew = np.ones(len(grants), np.bool_)
+    anew[1:] = mine[grants[1:]] != mine[grants[:-1]]
+    add = lanes.adds[is_first(mine[lanes.adds])]
+    now = rows.begin[add]
+    begun = Line(rows.lane, rows.end, grants[anew]).last_before(rows.lane[add], now)
+    over = Line(mine, rows.end, positions(failed)).last_before(mine[add], now)
+    undone = Line(mine, rows.begin, rows.of(Kind.UNLOCK, Kind.ADD)).last_before(mine[add], now)
+    since = np.maximum(chosen(rows.end, over, NONE), chosen(rows.begin, undone, NONE))
+    since = np.maximum(since, chosen(rows.end, begun, NEVER) - 1)
+    grant = Line(mine, rows.end, grants).first_after(mine[add], since)
+    stands = (grant != NOWHERE) & (rows.end[grant] < now) & (mine[begun] == mine[add])
+    for place, granted in zip(add[stands].tolist(), grant[stands].tolist(), strict=True):
+        _added(rows, granted, place, findings)
+
+
+APART = Apart(
+    kinds=frozenset({*ASKED, Kind.UNLOCK, Kind.ADD, Kind.PULL}),
+    judge=among_clients,
+    only={Kind.PULL: ("outcome", Outcome.UNKNOWN.value)},
+)
 
 
 def explain(found: NotCalled | NotPulled | NotAdded) -> str:

@@ -118,7 +118,7 @@ def _ends_before(rows: Rows, pull: int, sent: int) -> bool:
 def _had_a_clear_way(rows: Rows, pull: int) -> bool:
     """Did both live, and did nothing stand in the way of the pull or its answer?"""
     context, now = rows.context_of(pull), int(rows.end[pull])
-    client, broker = rows.name_of("client_id", pull), rows.name_of("broker", pull)
+    client, broker = rows.party_of(pull)
     begin, epoch = int(rows.begin[pull]), int(rows.number("broker_epoch")[pull])
     if context.broker_died_since(broker, begin, epoch, now) or context.client_died_between(
         client, begin, now

@@ -14,16 +14,25 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from specs.clauses.judging import Finding
 from specs.clauses.premises import BROKER_LIVES, CONNECTED, NOT_MOVED
 from specs.clauses.words import at, who
 from specs.facts.findings import Findings
-from specs.facts.message_leases import LEASE_COLUMNS, may_be_cut, requests
-from specs.facts.message_names import may_be_any, offsets
+from specs.facts.message_leases import LEASE_COLUMNS, MessageLeases, may_be_cut
+from specs.facts.message_names import may_be_any
+from specs.facts.moments import Line
 from specs.facts.rows import Rows
-from specs.facts.segments import NEVER, NO_TEXT, NONE, NOWHERE, Ints, by_time, dense, positions
+from specs.facts.segments import (
+    NEVER,
+    NO_TEXT,
+    NONE,
+    NOWHERE,
+    Ints,
+    Mask,
+    Segments,
+    chosen,
+    positions,
+)
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
 
@@ -60,22 +69,24 @@ class BeyondTheLimit(Finding):
 
 
 def judge(rows: Rows, findings: Findings) -> None:
-    """Only hand-outs that are not the first of their message, or that tell of one before, are looked at singly."""
+    """At stake are hand-outs that are not the first of their message, or that tell of one before."""
     handed, before, nth = _in_turn(rows)
-    told_at = rows.number("reconsume_times")
-    again = (before != NOWHERE) | (told_at[handed] > 0)
-    findings.at_stake(handed[again])
-    one_by_one = zip(
-        handed[again].tolist(), before[again].tolist(), nth[again].tolist(), strict=True
+    times = rows.number("reconsume_times")
+    again = (before != NOWHERE) | (times[handed] > 0)
+    handed, before, nth = handed[again], before[again], nth[again]
+    findings.at_stake(handed)
+    told, limit = times[handed], rows.config("max_reconsume_times", handed)
+    highest = chosen(times, before, NONE)
+    repeats = (told < highest) & (rows.end[before] < rows.begin[handed]) | (told == highest)
+    repeats[repeats] = ~may_be_cut(rows, before[repeats], rows.end[handed[repeats]])
+    beyond = ~repeats & (limit >= 0) & (told > limit)
+    ahead = ~repeats & ~beyond & _run_ahead(rows, handed, told - nth)
+    findings.told_apart(
+        {},
+        (CountRepeats, repeats, {"first": before, "second": handed}),
+        (BeyondTheLimit, beyond, {"handed": handed}),
+        (CountRunsAhead, ahead, {"handed": handed}),
     )
-    for place, highest, seen in one_by_one:
-        times, limit = int(told_at[place]), rows.context_of(place).info.config.max_reconsume_times
-        if highest != NOWHERE and _repeats(rows, highest, place):
-            findings.shown(CountRepeats, {"first": highest, "second": place})
-        elif 0 <= limit < times:
-            findings.shown(BeyondTheLimit, {"handed": place})
-        elif _runs_ahead(rows, place, times - seen):
-            findings.shown(CountRunsAhead, {"handed": place})
 
 
 def _in_turn(rows: Rows) -> tuple[Ints, Ints, Ints]:
@@ -83,62 +94,35 @@ def _in_turn(rows: Rows) -> tuple[Ints, Ints, Ints]:
 
     Left out are those after an acknowledgement that was answered, of their message or, as far as anybody knows, of any.
     """
-    answered = rows.ended_as(Outcome.OK) & (rows.end < NEVER) & (rows.group != NO_TEXT)
-    of_any = positions(answered & rows.are(Kind.ACK) & may_be_any(rows))
-    offset = rows.shared(offsets)
-    answered &= offset != NONE
-    handed = positions(rows.are(Kind.RECEIVE) & answered & (rows.number("reconsume_times") != NONE))
-    acks = positions(rows.are(Kind.ACK) & answered)
-    if not len(handed):
-        return handed, handed, handed
-    where = np.concatenate([handed, acks])
-    message, count = dense(rows.lane[where], offset[where])
-    over = np.full(count, NEVER, np.int64)
-    np.minimum.at(over, message[len(handed) :], rows.end[acks])
-    mine = message[: len(handed)]
-    known = np.full(int(rows.lane.max()) + 1, NEVER, np.int64)
-    np.minimum.at(known, rows.lane[of_any], rows.end[of_any])
-    in_time = rows.end[handed] < np.minimum(over[mine], known[rows.lane[handed]])
-    handed, mine = handed[in_time], mine[in_time]
-    order = by_time(mine, rows.end[handed])
-    handed, mine = handed[order], mine[order]
-    return handed, *_highest_before(rows.number("reconsume_times")[handed], mine, handed)
+    leases, times = rows.shared(MessageLeases), rows.number("reconsume_times")
+    acks = rows.are(Kind.ACK) & rows.ended_as(Outcome.OK) & (rows.end < NEVER)
+    of_any = Line(
+        rows.lane, rows.end, positions(acks & rows.shared(may_be_any) & (rows.group != NO_TEXT))
+    )
+    handed = leases.handed[times[leases.handed] != NONE]
+    message, now = leases.message[handed], rows.end[handed]
+    unfinished = leases.acks.count_before(message, now) == 0
+    unfinished &= of_any.count_before(rows.lane[handed], now) == 0
+    handed, turn = handed[unfinished], Segments(message[unfinished])
+    return handed, chosen(handed, turn.highest_before(times[handed]), NOWHERE), turn.nth()
 
 
-def _highest_before(told: Ints, message: Ints, handed: Ints) -> tuple[Ints, Ints]:
-    """Of each hand-out where the highest count of its message before it was told first, and how many came before."""
-    before, nth = np.full(len(told), NOWHERE, np.int64), np.zeros(len(told), np.int64)
-    for index in range(1, len(told)):
-        if message[index] != message[index - 1]:
-            continue
-        last = int(before[index - 1])
-        rises = last == NOWHERE or told[index - 1] > told[last]
-        before[index] = index - 1 if rises else last
-        nth[index] = nth[index - 1] + 1
-    known = before != NOWHERE
-    before[known] = handed[before[known]]
-    return before, nth
-
-
-def _repeats(rows: Rows, highest: int, place: int) -> bool:
-    """Does it tell a count that the one with the highest count before leaves no room for?"""
-    first, second = requests(rows, np.asarray([highest, place], np.int64))
-    if second.times > first.times or (second.times < first.times and first.end >= second.begin):
-        return False
-    party = rows.name_of("client_id", highest), rows.name_of("broker", highest)
-    return not may_be_cut(rows.context_of(highest), party, first, second.end)
-
-
-def _runs_ahead(rows: Rows, place: int, unseen: int) -> bool:
-    """Does it tell of more unseen hand-outs than answers were lost, while nobody else of the lane asked?"""
-    info, now = rows.context_of(place).info, rows.end[place]
-    if not info.closed_world or info.begins_late:
-        return False
-    asked = rows.are(Kind.RECEIVE) & (rows.lane == rows.lane[place]) & (rows.begin < now)
-    known = rows.ended_as(Outcome.OK, Outcome.REFUSED)
-    lost = int(np.count_nonzero(asked & ~known & (rows.end < now)))
-    is_alone = not np.any(asked & (rows.end > now))
-    return is_alone and unseen > lost
+def _run_ahead(rows: Rows, handed: Ints, unseen: Ints) -> Mask:
+    """Does each tell of more unseen hand-outs than answers were lost, while nobody else of the lane asked?"""
+    lane, now = rows.lane[handed], rows.end[handed]
+    asked, known = rows.are(Kind.RECEIVE), rows.ended_as(Outcome.OK, Outcome.REFUSED)
+    begun, ended, lost = (
+        Line(rows.lane, moment, positions(some)).count_before(lane, now)
+        for moment, some in (
+            (rows.begin, asked),
+            (rows.end, asked & (rows.end < NEVER)),
+            (rows.end, asked & (rows.end < NEVER) & ~known),
+        )
+    )
+    is_alone = begun - ended == (rows.begin[handed] < now)
+    late = rows.of_runs(lambda context: context.info.begins_late, handed) != 0
+    found: Mask = rows.closed_world(handed) & ~late & is_alone & (unseen > lost)
+    return found
 
 
 def explain(found: CountRepeats | CountRunsAhead | BeyondTheLimit) -> str:

@@ -20,8 +20,8 @@ acknowledgement or a release, nor of a lane in which a request may be of any mes
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
@@ -36,8 +36,10 @@ from specs.clauses.premises import (
 )
 from specs.clauses.words import at, ms, who
 from specs.facts.findings import Findings
-from specs.facts.message_leases import FOR_EVER, LEASE_COLUMNS, Request, applied_until, events
+from specs.facts.leases import over_us
+from specs.facts.message_leases import LEASE_COLUMNS, applied_until, may_be_gone
 from specs.facts.message_names import may_be_any, offsets
+from specs.facts.moments import Line
 from specs.facts.rows import Rows
 from specs.facts.segments import MS, NEVER, NO_TEXT, NONE, NOWHERE, positions
 from specs.history.row import Row
@@ -84,229 +86,196 @@ class NotBroughtBack(Finding):
 
 
 def judge(rows: Rows, findings: Findings) -> None:
-    """Lane by lane, in the total order."""
-    about = positions(rows.are(*KINDS) & (rows.group != NO_TEXT))
-    if not len(about):
-        return
-    about = about[np.argsort(rows.lane[about], kind="stable")]
-    for places in np.split(about, positions(np.diff(rows.lane[about]) != 0) + 1):
-        _Lane(rows, findings, places.tolist()).judge()
+    """One step after the other, in the total order: each changes what is known of its lane."""
+    told, about = _Told(rows), rows.are(*KINDS) & (rows.group != NO_TEXT)
+    asks, ok, refused = rows.are(Kind.RECEIVE), rows.ended_as(Outcome.OK), told.refused
+    named = told.offset != NONE
+    steps = (
+        (_Lane.asks, rows.begin, asks),
+        (_Lane.may_be_finished, rows.begin, told.may_finish & ~refused & named),
+        (_Lane.may_be_put_off, rows.begin, rows.are(Kind.RELEASE, Kind.RENEW) & ~refused & named),
+        (_Lane.acknowledged, rows.end, rows.are(Kind.ACK) & ok & named),
+        (_Lane.handed_out, rows.end, asks & ok & named),
+        (_Lane.lost, rows.end, asks & ~refused & ~(ok & named)),
+        (_Lane.asked_in_vain, rows.end, asks & refused),
+    )
+    found = [(where := positions(about & some), moment[where]) for _, moment, some in steps]
+    at, moment = (np.concatenate(each) for each in zip(*found, strict=True))
+    step = np.repeat(np.arange(len(steps)), [len(where) for where, _ in found])
+    order = np.argsort(moment, kind="stable")
+    order = order[moment[order] < rows.clock_stepped(at[order])]
+    lanes: dict[int, _Lane] = {}
+    for row, number in zip(at[order].tolist(), step[order].tolist(), strict=True):
+        lane = int(rows.lane[row])
+        if lane not in lanes:
+            lanes[lane] = _Lane(rows, findings, told, row)
+        steps[number][0](lanes[lane], row)
 
 
-class _Missed(NamedTuple):
-    """It is certain at this seq that a question brought nothing of what was there. released, asked: the positions of
-    the release that ended the lease (NOWHERE: its time did) and of the question."""
+class _Told:
+    """What rows tell: columns with a value for every row, times in µs.
 
-    seq: int
-    released: int
-    asked: int
+    offset: of the message, NONE where nobody knows it. lease_us: how long the lease of a hand-out is at least; free_us:
+    when it is certainly over; returns: has the message to come again? may_finish: may a request finish its message?
+    away_us: until when it may keep it away, at least. gives_back: is it a release that was answered, and names its
+    lease? in_vain: is it a question that brought nothing, as none that ended meanwhile did, in a lane of which nobody
+    had asked for what may be about any message?
+    """
+
+    def __init__(self, rows: Rows) -> None:
+        everywhere = np.arange(rows.size, dtype=np.int64)
+        limit, times = (
+            rows.config("max_reconsume_times", everywhere),
+            rows.number("reconsume_times"),
+        )
+        until_us, suspend_ms = rows.number("lease_until_us"), rows.number("suspend_ms")
+        self.offset, self.lease = rows.shared(offsets), rows.text("lease_id")
+        self.refused = rows.ended_as(Outcome.REFUSED)
+        self.releases = releases = rows.are(Kind.RELEASE)
+        self.over_us, self.applied_us = over_us(rows, everywhere), rows.shared(applied_until)
+        lasts_us = np.where(until_us == NONE, 0, until_us - rows.started)
+        self.lease_us = np.maximum(rows.config("broker_lease_ms", everywhere) * MS, lasts_us)
+        self.free_us = np.where(until_us == NONE, NEVER, self.over_us + self.lease_us)
+        self.returns = (until_us != NONE) & ((limit < 0) | ((times != NONE) & (times < limit)))
+        endless = releases & (suspend_ms == NONE)
+        self.may_finish = endless | rows.are(Kind.ACK, Kind.DEAD_LETTER)
+        pause_us = np.where(releases & ~endless, suspend_ms, 0) * MS
+        self.away_us = np.where(releases, self.applied_us + pause_us, until_us)
+        self.away_us[endless] = NEVER
+        self.gives_back = releases & rows.ended_as(Outcome.OK) & (self.lease != NO_TEXT)
+        brought = rows.are(Kind.RECEIVE) & rows.ended_as(Outcome.OK)
+        handed = Line(rows.lane, rows.end, positions(brought)).count_before
+        of_any = Line(rows.lane, rows.begin, positions(rows.shared(may_be_any) & ~self.refused))
+        self.in_vain = handed(rows.lane, rows.begin) == handed(rows.lane, rows.end)
+        self.in_vain &= self.refused & (of_any.count_before(rows.lane, rows.end) == 0)
 
 
 @dataclass(slots=True)
 class _Loan:
-    """A hand-out. lease_us: how long its lease is. free_us: when it is certainly over. owed: the message has to come
-    again. quiet: up to which seq another question in vain says nothing new: one waits for others to be answered."""
+    """A hand-out, by its position. lease_us: how long its lease is. free_us: when it is certainly over. owed: the
+    message has to come again. released: the release that ended the lease; NOWHERE where its time did."""
 
-    row: Request
-    offset: int
+    row: int
     lease_us: int
     free_us: int
     owed: bool
     released: int = NOWHERE
-    quiet: int = -1
-    missed: _Missed | None = None
 
 
 class _Lane:
-    """One lane, event by event.
+    """A lane, as of a moment. Messages go by their offsets, rows by their positions; times are in µs.
 
-    asks: its questions. loans: the last hand-out of each message that may be unfinished. unsure: messages that may be
-    finished. kept_away: of each message until when requests, or an earlier lease, may keep it away; busy_us: likewise
-    of those that nobody was handed. handed: messages that were handed out. lost_us: until when a message may have been
-    handed out of which nobody knows. free: questions in vain that began when nothing was lent, by their begin. missed:
-    loans of which it will be certain that they were not brought back. Times are in µs.
+    loans: the last hand-out of each message that may be unfinished. unsure: messages that may be finished. away_us: of
+    each message until when requests, or an earlier lease, may keep it away; busy_us: likewise of those that nobody was
+    handed. handed: messages that were handed out. lost_us: until when a message may have been handed out of which
+    nobody knows. under_way: the questions; did each begin when nothing was lent?
     """
 
-    def __init__(self, rows: Rows, findings: Findings, places: list[int]) -> None:
-        self.rows, self.findings = rows, findings
-        self.context = rows.context_of(places[0])
+    def __init__(self, rows: Rows, findings: Findings, told: _Told, row: int) -> None:
+        self.rows, self.findings, self.told = rows, findings, told
+        self.context = rows.context_of(row)
         config, self.clocks_us = self.context.info.config, self.context.info.clock_bound_us
-        self.limit, self.lease_us = config.max_reconsume_times, config.broker_lease_ms * MS
-        self.late_us = config.delay_bound_ms * MS
+        self.lease_us, self.late_us = config.broker_lease_ms * MS, config.delay_bound_ms * MS
         self.bound_us = config.schedule_slack_ms * MS + self.clocks_us
-        self.offsets, self.of_any = rows.shared(offsets), rows.shared(may_be_any)
-        self.events = events(rows, places)
-        self.asks = [row for _, row, begins in self.events if begins and row.kind is Kind.RECEIVE]
         self.loans: dict[int, _Loan] = {}
         self.unsure: set[int] = set()
-        self.kept_away: dict[int, int] = {}
-        self.busy_us = self.lost_us = -FOR_EVER
+        self.away_us: defaultdict[int, int] = defaultdict(lambda: -NEVER)
+        self.busy_us = self.lost_us = -NEVER
         self.handed: set[int] = set()
-        self.free: set[int] = set()
-        self.stakes = 0
-        self.missed: list[_Loan] = []
+        self.under_way: dict[int, bool] = {}
 
-    def judge(self) -> None:
-        for now, row, begins in self.events:
-            if now >= self.context.clock_stepped:
-                break
-            self._tell(now)
-            offset = int(self.offsets[row.place])
-            if not begins:
-                self._ends(row, offset)
-            elif row.kind is Kind.RECEIVE:
-                if row.outcome is Outcome.REFUSED and self._lent_until() < self._due(row):
-                    self.free.add(row.begin)
-            elif row.outcome is not Outcome.REFUSED:
-                self._asked(row, offset, now)
-        self._tell(min(NEVER, self.context.clock_stepped) - 1)
-        if self.stakes:
-            self.findings.at_stake_times(self.events[0][1].place, self.stakes)
+    def asks(self, row: int) -> None:
+        self.under_way[row] = bool(self.told.in_vain[row]) and self._is_free(row)
 
-    def _asked(self, row: Request, offset: int, now: int) -> None:
-        """Whatever may finish the message, or keep it away, begins."""
-        if offset == NONE:
-            self.busy_us = FOR_EVER if self.of_any[row.place] else self.busy_us
-            return
-        loan, pause = self.loans.get(offset), int(self.rows.number("suspend_ms")[row.place])
-        endless = row.kind is Kind.RELEASE and pause == NONE
-        if endless or row.kind in (Kind.ACK, Kind.DEAD_LETTER):
-            self.unsure.add(offset)
-            if loan is not None:
-                loan.owed = False
-            if not endless:
-                return
-        until = applied_until(self.context, self._party(row), row, now)
-        if row.kind is Kind.RENEW:
+    def may_be_finished(self, row: int) -> None:
+        offset = int(self.told.offset[row])
+        self.unsure.add(offset)
+        if offset in self.loans:
+            self.loans[offset].owed = False
+
+    def may_be_put_off(self, row: int) -> None:
+        told, offset = self.told, int(self.told.offset[row])
+        loan, until_us = self.loans.get(offset), int(told.away_us[row])
+        if not told.releases[row]:
             lease_us = self.lease_us if loan is None else loan.lease_us
-            until = max(until + lease_us, 0 if row.until == NONE else row.until)
-        else:
-            until = FOR_EVER if endless else until + pause * MS
+            until_us = max(until_us, int(told.applied_us[row]) + lease_us)
         if offset not in self.handed:
-            self.busy_us = max(self.busy_us, until)
-        own = loan is not None and row.lease != NO_TEXT and row.lease == loan.row.lease
-        if loan is not None and own and row.kind is Kind.RELEASE and row.outcome is Outcome.OK:
-            loan.free_us, loan.released = until, row.place
+            self.busy_us = max(self.busy_us, until_us)
+        if loan is not None and told.gives_back[row] and told.lease[row] == told.lease[loan.row]:
+            loan.free_us, loan.released = until_us, row
         else:
-            self._keep_away(offset, until)
+            self.away_us[offset] = max(self.away_us[offset], until_us)
 
-    def _keep_away(self, offset: int, until: int) -> None:
-        """Something may keep the message away until then."""
-        self.kept_away[offset] = max(self.kept_away.get(offset, -FOR_EVER), until)
+    def acknowledged(self, row: int) -> None:
+        offset, lease = int(self.told.offset[row]), self.told.lease
+        if offset in self.loans and lease[self.loans[offset].row] == lease[row]:
+            del self.loans[offset]
 
-    def _ends(self, row: Request, offset: int) -> None:
-        """A request ends. offset: of its message, NONE where nobody knows."""
-        if row.kind is Kind.ACK and row.outcome is Outcome.OK:
-            loan = self.loans.get(offset)
-            if loan is not None and loan.row.lease == row.lease:
-                del self.loans[offset]
-        if row.kind is not Kind.RECEIVE:
-            return
-        if row.outcome is Outcome.REFUSED:
-            self._in_vain(row)
-        elif row.outcome is not Outcome.OK or offset == NONE:
-            self.lost_us = max(self.lost_us, row.over_us + self.late_us)
-        else:
-            self._lends(row, offset)
-
-    def _lends(self, row: Request, offset: int) -> None:
-        """A message was handed out."""
+    def handed_out(self, row: int) -> None:
+        told, offset = self.told, int(self.told.offset[row])
         before = self.loans.get(offset)
         if before is not None:
-            self.stakes += before.owed
-            self._keep_away(offset, before.free_us)
+            self.findings.at_stake_times(row, int(before.owed))
+            self.away_us[offset] = max(self.away_us[offset], before.free_us)
         self.handed.add(offset)
-        ends = row.until != NONE
-        lease_us = max(self.lease_us, row.until - row.started if ends else 0)
-        free_us = row.over_us + lease_us if ends else FOR_EVER
-        is_last = self.limit >= 0 and (row.times == NONE or row.times >= self.limit)
-        owed = ends and not is_last and offset not in self.unsure
-        self.loans[offset] = _Loan(row, offset, lease_us, free_us, owed)
+        del self.under_way[row]
+        owed = bool(told.returns[row]) and offset not in self.unsure
+        self.loans[offset] = _Loan(row, int(told.lease_us[row]), int(told.free_us[row]), owed)
 
-    def _lent_until(self) -> int:
-        """Until when anything of the lane may be lent or put off, by what was told so far."""
-        lent = [loan.free_us for loan in self.loans.values()]
-        away = [self.kept_away[offset] for offset in self.loans if offset in self.kept_away]
-        return max([self.busy_us, self.lost_us + self._longest(), *lent, *away])
+    def lost(self, row: int) -> None:
+        """A question ended, and nobody knows whether it brought a message, or which."""
+        del self.under_way[row]
+        self.lost_us = max(self.lost_us, int(self.told.over_us[row]) + self.late_us)
+
+    def asked_in_vain(self, row: int) -> None:
+        """A question ended, and brought nothing: was anything certainly there?"""
+        was_free, now = self.under_way.pop(row), int(self.rows.end[row])
+        owed = [loan for loan in self.loans.values() if loan.owed]
+        if not (owed and was_free and self._is_free(row)):
+            return
+        if any(self._may_have_it(other, row) for other in self.under_way):
+            return
+        for loan in owed:
+            if not self._is_excused(loan.row, now):
+                loan.owed = False  # it is told once
+                self.findings.at_stake_times(row, 1)
+                roles = {"handed": loan.row, "released": loan.released, "asked": row}
+                self.findings.shown(NotBroughtBack, roles)
+
+    def _is_free(self, asked: int) -> bool:
+        """Is all that was lent or put off, by what was told so far, due longer ago than a timer may be late?"""
+        until_us = max(self.busy_us, self.lost_us + self._longest())
+        for offset, loan in self.loans.items():
+            until_us = max(until_us, loan.free_us, self.away_us[offset])
+        return until_us < self._due(asked)
 
     def _longest(self) -> int:
         """The longest lease of those lent: one of which nobody knows may be as long."""
         return max((loan.lease_us for loan in self.loans.values()), default=self.lease_us)
 
-    def _due(self, asked: Request) -> int:
+    def _due(self, asked: int) -> int:
         """Before when a lease must have ended for this question to bring the message, though a timer be late."""
-        return asked.started - self.bound_us
+        return int(self.rows.started[asked]) - self.bound_us
 
-    def _in_vain(self, asked: Request) -> None:
-        """A question ended, and brought nothing: was anything certainly there?"""
-        due_us = self._due(asked)
-        if asked.begin not in self.free or self._lent_until() >= due_us:
-            return
-        together = [row for row in self.asks if row.begin < asked.end and row.end > asked.begin]
-        if any(row.outcome is Outcome.OK and row.end < asked.end for row in together):
-            return
-        alive = []
-        for row in (each for each in together if each.end > asked.end):
-            died_us = self._died_us(row, asked.end)
-            if died_us is None:
-                alive.append(row)
-            elif died_us + self.late_us + self._longest() >= due_us:
-                return
-        for loan in self.loans.values():
-            if loan.owed and loan.quiet < asked.end and not self._is_excused(loan, asked.end):
-                self._wait(loan, asked, alive)
+    def _may_have_it(self, row: int, asked: int) -> bool:
+        """May this question, which is under way still, have been handed a message, or is that never certain?"""
+        client, now = self.rows.client_of(row), int(self.rows.end[asked])
+        death = self.context.latest(client, Kind.CRASH, now)
+        if death is not None and death > self.rows.begin[row]:
+            until_us = self.context.died_us[death] + self.late_us + self._longest()
+            return until_us >= self._due(asked)
+        stepped = bool(self.rows.end[row] >= self.context.clock_stepped)
+        return stepped or not self.told.refused[row]
 
-    def _wait(self, loan: _Loan, asked: Request, others: list[Request]) -> None:
-        """Until all others are answered, or one of them was, or may have been, handed anything."""
-        for row in sorted(others, key=lambda row: row.end):
-            loan.quiet = row.end
-            if row.end == NEVER or row.outcome is not Outcome.REFUSED:
-                return
-        seq = max([asked.end, *(row.end for row in others)])
-        loan.missed = _Missed(seq, loan.released, asked.place)
-        loan.quiet = NEVER
-        self.missed.append(loan)
-
-    def _tell(self, now: int) -> None:
-        """What is certain by then."""
-        for loan in list(self.missed):
-            missed = loan.missed
-            if missed is None or missed.seq > now:
-                continue
-            self.missed.remove(loan)
-            loan.owed = False  # it is told once
-            self.stakes += 1
-            roles = {"handed": loan.row.place, "released": missed.released, "asked": missed.asked}
-            self.findings.shown(NotBroughtBack, roles)
-
-    def _is_excused(self, loan: _Loan, now: int) -> bool:
-        """Did the server die or stand still, or a fault last, since the hand-out, or was the message removed, or the
-        lane's offset reset?"""
-        context, row = self.context, loan.row
-        since_us = row.started - self.clocks_us
-        queue, group = self.rows.queue_of(row.place), self.rows.name_of("group", row.place)
+    def _is_excused(self, row: int, now: int) -> bool:
+        """May the message be gone since the hand-out, or did the server stand still, or a fault last?"""
+        since_us = int(self.rows.started[row]) - self.clocks_us
+        broker = self.rows.name_of("broker", row)
         return (
-            context.broker_died_since(queue.broker, row.begin, row.epoch, now)
-            or context.broker_paused_since(queue.broker, since_us, now)
-            or any(
-                fault.seq_begin <= now and (fault.ended_us is None or fault.ended_us >= since_us)
-                for fault in context.faults
-            )
-            or loan.offset < context.kept_from(queue, now)
-            or context.resets.get((group, *queue), NEVER) <= now
+            may_be_gone(self.rows, row, now)
+            or self.context.broker_paused_since(broker, since_us, now)
+            or self.context.fault_between(since_us, NEVER, now, ("", ""))
         )
-
-    def _party(self, row: Request) -> tuple[str, str]:
-        """Who asked, and the server."""
-        return self.rows.name_of("client_id", row.place), self.rows.name_of("broker", row.place)
-
-    def _died_us(self, row: Request, now: int) -> int | None:
-        """When the member that asked died since; None where it did not."""
-        client = self._party(row)[0]
-        seq = self.context.latest(client, Kind.CRASH, now)
-        if seq is None or seq <= row.begin:
-            return None
-        return self.context.died_us[seq]
 
 
 def explain(found: NotBroughtBack) -> str:

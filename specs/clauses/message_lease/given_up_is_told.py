@@ -17,6 +17,7 @@ from specs.clauses.judging import Finding
 from specs.clauses.premises import BROKER_LIVES, NO_RESET, NOT_REMOVED
 from specs.clauses.words import at, who
 from specs.facts.findings import Findings
+from specs.facts.message_leases import may_be_gone
 from specs.facts.message_names import may_be_any, offsets
 from specs.facts.rows import Rows
 from specs.facts.segments import MS, NEVER, NO_TEXT, NONE, Ints, positions
@@ -38,7 +39,7 @@ LEVELS = frozenset(Level)
 NEEDS = frozenset({Kind.RECEIVE, Kind.ACK, Kind.DEAD_LETTER, Kind.PROGRESS})
 SETTINGS = ("max_reconsume_times",)
 CONCLUDES_FROM_ABSENCE = True
-COLUMNS = ("message_id", "queue_offset", "reconsume_times", "value")
+COLUMNS = ("lease_id", "message_id", "queue_offset", "reconsume_times", "value")
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +86,7 @@ def _judge(rows: Rows, findings: Findings, place: int, reads: Ints, over: int, a
         due_us = int(rows.ended[passed]) + bound_us
         later = beyond[(rows.end[beyond] > rows.end[passed]) & (rows.started[beyond] >= due_us)]
         for reading in later[:1].tolist():
-            if not _is_excused(rows, place, int(rows.end[reading])):
+            if not may_be_gone(rows, place, int(rows.end[reading])):
                 findings.at_stake_times(place, 1)
                 roles = {"handed": place, "passed": passed, "reading": reading}
                 findings.shown(GivenUpInSilence, roles)
@@ -93,17 +94,6 @@ def _judge(rows: Rows, findings: Findings, place: int, reads: Ints, over: int, a
     first = about[rows.begin[about] == over]
     first = first[rows.are(Kind.DEAD_LETTER)[first] & (rows.shared(offsets)[first] != NONE)]
     findings.at_stake(np.full(len(first), place))
-
-
-def _is_excused(rows: Rows, place: int, now: int) -> bool:
-    """Did the server die, or was the message removed, or the lane's offset reset, by then?"""
-    context, queue = rows.context_of(place), rows.queue_of(place)
-    began, epoch = int(rows.begin[place]), int(rows.number("broker_epoch")[place])
-    return (
-        context.broker_died_since(queue.broker, began, epoch, now)
-        or int(rows.offset[place]) < context.kept_from(queue, now)
-        or context.resets.get((rows.name_of("group", place), *queue), NEVER) <= now
-    )
 
 
 def explain(found: GivenUpInSilence) -> str:

@@ -7,8 +7,10 @@ answer either was made (`specs.facts.message_leases`).
 
 An acknowledgement or a release counts whoever made it, under whatever lease. It may be done until it was answered, or
 for `delay_bound_ms` where it was not, also to a lease that began while it was on its way. A renewal counts likewise of
-a lease that had begun: that one then lasts no longer than the renewal says. What names a message by its id alone counts
-for the one that was handed out with it; where that is not certain, for every message of the lane.
+a lease that had begun: that one then lasts no longer than the renewal says. One that was answered prolongs its lease;
+where that may have run out before, what was asked for by then may rightly have been handed out meanwhile. What names a
+message by its id alone counts for the one that was handed out with it; where that is not certain, for every message of
+the lane.
 
 A member that leaves any group may have closed the connection by which it holds what it has. Says nothing about a member
 that works on when its lease is over.
@@ -18,11 +20,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from specs.clauses.judging import Finding
 from specs.clauses.premises import BROKER_LIVES, CONNECTED, NO_WALL_CLOCK_STEP, NOT_MOVED
 from specs.clauses.rows import over_us
 from specs.clauses.words import at, ms, who
-from specs.facts.message_leases import LEASE_COLUMNS, OF_LEASES, Message, Request, each_message
+from specs.facts.findings import Findings
+from specs.facts.message_leases import LEASE_COLUMNS, OF_LEASES, MessageLeases, of_one_message
+from specs.facts.rows import Rows
+from specs.facts.segments import is_first
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Party
 
@@ -46,18 +53,16 @@ class TwoHolders(Finding):
     second: Row
 
 
-class Holders(Message):
-    """At stake whenever the message is handed to somebody else than before."""
-
-    def again(self, before: Request, row: Request, meets: bool) -> None:
-        if before.client == row.client:
-            return
-        self.stakes += 1
-        if meets:
-            self.findings.shown(TwoHolders, {"first": before.place, "second": row.place})
-
-
-judge = each_message(Holders)
+def judge(rows: Rows, findings: Findings) -> None:
+    """At stake whenever the message is handed to somebody else than before; told is the last one who has it."""
+    first, second = rows.shared(of_one_message)
+    of_two = rows.client[first] != rows.client[second]
+    first, second = first[of_two], second[of_two]
+    again, before = rows.shared(MessageLeases).again()
+    passed_on = rows.client[again] != rows.client[before]
+    findings.at_stake(again[passed_on | np.isin(again, second)])
+    is_last = is_first(second)
+    findings.broken(TwoHolders, first=first[is_last], second=second[is_last])
 
 
 def explain(found: TwoHolders) -> str:

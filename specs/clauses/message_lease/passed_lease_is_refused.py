@@ -14,9 +14,9 @@ from specs.clauses.judging import Finding
 from specs.clauses.premises import BROKER_LIVES, CONNECTED, NO_WALL_CLOCK_STEP, NOT_MOVED
 from specs.clauses.words import at, who
 from specs.facts.findings import Findings
-from specs.facts.message_leases import LEASE_COLUMNS, OF_LEASES, Message, Request, each_message
+from specs.facts.message_leases import LEASE_COLUMNS, OF_LEASES, MessageLeases
 from specs.facts.rows import Rows
-from specs.facts.segments import NO_TEXT
+from specs.facts.segments import NO_TEXT, NOWHERE, chosen, positions
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
 
@@ -44,53 +44,30 @@ class LateOneTaken(Finding):
     late: Row
 
 
-class Passed(Message):
-    """first: the hand-out before the last, where that certainly came after it.
+def judge(rows: Rows, findings: Findings) -> None:
+    """At stake is each request under the lease before the last one, while that lives.
 
-    late: requests under its lease that were made while the last one lived, by their begin: both hand-outs.
+    What such a request may have done to the last lease counts from its answer on.
     """
-
-    def __init__(self, rows: Rows, findings: Findings, place: int) -> None:
-        super().__init__(rows, findings, place)
-        self.first: Request | None = None
-        self.late: dict[int, tuple[Request, Request]] = {}
-
-    def begins(self, row: Request, now: int) -> None:
-        first, second = self.first, self.last
-        names_a_lease = row.kind is not Kind.RECEIVE and row.lease != NO_TEXT
-        lives = names_a_lease and not self.is_over(now)
-        if lives and first and second and first.lease == row.lease != second.lease:
-            self.late[row.begin] = first, second  # what it does to the last lease is judged first
-        else:
-            super().begins(row, now)
-
-    def ends(self, row: Request, now: int) -> None:
-        pair = self.late.pop(row.begin, None)
-        if pair is not None:
-            self._judge(*pair, row, now)
-            super().begins(row, now)
-        super().ends(row, now)
-        if row.kind is Kind.ACK and row.outcome is Outcome.OK:
-            self.first = None
-
-    def _judge(self, first: Request, second: Request, late: Request, now: int) -> None:
-        """A request under the first lease ended. Was the second one's holder still at work?"""
-        is_last = self.last is not None and self.last.place == second.place
-        still = is_last and not self.is_over(now)
-        if late.outcome not in (Outcome.OK, Outcome.REFUSED) or not still:
-            return
-        if self.lives(second, self.alive_until, late.over_us, now):
-            self.stakes += 1
-            if late.outcome is Outcome.OK:
-                roles = {"first": first.place, "second": second.place, "late": late.place}
-                self.findings.shown(LateOneTaken, roles)
-
-    def again(self, before: Request, row: Request, meets: bool) -> None:
-        in_turn = before.end < row.begin and before.lease != NO_TEXT
-        self.first = before if in_turn else None
-
-
-judge = each_message(Passed)
+    leases, begin, end = rows.shared(MessageLeases), rows.begin, rows.end
+    of, lease = leases.message, rows.text("lease_id")
+    late = positions(~rows.are(Kind.RECEIVE) & (of != NOWHERE) & (lease != NO_TEXT))
+    second = leases.line.last_before(of[late], begin[late])
+    first = chosen(leases.before, second, NOWHERE)
+    passed = (first != NOWHERE) & (end[first] < begin[second])
+    passed &= (lease[first] == lease[late]) & (lease[second] != lease[late])
+    first, second, late = first[passed], second[passed], late[passed]
+    counts_from = begin.copy()
+    counts_from[late] = end[late]
+    leases = MessageLeases(rows, counts_from)
+    answered = rows.ended_as(Outcome.OK, Outcome.REFUSED)[late]
+    answered &= end[late] < rows.clock_stepped(late)
+    answered &= leases.line.last_before(of[late], end[late]) == second
+    first, second, late = first[answered], second[answered], late[answered]
+    lives = leases.live(second, late, end[late])
+    findings.at_stake(late[lives])
+    taken = lives & rows.ended_as(Outcome.OK)[late]
+    findings.broken(LateOneTaken, first=first[taken], second=second[taken], late=late[taken])
 
 
 def explain(found: LateOneTaken) -> str:

@@ -26,8 +26,9 @@ from specs.facts.findings import Findings
 from specs.facts.rows import Rows
 from specs.facts.run_context import RunContext
 from specs.facts.segments import NEVER, NO_TEXT, NONE, NOWHERE, Ints, Mask, by_time
+from specs.facts.stored import copies, halves
 from specs.history.row import Row
-from specs.vocabulary import DLQ_PREFIX, RETRY_PREFIX, Key, Kind, Outcome, Party
+from specs.vocabulary import Key, Kind, Outcome, Party
 
 ID = "ORD-9"
 TITLE = "acknowledged sends ascend"
@@ -61,9 +62,8 @@ WATCHED = 64
 
 
 def judge(rows: Rows, findings: Findings) -> None:
-    copies = rows.starts_with("topic", RETRY_PREFIX) | rows.starts_with("topic", DLQ_PREFIX)
     delay = rows.number("delay_level")
-    sends = rows.are(Kind.SEND) & ~copies & ((delay == 0) | (delay == NONE)) & ~_half(rows)
+    sends = rows.are(Kind.SEND) & ~copies(rows) & ((delay == 0) | (delay == NONE)) & ~halves(rows)
     where = np.flatnonzero(
         sends & rows.ended_as(Outcome.OK) & (rows.offset != NONE) & (rows.end < NEVER)
     )
@@ -73,11 +73,6 @@ def judge(rows: Rows, findings: Findings) -> None:
     for start, stop in itertools.pairwise(starts):
         _queue(rows, findings, where[start:stop], since[start:stop], first[start:stop])
     _told_by_readers(rows, findings, where, sends)
-
-
-def _half(rows: Rows) -> Mask:
-    codes, words = rows.text("detail"), rows.words("detail")
-    return np.asarray([*(word.split(",")[0] == "half" for word in words), False], np.bool_)[codes]
 
 
 def _since(rows: Rows, sends: Mask, where: Ints) -> tuple[Ints, Ints]:
@@ -158,8 +153,10 @@ def _told_by_readers(rows: Rows, findings: Findings, placed: Ints, sends: Mask) 
     placed: the sends that tell theirs, by queue and end.
     """
     message = rows.text("message_id")
-    may_lie = sends & rows.ended_as(Outcome.OK, Outcome.UNKNOWN) & (message != NO_TEXT)
-    silent = np.flatnonzero(may_lie & (rows.offset == NONE))
+    may_lie = rows.are(Kind.SEND) & rows.ended_as(Outcome.OK, Outcome.UNKNOWN)
+    may_lie &= message != NO_TEXT
+    tells_no_place = sends & may_lie & (rows.offset == NONE)
+    silent = np.flatnonzero(tells_no_place)
     if not len(silent):
         return
     told = (
@@ -172,7 +169,8 @@ def _told_by_readers(rows: Rows, findings: Findings, placed: Ints, sends: Mask) 
     every_read = np.flatnonzero(told & (rows.end < NEVER))
     for queue in np.unique(rows.queue[silent]).tolist():
         attempts = every_attempt[rows.queue[every_attempt] == queue]
-        alone_until = _alone_until(rows, message, attempts[np.argsort(rows.begin[attempts])])
+        in_turn = attempts[np.argsort(rows.begin[attempts])]
+        alone_until = _alone_until(rows, message, in_turn, tells_no_place)
         mine = [at for at in silent[rows.queue[silent] == queue].tolist() if at in alone_until]
         reads = every_read[rows.queue[every_read] == queue]
         _Queue(rows, findings, placed[rows.queue[placed] == queue]).compare(
@@ -180,23 +178,21 @@ def _told_by_readers(rows: Rows, findings: Findings, placed: Ints, sends: Mask) 
         )
 
 
-def _alone_until(rows: Rows, message: Ints, attempts: Ints) -> dict[int, int]:
-    """Of each message's first try that tells no place, if nothing of it came before, when the next attempt begins.
+def _alone_until(rows: Rows, message: Ints, attempts: Ints, silent: Mask) -> dict[int, int]:
+    """Of each first try that tells no place, when the next attempt begins: up to then a reader shows where it lies.
 
-    attempts: by their begins. A first try that tells its place is no attempt before another one, but after it.
+    attempts: by their begins; also what tells its place, or waits for its time first. silent: which tell none.
     """
     first: dict[int, int] = {}
     until: dict[int, int] = {}
+    attempt = rows.number("attempt")
     for each in attempts.tolist():
-        before, is_first = (
-            first.get(int(message[each])),
-            rows.number("attempt")[each] in (NONE, 0, 1),
-        )
-        if before is not None:
+        before = first.setdefault(int(message[each]), each)
+        if before != each:
             until[before] = min(until[before], int(rows.begin[each]))
-        elif not is_first or rows.offset[each] == NONE:
-            first[int(message[each])] = each
-            until[each] = NEVER if is_first else NONE
+        else:
+            is_alone = silent[each] and attempt[each] in (NONE, 0, 1)
+            until[each] = NEVER if is_alone else NONE
     return {each: seq for each, seq in until.items() if seq != NONE}
 
 

@@ -1,15 +1,16 @@
 """The messages of one sharding key reach a group for the first time in the order of their numbers.
 
-The end-to-end promise, which a plain consumer log can decide: the producer numbers the messages of a key, and no
-matter how many clients share the work, a message that nobody of the group has been given yet must not come after one
-with a higher number. Only messages of one queue are compared (a changed queue list moves keys), and where the offsets
-are known and lie the other way round, the log itself holds them so: that is the producer's business. Nothing is said
-of a lane whose offset an operator has moved: messages that were skipped so may come later. Nor of a message that the
-broker had removed on purpose before the higher one was delivered: only who had it already could still be given it.
-Where a group is known not to begin with the first message (`consume_from`), who takes a queue over for which no
-offset is stored begins behind what others may hold and be given later: only what one incarnation was given is
-compared. Where the broker died between the two deliveries, as a crash or a later epoch tells, its log may have been
-cut short or made anew, so that the numbers begin again: then a finding is at most possible.
+The end-to-end promise, which a plain consumer log can decide: the producer numbers the messages of a key, and no matter
+how many clients share the work, a message that nobody of the group has been given yet must not come after one with a
+higher number. Only messages of one queue are compared (a changed queue list moves keys), and where the offsets are
+known and lie the other way round, the log itself holds them so: that is the producer's business. Nothing is said of a
+lane whose offset an operator has moved: messages that were skipped so may come later. Nor of a message that the broker
+had removed on purpose before the higher one was delivered: only who had it already could still be given it. Where a
+group is known not to begin with the first message (`consume_from`), who takes a queue over for which no offset is
+stored begins behind what others may hold and be given later: only what one incarnation was given is compared, the
+higher one whether or not somebody else had it before. Where the broker died between the two deliveries, as a crash or a
+later epoch tells, its log may have been cut short or made anew, so that the numbers begin again: then a finding is at
+most possible.
 """
 
 from __future__ import annotations
@@ -23,7 +24,15 @@ from specs.clauses.premises import IN_PLACE, NO_RESET, NOT_REMOVED, NOTHING_TAKE
 from specs.clauses.words import at, who
 from specs.facts.findings import Findings
 from specs.facts.rows import Rows
-from specs.facts.segments import NEVER, NO_TEXT, NONE, NOWHERE, Segments, dense, first_of_each
+from specs.facts.segments import (
+    NEVER,
+    NONE,
+    NOWHERE,
+    Segments,
+    dense,
+    is_first,
+    positions,
+)
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Lane, Party
 
@@ -49,26 +58,24 @@ class KeyOvertaken(Finding):
 
 
 def judge(rows: Rows, findings: Findings) -> None:
-    """First deliveries of each number of a key; then, per queue, each against the highest before it.
+    """First deliveries of each number of a key, against the highest that was delivered before in their queue.
 
     Per incarnation, in runs where one may begin behind what others hold.
     """
     number = rows.number("key_seq")
-    where = np.flatnonzero(rows.are(Kind.DELIVER) & (number != NONE))
+    where = positions(rows.are(Kind.DELIVER) & (number != NONE))
     if not len(where):
         return
     key = (rows.run, rows.group, rows.text("topic"), rows.text("sharding_key"))
-    of_key, count = dense(*(column[where] for column in key), number[where])
-    first = np.sort(first_of_each(of_key, count))
-    where = where[first]
+    first = is_first(*(column[where] for column in key), number[where])
     skips = [
         code
         for code, run in enumerate(rows.words("run"))
         if run in rows.runs and rows.runs[run].info.config.consume_from != "first"
     ]
     may_skip = np.isin(rows.run[where], skips)
-    counts = ~may_skip | (rows.text("incarnation")[where] != NO_TEXT)
-    where, may_skip = where[counts], may_skip[counts]
+    counts = ~may_skip | rows.names_incarnation[where]
+    where, may_skip, first = where[counts], may_skip[counts], first[counts]
     queue_of_key, _ = dense(
         *(column[where] for column in key),
         rows.text("broker")[where],
@@ -76,7 +83,7 @@ def judge(rows: Rows, findings: Findings) -> None:
         np.where(may_skip, rows.incarnation[where], NOWHERE),
     )
     highest = Segments(queue_of_key).highest_before(number[where])
-    after = np.flatnonzero(highest != NOWHERE)
+    after = positions(first & (highest != NOWHERE))
     findings.at_stake(where[after])
     place, before = where[after], where[highest[after]]
     overtaken = number[place] <= number[before]
@@ -85,20 +92,12 @@ def judge(rows: Rows, findings: Findings) -> None:
     wrong = overtaken & ~stored_so
     for which in np.flatnonzero(wrong).tolist():
         late, early = int(place[which]), int(before[which])
-        began_anew = may_skip[after[which]] and is_of_another_life(rows, late, early)
-        wrong[which] = not (began_anew or was_reset(rows, late) or was_removed(rows, late, early))
+        wrong[which] = not (was_reset(rows, late) or was_removed(rows, late, early))
     before, place = before[wrong], place[wrong]
     pairs = zip(before.tolist(), place.tolist(), strict=True)
     lives = [not has_broker_died(rows, early, late) for early, late in pairs]
     certain = np.asarray(lives, np.bool_)
     findings.broken(KeyOvertaken, highest=before, second=place, certain=certain)
-
-
-def is_of_another_life(rows: Rows, place: int, before: int) -> bool:
-    """Had the client of both deliveries left the group between them, and begun anew?"""
-    client, group = rows.name_of("client_id", place), rows.name_of("group", place)
-    since, now = int(rows.begin[before]), int(rows.begin[place])
-    return rows.context_of(place).is_of_an_old_life(client, group, since, now)
 
 
 def has_broker_died(rows: Rows, before: int, place: int) -> bool:

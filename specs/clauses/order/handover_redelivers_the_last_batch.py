@@ -8,7 +8,7 @@ every offset that it had reported when the new owner began. A report that was ma
 fault, so an old owner that reported an offset beyond the message is not judged, whatever was stored. What is finished
 follows the listener's result (auto mode, or a COMMIT that covers it); messages given up as dead letters don't count.
 A call of which nobody saw the result, nor says that it was in auto mode, may have been a manual ROLLBACK: what was
-taken before it, no later COMMIT covers.
+taken before it, no later COMMIT covers. What began before the ADD is of an earlier life.
 Whoever records ADD records every COMMIT too: an old owner without an ADD is not judged. A client that takes the lane
 again before it gave it back hands nothing over: what it gives back afterwards is its later work, be it that its ADD
 was seen, or a delivery, or a crash of the client after the drop. After the unlock it is a new owner like any other. Of
@@ -21,27 +21,31 @@ nothing.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+
+import numpy as np
 
 from specs.clauses.judging import Finding
 from specs.clauses.premises import NO_RESET, ORDERLY
 from specs.clauses.words import at, who
-from specs.facts.findings import Findings
-from specs.facts.lanes import (
-    BEGIN,
-    OP_COLUMNS,
-    LaneItems,
-    Machine,
-    Op,
-    Stretch,
-    each_lane,
-    ends_as,
-    may_be_manual,
-    may_put_back,
-    may_put_back_unseen,
+from specs.facts.calls import (
+    CALL_COLUMNS,
+    certainly_acknowledged,
+    may_be_by_hand,
+    may_put_back_unseen_of,
 )
-from specs.facts.progress import certainly_acknowledges
-from specs.facts.segments import NO_TEXT, NONE
+from specs.facts.findings import Findings
+from specs.facts.moments import Line
+from specs.facts.rows import Rows
+from specs.facts.segments import (
+    NEVER,
+    NONE,
+    NOWHERE,
+    chosen,
+    dense,
+    first_of_each,
+    positions,
+)
+from specs.facts.tenures import Tenures
 from specs.history.row import Row
 from specs.plan.traits import Stake, Trait
 from specs.vocabulary import Key, Kind, Outcome, Party
@@ -59,7 +63,7 @@ KINDS = frozenset(
 )
 NEEDS = frozenset({Kind.DELIVER, Kind.DROP, Kind.UNLOCK})
 EXCUSED_BY = frozenset({Kind.CRASH})
-COLUMNS = OP_COLUMNS
+COLUMNS = (*CALL_COLUMNS, "detail")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,179 +83,111 @@ class RedeliveredAfterShutdown(RedeliveredMore):
     """The old owner was shutting down when it dropped the lane."""
 
 
-class Some(NamedTuple):
-    """The deliveries of a stretch with the offsets low..stop-1."""
+class _Works:
+    """The work of tenures between resets: with which row each begins, and what it finished.
 
-    low: int
-    stop: int
-    stretch: Stretch
+    begun: of each work its first ADD or delivery. left: the unlocks that give a lane back in good order; drop: of each
+    row the last DROP by its client, where nothing of it came in between.
+    """
+
+    def __init__(self, rows: Rows) -> None:
+        self.rows, tenures = rows, rows.shared(Tenures)
+        begin, end = rows.begin, rows.end
+        self.work, count = dense(tenures.number, tenures.reset)
+        calls = rows.are(Kind.DELIVER) & tenures.named & (rows.offset != NONE)
+        self.adds = rows.are(Kind.ADD) & tenures.named
+        events = positions(calls | self.adds)
+        events = events[np.argsort(begin[events])]
+        self.begun = first_of_each(self.work[events], count)
+        self.begun = chosen(events, self.begun, NOWHERE)
+        self.calls = Line(self.work, begin, positions(calls))
+        started = chosen(begin, self.begun[self.work], NEVER) < begin
+        drops = rows.are(Kind.DROP) & tenures.named & started
+        self.drops = Line(self.work, begin, positions(drops))
+        told = rows.are(Kind.COMMIT) & tenures.named & (rows.value != NONE)
+        self.commits = Line(self.work, begin, positions(told))
+        client, unlocks = rows.lane_client, rows.are(Kind.UNLOCK)
+        firsts = self.begun[self.begun != NOWHERE]
+        did = np.concatenate([positions(drops | unlocks), firsts])
+        last = Line(client, begin, did).last_before(client, begin)
+        clean = unlocks & rows.ended_as(Outcome.OK, Outcome.SENT) & drops[last] & (last != NOWHERE)
+        clean &= self.adds[self.begun[self.work[last]]] & (tenures.reset == tenures.reset[last])
+        self.drop = last
+        self.left = [each for each in positions(clean).tolist() if self._lives(each)]
+        own = np.concatenate([firsts, np.asarray(self.left, np.int64)])
+        before = Line(rows.lane, begin, own).last_before(rows.lane[firsts], begin[firsts])
+        given = np.isin(before, self.left) & (tenures.reset[before] == tenures.reset[firsts])
+        self.taken_over = np.stack([before[given], firsts[given]], axis=1)
+        self.message = dense(self.work, rows.offset)[0]
+        over, certain = calls & (end < NEVER), certainly_acknowledged(rows)
+        by_hand, rolled = may_be_by_hand(rows), rows.ended_as(Outcome.ROLLBACK)
+        self.certain, taken = certain, over & ~certain & rows.ended_as(Outcome.SUCCESS)
+        self.done = Line(self.message, end, positions((over & certain) | taken))
+        self.covers = Line(self.work, end, positions(over & certain))
+        self.rolled = Line(self.work, end, positions(over & rolled & by_hand))
+        self.unseen = Line(self.work, begin, positions(calls & may_put_back_unseen_of(rows)))
+
+    def _lives(self, unlock: int) -> bool:
+        """Did its client not die since the drop, nor the work meet a correction?"""
+        rows, now = self.rows, int(self.rows.begin[unlock])
+        drop = int(self.drop[unlock])
+        told = self.commits.within(int(self.work[drop]), NONE, now)
+        died = rows.context_of(unlock).client_died_between(
+            rows.client_of(unlock), int(rows.begin[drop]), now
+        )
+        return not (died or rows.correction[told].any())
+
+    def finished(self, work: int, again: int) -> int:
+        """The work's delivery of what comes again that had finished it last, before its first drop; or NOWHERE."""
+        rows = self.rows
+        until = int(rows.begin[self.drops.within(work, NONE, NEVER)[0]])
+        same = self.calls.within(work, NONE, NEVER)
+        same = same[rows.offset[same] == rows.offset[again]][:1]
+        found: list[tuple[int, bool, int, int]] = []
+        for each in self.done.within(int(self.message[same[0]]), NONE, until) if len(same) else ():
+            since = int(rows.end[each])
+            covers = self.covers.within(work, since - 1, until)[:1]
+            if len(covers):
+                by = int(rows.end[covers[0]])
+                if self.certain[each] or not (
+                    len(self.rolled.within(work, since, by))
+                    or len(self.unseen.within(work, since, by))
+                ):
+                    found.append((by, not self.certain[each], since, int(each)))
+        return max(found)[-1] if found else NOWHERE
 
 
-def span(each: Op | Some) -> tuple[int, int]:
-    """The offsets low..stop-1 of deliveries."""
-    return (each.low, each.stop) if isinstance(each, Some) else (each.offset, each.offset + 1)
-
-
-class Work:
-    """One incarnation. finished: deliveries that it is done with, taken: those that it has not committed; the latest
-    last. last: the delivery with which its last call began."""
-
-    __slots__ = ("add", "drop", "finished", "frozen", "last", "left", "taken", "told")
-
-    def __init__(self, add: Op | None, left: Left | None) -> None:
-        self.add = add
-        self.left = left
-        self.finished: list[Op | Some] = []
-        self.taken: list[Op | Some] = []
-        self.told = -1  # below it everything is reported
-        self.last: Op | None = None
-        self.drop: Op | None = None
-        self.frozen = False  # what it does from now on comes too late, or says nothing
-
-
-class Left(NamedTuple):
-    """A lane that was left in good order."""
-
-    work: Work
-    drop: Op
-    unlock: Op
-    leaving: bool
-
-
-class Lane(Machine):
-    """What each incarnation has finished and not reported, and who left the lane last."""
-
-    ENDS = ends_as([Kind.DELIVER])
-
-    def __init__(self, lane: LaneItems, findings: Findings) -> None:
-        super().__init__(lane, findings)
-        self.works: dict[int, Work] = {}
-        self.dropped: dict[int, Work] = {}
-        self.left: Left | None = None
-
-    def takes(self, stretch: Stretch) -> bool:
-        first = stretch.first
-        work = self.works.get(first.incarnation)
-        if work is None or work.left is not None or work.drop is not None or work.frozen:
-            return False
-        if work.last is not None and work.last.op == first.op:
-            return False
-        if may_be_manual(first) and not first.manual:
-            return False
-        until = stretch.finished_to if first.manual else stretch.stop
-        if until > first.offset:
-            if any(
-                low < stretch.stop and first.offset < stop for low, stop in map(span, work.taken)
-            ):
-                return False
-            work.finished += [Some(first.offset, until, stretch), *work.taken]
-            work.taken.clear()
-        if until < stretch.stop:
-            work.taken.append(Some(until, stretch.stop, stretch))
-        work.last = stretch.head
-        return True
-
-    def begins(self, op: Op) -> None:
-        work = self.works.get(op.incarnation) if op.incarnation != NO_TEXT else None
-        if op.kind is Kind.RESET:
-            self.works.clear()
-            self.dropped.clear()
-            self.left = None
-        elif op.kind is Kind.UNLOCK:
-            self._unlocked(op)
-        elif op.incarnation == NO_TEXT:
-            return
-        elif op.kind is Kind.ADD:
-            self._begun(op, op)
-        elif op.kind is Kind.DROP and work is not None:
-            work.drop = op
-            self.dropped[op.client] = work
-        elif op.kind is Kind.COMMIT and work is not None and op.value != NONE:
-            self._reported(work, op)
-        elif op.kind is Kind.DELIVER and op.offset != NONE:
-            self._delivered(work or self._begun(op, None), op)
-
-    def _begun(self, first: Op, add: Op | None) -> Work:
-        work = self.works[first.incarnation] = Work(add, self.left)
-        self.dropped.pop(first.client, None)  # a client that goes on hands nothing over
-        if self.left is not None:
-            self.left.work.frozen = True
-        self.left = None
-        return work
-
-    def _unlocked(self, op: Op) -> None:
-        work = self.dropped.pop(op.client, None)
-        if work is None or work.drop is None or op.outcome not in (Outcome.OK, Outcome.SENT):
-            return
-        if self.client_died_since(op.client, work.drop):
-            return
-        if work.add is not None and not work.frozen:
-            self.left = Left(work, work.drop, op, self.leaving(op.client))
-
-    def _reported(self, work: Work, op: Op) -> None:
-        if op.correction:
-            work.frozen = True
-            work.finished.clear()
-        elif op.value > work.told and not work.frozen:
-            work.told = op.value
-            work.finished = [each for each in work.finished if span(each)[1] > op.value]
-
-    def _delivered(self, work: Work, op: Op) -> None:
-        left, work.left = work.left, None
-        if left is not None:
-            self.stakes += 1
-            old = left.work
-            done = self._done_with(old, op.offset)
-            if done is not None and old.last is not None and op.offset < old.last.offset:
-                self.broken(
-                    RedeliveredAfterShutdown if left.leaving else RedeliveredMore,
-                    add=old.add,
-                    done=done,
-                    last=old.last,
-                    drop=left.drop,
-                    unlock=left.unlock,
-                    again=op,
-                )
-        if not work.frozen and (work.last is None or work.last.op != op.op):
-            work.last = op
-        if may_put_back_unseen(op):
-            work.taken.clear()
-
-    def _done_with(self, work: Work, offset: int) -> Op | None:
-        """The latest delivery that finished the offset, unless it was reported."""
-        if offset < work.told:
-            return None
-        for each in reversed(work.finished):
-            low, stop = span(each)
-            if not low <= offset < stop:
-                continue
-            if isinstance(each, Op):
-                return each
-            ops = self.lane.digest.expand(each.stretch)
-            return next(op for _at, phase, op in ops if phase == BEGIN and op.offset == offset)
-        return None
-
-    def ends(self, op: Op) -> None:
-        work = self.works.get(op.incarnation) if op.incarnation != NO_TEXT else None
+def judge(rows: Rows, findings: Findings) -> None:
+    """The first delivery of each work that follows a lane left in good order, beside what the old one had finished."""
+    if not len(rows.of(Kind.UNLOCK)):
+        return
+    works, begin, offset = _Works(rows), rows.begin, rows.offset
+    context_of = rows.context_of
+    for unlock, first in works.taken_over.tolist():
+        drop, now = int(works.drop[unlock]), int(begin[first])
+        old, new = int(works.work[drop]), int(works.work[first])
+        calls = works.calls.within(new, now - 1, NEVER)
+        if not len(calls):
+            continue
+        again = int(calls[0])
+        findings.at_stake_times(again, 1)
+        told = works.commits.within(old, NONE, now)
+        done = works.finished(old, again)
+        mine = works.calls.within(old, NONE, now)
         if (
-            op.kind is not Kind.DELIVER
-            or work is None
-            or op.offset == NONE
-            or work.drop is not None
-            or work.frozen
+            done == NOWHERE
+            or rows.value[told].max(initial=NONE) > offset[again]
+            or rows.correction[told].any()
         ):
-            return
-        if certainly_acknowledges(op):
-            work.finished.append(op)
-            work.finished.extend(work.taken)
-            work.taken.clear()
-        elif op.outcome is Outcome.SUCCESS:
-            work.taken.append(op)
-        elif may_put_back(op):
-            work.taken.clear()
-
-
-judge = each_lane(Lane, KINDS, lease=False)
+            continue
+        op = rows.number("op_id")[mine]
+        last = int(mine[np.flatnonzero(np.append(True, op[1:] != op[:-1]))[-1]])
+        if offset[again] < offset[last]:
+            client, group = rows.member_of(unlock)
+            leaving = context_of(unlock).leaving_at(client, group, int(begin[unlock]))
+            roles = {"add": int(works.begun[old]), "done": done, "last": last, "drop": drop}
+            kind = RedeliveredAfterShutdown if leaving else RedeliveredMore
+            findings.shown(kind, {**roles, "unlock": unlock, "again": again})
 
 
 def explain(found: RedeliveredMore) -> str:

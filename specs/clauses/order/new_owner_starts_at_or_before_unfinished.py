@@ -1,17 +1,18 @@
 """A new owner starts at or before the lowest message that nobody of the group has finished.
 
-Where an offset was stored for the lane, an incarnation's first delivery must not lie beyond an unfinished message at
-or above that offset. The stored offset is shown by a look-up that was answered with it or by a commit that was
-answered; it must have been stored before the client looked it up for this incarnation (look-up and add may lie apart),
-and a crash of the broker may have lost it. Of several the highest counts: it claims least. In a closed world only what
-somebody committed can be stored: an answer beyond every commit shows that something is stored, and the highest commit
-before it says how much (whether such an answer may be given is CMT-9's to say). What *finished* and *known* mean, and
-what is remembered of a queue, is said in `specs.facts.progress`: of a batch that was sent the first message is known
-by its answer, the others only once they are delivered, so that who skips one of those unseen is not found here. A
-group that is seen on the queue only after every other has finished a message is not judged by the SEND of that
-message. Nobody owes what the broker has removed on purpose: below the minimum that it announced before the delivery
-nothing is unfinished. Nor what its answer to a pull of the incarnation passed over, which told it to go on further
-ahead than it had asked for.
+Where an offset was stored for the lane, an incarnation's first delivery must not lie beyond an unfinished message at or
+above that offset. The stored offset is shown by a look-up that was answered with it or by a commit that was answered; a
+crash of the broker may have lost it. It must have been stored before the client's last look-up for this incarnation
+began (whether or not it was seen to add the lane), or be what that look-up was answered with; where none was seen,
+before the incarnation was added, or else before its first delivery. Of several the highest counts: it claims least. In
+a closed world only what somebody committed can be stored: an answer beyond every commit shows that something is stored,
+and the highest commit before it says how much (whether such an answer may be given is CMT-9's to say). What *finished*
+and *known* mean is said in `specs.facts.finished` and `backlog`: of a batch that was sent the first message is known by
+its answer, the others only once they are delivered, so that who skips one of those unseen is not found here. A group
+that is seen on the queue only after every other has finished a message is not judged by the SEND of that message.
+Nobody owes what the broker has removed on purpose: below the minimum that it announced before the delivery nothing is
+unfinished. Nor what its answer to a pull of the incarnation passed over, which told it to go on further ahead than it
+had asked for.
 
 Where a server keeps what a consumer held and gives it to the next one, this is half of the promise that redeliveries
 come first: the new owner's first message is the lowest of them. That the others follow in their order before anything
@@ -22,15 +23,34 @@ its own says it (docs/decisions/0016-redeliveries-come-first.md).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+
+import numpy as np
 
 from specs.clauses.judging import Finding
 from specs.clauses.premises import BROKER_LIVES, NO_FILTER, NO_RESET, NOT_REMOVED, ORDERLY
 from specs.clauses.words import at, who
+from specs.facts.backlog import Backlog
+from specs.facts.calls import CALL_COLUMNS, CALL_KINDS
+from specs.facts.dead_letters import may_be_untold
 from specs.facts.findings import Findings
-from specs.facts.lanes import OP_COLUMNS, LaneItems, Op, ends_as
-from specs.facts.progress import PROGRESS_KINDS, Choice, Incarnation, Progress, each_queue
-from specs.facts.segments import NO_TEXT, NONE
+from specs.facts.finished import Finished
+from specs.facts.gone import kept_from
+from specs.facts.moments import Line
+from specs.facts.presence import brokers_died
+from specs.facts.rows import Rows
+from specs.facts.segments import (
+    NEVER,
+    NONE,
+    NOWHERE,
+    Ints,
+    Mask,
+    by_time,
+    chosen,
+    dense,
+    is_first,
+    positions,
+)
+from specs.facts.tenures import Tenures
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
 
@@ -43,13 +63,13 @@ PARTY = Party.PAIR
 KEY = Key.QUEUE
 PREMISE = (ORDERLY, NO_RESET, NO_FILTER, BROKER_LIVES, NOT_REMOVED)
 SOURCES = ("docs/sources.md#start-matrix", "docs/sources.md#offsets")
-KINDS = PROGRESS_KINDS | {Kind.COMMIT, Kind.PULL}
+KINDS = CALL_KINDS | {Kind.COMMIT, Kind.DROP, Kind.FETCH_OFFSET, Kind.SEND}
 SETTINGS = ("max_reconsume_times",)
 NEEDS = frozenset({Kind.DELIVER})
 HEEDED = frozenset({Kind.PULL})
 CONCLUDES_FROM_ABSENCE = True
 LOOKS_BACK = True
-COLUMNS = (*OP_COLUMNS, "delay_level")
+COLUMNS = (*CALL_COLUMNS, "delay_level", "detail")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,111 +85,111 @@ class StartedBeyond(Finding):
     offset: int
 
 
-class Stored(NamedTuple):
-    """An offset that was stored: the row that shows it, how high it can be at most, and the commit that says so."""
+class _Stored:
+    """What shows of each lane that an offset was stored: commits that were answered, and look-ups that were told one.
 
-    op: Op
-    offset: int
-    named: Op | None
+    offset: of each row how high it can be at most; named: the commit that says so, where that is a look-up's answer
+    beyond every commit before it, in a closed world.
+    """
 
+    def __init__(self, rows: Rows) -> None:
+        self.rows, self._client = rows, rows.lane_client
+        looks, commits = rows.are(Kind.FETCH_OFFSET), rows.are(Kind.COMMIT)
+        told = rows.ended_as(Outcome.OK) & (rows.value >= 0) & (rows.end < NEVER)
+        self._looks, self._told = looks, told & (looks | commits)
+        self._line = Line(rows.lane, rows.end, positions(self._told))
+        look = positions(looks & told & rows.closed_world(np.arange(rows.size)))
+        begun = Line(rows.lane, rows.begin, positions(commits & (rows.value != NONE)))
+        highest = begun.highest_before(rows.lane[look], rows.end[look], rows.value)
+        beyond = chosen(rows.value, highest, NEVER) < rows.value[look]
+        look, highest = look[beyond], highest[beyond]
+        self.offset, self.named = rows.value.copy(), np.full(rows.size, NOWHERE, np.int64)
+        self.offset[look], self.named[look] = rows.value[highest], highest
 
-class Group(Progress):
-    """One group on the queue, and what is known of its stored offset."""
+    def best(self, first: Ints) -> Ints:
+        """What shows the highest offset that was stored for each of these first deliveries; NOWHERE without any."""
+        rows, begin = self.rows, self.rows.begin
+        add, look, now = rows.shared(Tenures).add[first], self._look_up(first), begin[first]
+        until = np.where(add == NOWHERE, now, begin[add])
+        until = np.where(look == NOWHERE, until, begin[look])
+        found = self._line.highest_before(rows.lane[first], until, self.offset)
+        for index in positions(brokers_died(rows, found, now) & (found != NOWHERE)).tolist():
+            known = self._line.within(int(rows.lane[first[index]]), NONE, int(until[index]))
+            known = known[~brokers_died(rows, known, np.full(len(known), now[index]))]
+            found[index] = known[self.offset[known].argmax()] if len(known) else NOWHERE
+        own = (look != NOWHERE) & self._told[look] & (rows.end[look] < now)
+        own &= ~brokers_died(rows, look, now)
+        own &= self.offset[look] > chosen(self.offset, found, NONE)
+        return np.where(own, look, found)
 
-    ENDS = Progress.ENDS | ends_as([Kind.COMMIT], [Outcome.OK])
+    def _look_up(self, first: Ints) -> Ints:
+        """The last look-up of each one's client for its incarnation, or for none by name; NOWHERE without one."""
+        rows, now = self.rows, self.rows.begin[first]
+        named, mine = rows.shared(Tenures).named, dense(rows.incarnation, rows.client)[0]
+        own = Line(mine, rows.begin, positions(self._looks & named)).last_before(mine[first], now)
+        nobodys = Line(self._client, rows.begin, positions(self._looks & ~named))
+        other = nobodys.last_before(self._client[first], now)
+        return np.where(chosen(rows.begin, own, NONE) > chosen(rows.begin, other, NONE), own, other)
 
-    def __init__(self, lane: LaneItems, findings: Findings) -> None:
-        super().__init__(lane, findings)
-        self.stored: Stored | None = None
-        self.looked: dict[int, Stored | None] = {}  # client → what was known when it looked
-        self.named: Op | None = None  # the highest commit that was not refused
-        self.added: dict[int, int] = {}  # by client: the begin of its last ADD
-        digest = lane.digest
-        told = digest.rows.told_ahead.get(int(digest.rows.lane[lane.place]))
-        self.ahead = [] if told is None else digest.ops(told)
-
-    def _better(self, known: Stored | None, other: Stored | None) -> Stored | None:
-        """The one with the higher offset; one from before a crash of the broker counts for nothing."""
-        if known is None or self.broker_died_since(known.op):
-            return other
-        if other is None or self.broker_died_since(other.op) or other.offset <= known.offset:
-            return known
-        return other
-
-    def begins(self, op: Op) -> None:
-        if op.kind is Kind.COMMIT:
-            higher = self.named is None or op.value > self.named.value
-            if op.value != NONE and higher:
-                self.named = op
-            return
-        if op.kind is Kind.FETCH_OFFSET:
-            self.looked[op.client] = self.stored
-        super().begins(op)
-        if op.kind is Kind.ADD and op.incarnation != NO_TEXT:
-            self.added[op.client] = op.begin
-            mine = self.incarnation(op.incarnation)
-            mine.proof = self.looked.pop(op.client) if op.client in self.looked else self.stored
-
-    def first_delivery(self, mine: Incarnation, op: Op) -> None:
-        if mine.void or self.was_reset:
-            return
-        stored = self.stored if mine.add is None else mine.proof
-        if stored is None or self.broker_died_since(stored.op):
-            return
-        roles = {"stored": stored.op, "named": stored.named, "first": op}
-        self.stakes += 1
-        choices: list[Choice] = []
-        kept = self.context.kept_from(self.lane.digest.rows.queue_of(self.lane.place), self.now)
-        told = self._passed_over(mine, op)
-        for offset in self.owed(max(stored.offset, kept), op.offset):
-            if any(pull.offset <= offset < pull.value for pull in told):
-                continue
-            rows = self.unfinished.get(offset)
-            if rows:
-                message = {"message": rows[-1], "drop": self.drop_of(rows[-1])}
-                choices.append(Choice({**roles, **message}, offset))
-                break
-            if self.sends.row(self.queue, offset, self.now) is not None:
-                choices.append(Choice({**roles, "drop": None}, offset, by_send=True))
-                if not self.shared:
-                    break
-        self.claim(StartedBeyond, choices)
-
-    def _passed_over(self, mine: Incarnation, op: Op) -> list[Op]:
-        """The pulls of the incarnation, or of its client, that the broker told to go on further ahead."""
-        found = []
-        for pull in self.ahead:
-            named = pull.incarnation != NO_TEXT
-            is_own = pull.incarnation == op.incarnation if named else pull.client == op.client
-            add = NONE if mine.add is None else mine.add.begin
-            since = add if named else self.added.get(op.client, NONE)
-            if is_own and since < pull.end < op.begin:
-                found.append(pull)
+    def passed_over(self, first: Ints) -> dict[int, Ints]:
+        """The pulls of each one's incarnation, or of its client, that the broker told to go on further ahead."""
+        rows, tenures = self.rows, self.rows.shared(Tenures)
+        ahead = np.concatenate([np.zeros(0, np.int64), *rows.told_ahead.values()])
+        named = tenures.named[ahead]
+        own = Line(rows.incarnation, rows.end, ahead[named])
+        nobodys = Line(self._client, rows.end, ahead[~named])
+        adds = Line(self._client, rows.begin, positions(rows.are(Kind.ADD) & tenures.named))
+        added = adds.last_before(self._client[first], rows.begin[first])
+        since, since_last = (
+            chosen(rows.begin, add, NONE).tolist() for add in (tenures.add[first], added)
+        )
+        found: dict[int, Ints] = {}
+        for index in positions(np.isin(rows.lane[first], rows.lane[ahead])).tolist():
+            row, now = int(first[index]), int(rows.begin[first[index]])
+            mine = own.within(int(rows.incarnation[row]), since[index], now)
+            others = nobodys.within(int(self._client[row]), since_last[index], now)
+            found[index] = np.append(mine, others)
         return found
 
-    def ends(self, op: Op) -> None:
-        if op.kind is Kind.COMMIT:
-            if op.outcome is Outcome.OK and op.value >= 0:
-                self.stored = self._better(self.stored, Stored(op, op.value, None))
-            return
-        super().ends(op)
-        if op.kind is Kind.FETCH_OFFSET and op.outcome is Outcome.OK and op.value >= 0:
-            told = Stored(op, op.value, None)
-            if (
-                self.context.info.closed_world
-                and self.named is not None
-                and self.named.value < op.value
-            ):
-                told = Stored(op, self.named.value, self.named)
-            self.stored = self._better(self.stored, told)
-            if op.client in self.looked:
-                self.looked[op.client] = self._better(self.looked[op.client], told)
-            if op.incarnation != NO_TEXT:
-                mine = self.incarnation(op.incarnation)
-                mine.proof = self._better(mine.proof, told)
 
+def judge(rows: Rows, findings: Findings) -> None:
+    """Each tenure's first delivery beside the first unfinished message from what was stored on and below it."""
+    finished, tenures = rows.shared(Finished, Kind.DEAD_LETTER), rows.shared(Tenures)
+    calls, stored = positions(finished.calls), _Stored(rows)
+    first = calls[is_first(tenures.number[calls])]
+    first = first[tenures.reset[first] == NOWHERE]
+    first = first[by_time(rows.lane[first], rows.begin[first])]
+    best = stored.best(first)
+    first, best = first[best != NOWHERE], best[best != NOWHERE]
+    findings.at_stake(first)
+    if not len(first):
+        return
+    now, low = rows.begin[first], np.maximum(stored.offset[best], kept_from(rows, first))
+    backlog = Backlog(finished, rows.lane[first], low, rows.offset[first])
+    untold, ahead = may_be_untold(rows, first), stored.passed_over(first)
 
-judge = each_queue(Group, (*PROGRESS_KINDS, Kind.COMMIT))
+    def is_owed(index: Ints, place: Ints) -> Mask:
+        owed: Mask = backlog.shown(place, now[index]) != NOWHERE
+        some = positions(owed & untold[index])
+        owed[some] = ~finished.in_doubt(backlog.message[place[some]], now[index[some]])
+        for each in positions(np.isin(index, list(ahead)) & owed).tolist():
+            pulls, offset = ahead[int(index[each])], backlog.offset[place[each]]
+            owed[each] = not ((rows.offset[pulls] <= offset) & (offset < rows.value[pulls])).any()
+        return owed
+
+    place = backlog.first(now, is_owed)
+    index = positions(place != NOWHERE)
+    place, now = place[index], now[index]
+    message = backlog.shown(place, now)
+    findings.broken(
+        StartedBeyond,
+        {"offset": backlog.offset[place]},
+        stored=best[index],
+        named=stored.named[best[index]],
+        message=message,
+        drop=finished.drop_of(message, now),
+        first=first[index],
+    )
 
 
 def explain(found: StartedBeyond) -> str:

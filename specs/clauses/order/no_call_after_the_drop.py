@@ -13,7 +13,8 @@ from specs.clauses.judging import Finding
 from specs.clauses.words import at, ms, who
 from specs.facts.findings import Findings
 from specs.facts.rows import Rows
-from specs.facts.segments import NO_TEXT, NOWHERE, Timeline, chosen, positions
+from specs.facts.segments import NOWHERE, Timeline, chosen, positions
+from specs.facts.tenures import Tenures
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Party
 
@@ -37,8 +38,7 @@ class StartedAfterwards(Finding):
 
 def judge(rows: Rows, findings: Findings) -> None:
     """The calls of an incarnation whose lane was dropped, and not added since."""
-    named = (rows.text("incarnation") != NO_TEXT) & (rows.group != NO_TEXT)
-    dropped = rows.are(Kind.DROP)
+    named, dropped = rows.shared(Tenures).named, rows.are(Kind.DROP)
     told = positions(named & (dropped | rows.are(Kind.ADD)))
     findings.at_stake(told[dropped[told]])
     calls = positions(named & rows.are(Kind.DELIVER))

@@ -5,36 +5,45 @@ none begins with an offset below those of the key's call before; (c) after a cal
 (SUSPEND, null, a throw, or a manual ROLLBACK) none begins beyond the lowest that is owed of them: each stays owed until
 it came again, or was given up by a dead letter that began after the call had ended and was acknowledged (one that names
 no incarnation speaks for its client). A message whose retries were used up, or whose counter is not told though there
-is a limit, is owed only where such a dead letter of it had failed when the key's next call began: of a client that is
-watched from outside none need be told. Messages without a key are free, and so are different keys, and different lanes.
+is a limit, is owed only where such a dead letter of it, of its incarnation, had failed when the key's next call began,
+and not where one fails later: of a client that is watched from outside none need be told. Messages without a key are
+free, and so are different keys, and different lanes.
 
 (d) In an incarnation that was watched from its add, the first call of a key begins no later than the slack of the
 schedule after a call that begins with a later message. The later one was pulled no earlier and was given a thread, so
 that one was to be had; the key had nothing running and nothing suspended; so it waited for another key. Threads are
 taken to be given to keys in turn. A key's further calls are not asked about: when it became free for them is not
-recorded. Memory: one call for each key of a running incarnation, and what was delivered within the slack.
+recorded.
 """
 
 from __future__ import annotations
 
-from collections import deque
 from dataclasses import dataclass
+
+import numpy as np
 
 from specs.clauses.judging import Finding
 from specs.clauses.premises import KEY_ORDERED, NO_RESET
 from specs.clauses.rows import over_us
 from specs.clauses.words import at, ms, who
+from specs.facts.calls import CALL_COLUMNS, Calls, may_be_given_up
 from specs.facts.findings import Findings
-from specs.facts.lanes import (
-    OP_COLUMNS,
-    LaneItems,
-    Machine,
-    Op,
-    asks_again,
-    each_lane,
-    ended_before,
+from specs.facts.moments import Line
+from specs.facts.rows import Rows
+from specs.facts.segments import (
+    MS,
+    NEVER,
+    NO_TEXT,
+    NONE,
+    NOWHERE,
+    Ints,
+    Mask,
+    chosen,
+    dense,
+    ints,
+    positions,
 )
-from specs.facts.segments import MS, NO_TEXT, NONE
+from specs.facts.tenures import Tenures
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
 
@@ -49,7 +58,7 @@ LOOKS_BACK = True
 KINDS = frozenset({Kind.DELIVER, Kind.DEAD_LETTER, Kind.ADD, Kind.DROP, Kind.RESET})
 SETTINGS = ("max_reconsume_times",)
 NEEDS = frozenset({Kind.DELIVER})
-COLUMNS = (*OP_COLUMNS, "sharding_key")
+COLUMNS = (*CALL_COLUMNS, "sharding_key")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,139 +79,111 @@ class HeldBack(Finding):
     first: Row
 
 
-class Call:
-    """The last call of a key, what calls before it put back that did not come again, and what its dead letters said."""
-
-    __slots__ = ("failed", "given_up", "owed", "rows")
-
-    def __init__(self, op: Op) -> None:
-        self.rows = [op]
-        self.owed: dict[int, Op] = {}
-        self.given_up: set[int] = set()
-        self.failed: set[int] = set()
-
-    def ends(self, limit: int) -> None:
-        """Another call of the key begins: what this one put back is owed, as far as it is known not to be given up."""
-        if asks_again(self.rows[-1]):
-            for each in self.rows:
-                told = each.offset in self.failed or limit < 0 or NONE < each.reconsume < limit
-                if told and each.offset not in self.given_up:
-                    self.owed[each.offset] = each
-
-    def letter(self, op: Op, *, arrived: bool) -> None:
-        """A dead letter has ended, of this call or of what calls before it put back, or of neither."""
-        owed = self.owed.get(op.offset)
-        if owed is None and all(each.offset != op.offset for each in self.rows):
-            return
-        if not ended_before(owed or self.rows[-1], op):
-            return
-        if not arrived:
-            self.failed.add(op.offset)
-        elif owed is None:
-            self.given_up.add(op.offset)
-        else:
-            del self.owed[op.offset]
+def judge(rows: Rows, findings: Findings) -> None:
+    """The calls of each key: the first one beside what lies behind it, the others beside what came before."""
+    stay, key = _stays(rows), rows.text("sharding_key")
+    calls = Calls(rows, dense(stay, key)[0])
+    keyed = key[calls.first] != NO_TEXT
+    findings.at_stake(calls.first[keyed])
+    _held_back(rows, findings, stay, calls.first[keyed & ~calls.follows])
+    second = positions(keyed & calls.follows)
+    new, first, last = calls.first[second], calls.first[second - 1], calls.last[second - 1]
+    running = rows.end[last] >= rows.begin[new]
+    back = ~running & (rows.offset[new] < rows.offset[first])
+    owed, beyond = _passed(rows, calls, new[running | back])
+    for before, then, runs in (
+        (last[running], new[running], True),
+        (first[back], new[back], False),
+        (owed, beyond, False),
+    ):
+        findings.broken(OutOfTurn, {"running": runs}, before=before, new=then)
 
 
-class Work:
-    """One incarnation: its add, the last call of each key, and what it had begun more than the slack ago."""
-
-    __slots__ = ("add", "calls", "highest", "op", "recent")
-
-    def __init__(self, add: Op | None) -> None:
-        self.add = add
-        self.calls: dict[int, Call] = {}
-        self.highest: Op | None = None
-        self.op = NONE
-        self.recent: deque[Op] = deque()
-
-    def highest_before(self, until_us: int) -> Op | None:
-        """Of the deliveries that began before, the one with the highest offset."""
-        while self.recent and self.recent[0].started < until_us:
-            op = self.recent.popleft()
-            if self.highest is None or op.offset > self.highest.offset:
-                self.highest = op
-        return self.highest
+def _stays(rows: Rows) -> Ints:
+    """Of each row its part of a tenure in which nobody reset the offset and the client has not dropped the lane."""
+    tenures = rows.shared(Tenures)
+    drops = Line(rows.incarnation, rows.end, positions(rows.are(Kind.DROP) & tenures.named))
+    dropped = drops.count_before(rows.incarnation, rows.begin)
+    return dense(tenures.number, tenures.reset, dropped)[0]
 
 
-class Lane(Machine):
-    """The incarnations of one lane."""
-
-    def __init__(self, lane: LaneItems, findings: Findings) -> None:
-        super().__init__(lane, findings)
-        self.keys = lane.digest.rows.text("sharding_key")
-        self.slack_us = self.config.schedule_slack_ms * MS
-        self.works: dict[int, Work] = {}
-
-    def begins(self, op: Op) -> None:
-        if op.kind is Kind.RESET:
-            self.works.clear()
-        elif op.incarnation == NO_TEXT:
-            return
-        elif op.kind is Kind.ADD:
-            self.works[op.incarnation] = Work(op)
-        elif op.kind is Kind.DELIVER and op.offset >= 0:
-            work = self.works.get(op.incarnation)
-            if work is None:
-                work = self.works[op.incarnation] = Work(None)
-            later = work.highest_before(op.started - self.slack_us)
-            if self.keys[op.place] != NO_TEXT:
-                self._keyed(work, later, int(self.keys[op.place]), op)
-            if op.op != work.op:
-                work.op = op.op
-                work.recent.append(op)
-
-    def _keyed(self, work: Work, later: Op | None, key: int, op: Op) -> None:
-        last = work.calls.get(key)
-        if last is not None and last.rows[0].op == op.op:
-            last.rows.append(op)
-            last.owed.pop(op.offset, None)
-            last.failed.discard(op.offset)
-            return
-        call = work.calls[key] = Call(op)
-        self.stakes += 1
-        if last is None:
-            if work.add is not None and later is not None and later.offset > op.offset:
-                self.broken(HeldBack, add=work.add, later=later, first=op)
-            return
-        first, before = last.rows[0], last.rows[-1]
-        if not ended_before(before, op):
-            self.broken(OutOfTurn, {"running": True}, before=before, new=op)
-        elif op.offset < first.offset:
-            self.broken(OutOfTurn, {"running": False}, before=first, new=op)
-        else:
-            last.ends(self.config.max_reconsume_times)
-            lowest = min(last.owed, default=op.offset)
-            if op.offset > lowest:
-                self.broken(OutOfTurn, {"running": False}, before=last.owed[lowest], new=op)
-            else:
-                call.owed = {
-                    offset: each for offset, each in last.owed.items() if offset != op.offset
-                }
-                call.failed = last.failed
-                call.failed.discard(op.offset)
-
-    def ends(self, op: Op) -> None:
-        if op.kind is Kind.DROP and op.incarnation != NO_TEXT:
-            self.works.pop(op.incarnation, None)
-        elif op.kind is Kind.DEAD_LETTER and op.offset >= 0:
-            self._dead_letter(op, int(self.keys[op.place]))
-
-    def _dead_letter(self, op: Op, key: int) -> None:
-        """What arrived may name neither the incarnation nor the key; what failed has to."""
-        arrived, named = op.outcome is Outcome.OK, op.incarnation != NO_TEXT
-        if not arrived and (not named or key == NO_TEXT):
-            return
-        works = [self.works.get(op.incarnation)] if named else [*self.works.values()]
-        for work in works:
-            if work is None:
-                continue
-            for call in [work.calls.get(key)] if key != NO_TEXT else [*work.calls.values()]:
-                if call is not None and (named or call.rows[-1].client == op.client):
-                    call.letter(op, arrived=arrived)
+def _held_back(rows: Rows, findings: Findings, stay: Ints, first: Ints) -> None:
+    """Of these calls, the first of their keys, those that a later message came before by more than the slack."""
+    add = rows.shared(Tenures).add[first]
+    watched = (add != NOWHERE) & (stay[add] == stay[first])
+    first, add = first[watched], add[watched]
+    slack_us = rows.config("schedule_slack_ms", first) * MS
+    calls = Line(stay, rows.started, Calls(rows, stay).first)
+    later = calls.highest_before(stay[first], rows.started[first] - slack_us, rows.offset)
+    late = (later != NOWHERE) & (rows.offset[later] > rows.offset[first])
+    late &= rows.begin[later] < rows.begin[first]
+    findings.broken(HeldBack, add=add[late], later=later[late], first=first[late])
 
 
-judge = each_lane(Lane, KINDS, lease=False)
+def _passed(rows: Rows, calls: Calls, out_of_turn: Ints) -> tuple[Ints, Ints]:
+    """What is owed of calls when one of their key begins beyond it: the lowest of it, and the first row of that call.
+
+    out_of_turn: the first rows of calls that are so anyway.
+    """
+    begin, offset, key = rows.begin, rows.offset, calls.stands
+    row, until = _owed(rows, calls, out_of_turn)
+    new = Line(key, begin, calls.first).first_after_with(
+        key[row],
+        begin[row],
+        lambda index, later: (offset[later] > offset[row[index]]) | (begin[later] >= until[index]),
+    )
+    passed = (new != NOWHERE) & (begin[new] < until)
+    row, new = row[passed], new[passed]
+    order = np.lexsort((offset[row], begin[new], key[row]))
+    found: list[tuple[int, int]] = []
+    # Of the key that was broken last: what it had put back before that is owed no more.
+    broken, since = NOWHERE, NONE
+    for owed, beyond in zip(row[order].tolist(), new[order].tolist(), strict=True):
+        if key[owed] != broken or begin[owed] >= since:
+            broken, since = int(key[owed]), int(begin[beyond])
+            found.append((owed, beyond))
+    before, then = ints(found).reshape(-1, 2).T
+    return before, then
+
+
+def _owed(rows: Rows, calls: Calls, out_of_turn: Ints) -> tuple[Ints, Ints]:
+    """Messages that calls put back, and are owed from the next call of their key on: their rows, and until when."""
+    begin, message, key = rows.begin, calls.message, calls.stands
+    keyed = rows.text("sharding_key")[calls.first] != NO_TEXT
+    batch = keyed & calls.puts_back[calls.last] & (calls.then != NOWHERE)
+    row, call = (each[batch[calls.number]] for each in (calls.at, calls.number))
+    letters = rows.are(Kind.DEAD_LETTER) & (rows.end < NEVER)
+    arrived = rows.ended_as(Outcome.OK)
+    failing = letters & ~arrived & rows.shared(Tenures).named
+    failed = _first_letter(rows, calls, row, failing) < begin[calls.then[call]]
+    row = row[failed | ~may_be_given_up(rows)[row]]
+    again = Line(message, begin, calls.at).first_after(message[row], begin[row])
+    cut = Line(key, begin, out_of_turn).first_after(key[row], begin[row])
+    until = np.minimum(chosen(begin, again, NEVER), chosen(begin, cut, NEVER))
+    return row, np.minimum(until, _first_letter(rows, calls, row, letters & arrived) + 1)
+
+
+def _first_letter(rows: Rows, calls: Calls, row: Ints, letters: Mask) -> Ints:
+    """When the first of these dead letters of each row's message had ended, that began once its call had; or NEVER.
+
+    A letter may name neither the key nor the incarnation: then it is of the client. Until the key's next call begins
+    the call has ended when the last of its rows so far has, and then when that of the message has.
+    """
+    key, named = rows.text("sharding_key"), rows.shared(Tenures).named
+    message = dense(rows.lane, rows.offset)[0]
+    deliveries = Line(calls.stands, rows.begin, calls.at)
+
+    def fits(index: Ints, letter: Ints) -> Mask:
+        mine = row[index]
+        newest = deliveries.last_before(calls.stands[mine], rows.end[letter])
+        is_of_call = calls.call_of[newest] == calls.call_of[mine]
+        own = rows.incarnation[letter] == rows.incarnation[mine]
+        found: Mask = np.where(named[letter], own, rows.client[letter] == rows.client[mine])
+        found &= (key[letter] == NO_TEXT) | (key[letter] == key[mine])
+        return found & (rows.begin[letter] > rows.end[np.where(is_of_call, newest, mine)])
+
+    ended = Line(message, rows.end, positions(letters))
+    return chosen(rows.end, ended.first_after_with(message[row], rows.begin[row], fits), NEVER)
 
 
 def explain(found: OutOfTurn | HeldBack) -> str:

@@ -7,10 +7,10 @@ been in either: a ROLLBACK then may have put back all that may have been taken, 
 the result, if nobody says that it was in auto mode. A message whose own call never ended, was cut, or still runs is the
 business of other clauses. Only an incarnation whose ADD was seen is judged: without it,
 nobody knows whether the client has dropped the lane and begun anew. A look-up of the stored offset, a reset, and a
-broker's correction clear what is remembered: a pull that was told to go back (its code is 21, or not told), and a
-commit of the value that a pull was told to go on at, whether or not who recorded it says `detail=corrected`. What is
-remembered reaches `REMEMBERED` offsets back from the highest, as far as a client's cache of one lane does; what comes
-again from further back than that is not judged here.
+broker's correction clear what is remembered: a pull that was told to go back (its code is 21, or not told, or it was
+refused), and a commit of the value that a pull was told to go on at, whether or not who recorded it says
+`detail=corrected`. What is remembered reaches `REMEMBERED` offsets back from the highest, as far as a client's cache of
+one lane does; what comes again from further back than that is not judged here.
 """
 
 from __future__ import annotations
@@ -21,11 +21,10 @@ import numpy as np
 
 from specs.clauses.judging import Finding
 from specs.clauses.premises import NO_RESET, ORDERLY
-from specs.clauses.rows import OFFSET_MOVED
 from specs.clauses.words import at, who
 from specs.facts.calls import may_be_by_hand, may_put_back_unseen_of
 from specs.facts.findings import Findings
-from specs.facts.rows import KINDS as CODED
+from specs.facts.moments import Line
 from specs.facts.rows import OUTCOMES, Rows
 from specs.facts.segments import (
     NEVER,
@@ -35,10 +34,11 @@ from specs.facts.segments import (
     Ints,
     Mask,
     Segments,
-    Timeline,
     by_time,
     dense,
+    positions,
 )
+from specs.facts.tenures import Tenures
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
 
@@ -78,79 +78,35 @@ REMEMBERED = 1000
 
 def judge(rows: Rows, findings: Findings) -> None:
     """Pairs of deliveries of one offset by one incarnation: the second is judged by how the first ended."""
-    wanted = rows.are(Kind.DELIVER, Kind.ADD, Kind.FETCH_OFFSET, Kind.RESET) | (
-        rows.are(Kind.COMMIT) & rows.correction
-    )
-    wanted |= _sent_back(rows)
-    where = np.flatnonzero(wanted & (rows.group != NO_TEXT))
-    kind = rows.kind[where]
-    named = rows.text("incarnation")[where] != NO_TEXT
-    work, works = dense(rows.incarnation[where])
-    adds = (kind == CODED.index(Kind.ADD)) & named
-    add = Segments(work).last_before(adds)
-    delivered = (kind == CODED.index(Kind.DELIVER)) & named & (rows.offset[where] != NONE)
-    every_call = np.flatnonzero(delivered)
-    calls = np.flatnonzero(delivered & (add != NOWHERE))
-    if not len(calls):
-        return
-    cleared = _cleared(rows, where, work, works)
-    place = where[calls]
-    life = cleared.count_before(
-        work[calls], rows.begin[place]
-    )  # how often its memory had been cleared
-    part, _ = dense(work[calls], life)
-    offset = rows.offset[place]
-    same, _ = dense(part, offset)
-    before = Segments(same).previous()
-    highest = Segments(part).highest_before(offset)
-    again = np.flatnonzero(before != NOWHERE)
+    tenures, work, begin = rows.shared(Tenures), rows.incarnation, rows.begin
+    delivered = tenures.named & rows.are(Kind.DELIVER) & (rows.offset != NONE)
+    calls = positions(delivered & (tenures.add != NOWHERE))
+    memory = dense(tenures.stand, _forgotten(rows))[0][calls]
+    offset = rows.offset[calls]
+    before = Segments(dense(memory, offset)[0]).previous()
+    highest = Segments(memory).highest_before(offset)
+    again = positions(before != NOWHERE)
     again = again[offset[again] >= offset[highest[again]] - REMEMBERED]
-    findings.at_stake(place[again])
-    first = before[again]
-    done = _done(rows, place[first]) & (rows.end[place[first]] < rows.begin[place[again]])
-    suspects = np.flatnonzero(done)
-    if not len(suspects):
+    findings.at_stake(calls[again])
+    first, second = calls[before[again]], calls[again]
+    done = _done(rows, first) & (rows.end[first] < begin[second])
+    first, second = first[done], second[done]
+    if not len(first):
         return
-    settled = _Settled(rows, where[every_call], work[every_call])
-    for suspect in suspects.tolist():
-        one, two = int(place[first[suspect]]), int(place[again[suspect]])
-        if not settled.put_back(one, two, int(work[calls[again[suspect]]])):
-            begun = int(where[add[calls[again[suspect]]]])
-            findings.shown(CameAgain, {"add": begun, "done": one, "again": two})
+    every_call = positions(delivered)
+    settled = _Settled(rows, every_call, work[every_call])
+    for one, two in zip(first.tolist(), second.tolist(), strict=True):
+        if not settled.put_back(one, two, int(work[two])):
+            findings.shown(CameAgain, {"add": int(tenures.add[two]), "done": one, "again": two})
 
 
-def _sent_back(rows: Rows) -> Mask:
-    """The pulls that were told to go on at a lower offset."""
-    least = np.maximum(rows.offset, 0)
-    code = rows.number("code")
-    untold = (code == NONE) & (rows.value != NONE) & (rows.offset != NONE)
-    told = (code == OFFSET_MOVED) | untold
-    back: Mask = rows.are(Kind.PULL) & told & (rows.value < least) & (rows.end < NEVER)
-    return back
-
-
-def _cleared(rows: Rows, where: Ints, work: Ints, works: int) -> Timeline:
-    """The moments at which what is known of an incarnation is forgotten."""
-    kind = rows.kind[where]
-    commit, add = kind == CODED.index(Kind.COMMIT), kind == CODED.index(Kind.ADD)
-    fetch = (kind == CODED.index(Kind.FETCH_OFFSET)) & (rows.end[where] < NEVER)
-    pull = kind == CODED.index(Kind.PULL)
-    named = rows.text("incarnation")[where] != NO_TEXT
-    own = np.flatnonzero(add | commit | fetch | (pull & named))
-    wide = np.flatnonzero((kind == CODED.index(Kind.RESET)) | (pull & ~named))
-    moments = np.where(fetch | pull, rows.end[where], rows.begin[where])
-    of_lane: list[Ints] = []
-    at: list[Ints] = []
-    lane = rows.lane[where]
-    client = rows.client[where]
-    of_work, whose = np.zeros(works, np.int64), np.full(works, NO_TEXT, np.int64)
-    of_work[work], whose[work[add]] = lane, client[add]
-    for row in wide.tolist():
-        theirs = (whose == client[row]) | (whose == NO_TEXT)
-        hit = np.flatnonzero((of_work == lane[row]) & (~pull[row] | theirs))
-        of_lane.append(hit)
-        at.append(np.full(len(hit), moments[row]))
-    return Timeline(np.concatenate([work[own], *of_lane]), np.concatenate([moments[own], *at]))
+def _forgotten(rows: Rows) -> Ints:
+    """Of each row how often its incarnation had looked up where it begins, or been corrected, when it began."""
+    looks = rows.are(Kind.FETCH_OFFSET) & (rows.end < NEVER)
+    moment = np.where(looks, rows.end, rows.begin)
+    clears = looks | (rows.are(Kind.COMMIT) & rows.correction)
+    events = Line(rows.incarnation, moment, positions(clears & (rows.group != NO_TEXT)))
+    return events.count_before(rows.incarnation, rows.begin)
 
 
 def _done(rows: Rows, where: Ints) -> Mask:

@@ -23,8 +23,9 @@ from specs.clauses.words import at, who
 from specs.facts.findings import Findings
 from specs.facts.rows import Rows
 from specs.facts.segments import NEVER, NO_TEXT, NONE, Ints, by_time, dense, first_of_each
+from specs.facts.stored import copies
 from specs.history.row import Row
-from specs.vocabulary import DLQ_PREFIX, RETRY_PREFIX, Key, Kind, Outcome, Party
+from specs.vocabulary import Key, Kind, Outcome, Party
 
 ID = "ORD-7"
 TITLE = "readers see the same"
@@ -49,9 +50,8 @@ def judge(rows: Rows, findings: Findings) -> None:
 
     Requests of two epochs may overlap, so that the older one ends last: a row's own epoch counts.
     """
-    copies = rows.starts_with("topic", RETRY_PREFIX) | rows.starts_with("topic", DLQ_PREFIX)
     delay, told = rows.number("delay_level"), rows.ended_as(Outcome.OK) & (rows.end < NEVER)
-    sent = rows.are(Kind.SEND) & told & ~copies & ((delay == 0) | (delay == NONE))
+    sent = rows.are(Kind.SEND) & told & ~copies(rows) & ((delay == 0) | (delay == NONE))
     seen = sent | rows.are(Kind.DELIVER) | (rows.are(Kind.READ) & told)
     where = np.flatnonzero(seen & (rows.offset != NONE) & (rows.text("message_id") != NO_TEXT))
     if not len(where):

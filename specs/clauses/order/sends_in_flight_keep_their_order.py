@@ -27,8 +27,9 @@ from specs.clauses.words import at, who
 from specs.facts.findings import Findings
 from specs.facts.rows import Rows
 from specs.facts.segments import NEVER, NO_TEXT, NONE, NOWHERE, Ints, Mask, Segments, dense
+from specs.facts.stored import copies, halves
 from specs.history.row import Row
-from specs.vocabulary import DLQ_PREFIX, RETRY_PREFIX, Key, Kind, Outcome, Party
+from specs.vocabulary import Key, Kind, Outcome, Party
 
 ID = "ORD-15"
 TITLE = "sends in flight keep their order"
@@ -85,16 +86,13 @@ def _producers(rows: Rows) -> Ints:
 
 def _alone(rows: Rows) -> Mask:
     """Sends of one message, at the first try, that lie where they were sent to."""
-    copies = rows.starts_with("topic", RETRY_PREFIX) | rows.starts_with("topic", DLQ_PREFIX)
     delay, attempt = rows.number("delay_level"), rows.number("attempt")
-    codes, words = rows.text("detail"), rows.words("detail")
-    half = np.asarray([*(word.split(",")[0] == "half" for word in words), False], np.bool_)[codes]
     usual = ((delay == 0) | (delay == NONE)) & ((attempt == NONE) | (attempt == 0) | (attempt == 1))
     alone: Mask = (
         rows.are(Kind.SEND)
         & usual
-        & ~copies
-        & ~half
+        & ~copies(rows)
+        & ~halves(rows)
         & (rows.value == NONE)
         & (rows.client != NO_TEXT)
     )
@@ -103,12 +101,11 @@ def _alone(rows: Rows) -> Mask:
 
 def _are_sure(rows: Rows, sends: Ints) -> Mask:
     """Which ended before any send of their producer did of which nobody knows how."""
-    names = rows.words("client_id")
-    kept = [
-        rows.end[place] < rows.context_of(place).unsure.get(names[rows.client[place]], NEVER)
+    sure = [
+        rows.end[place] < rows.context_of(place).unsure.get(rows.client_of(place), NEVER)
         for place in sends.tolist()
     ]
-    return np.asarray(kept, np.bool_)
+    return np.asarray(sure, np.bool_)
 
 
 def _together(rows: Rows, sends: Ints, producer: Ints) -> Mask:

@@ -2,9 +2,11 @@
 
 Its lane waits for as long as the listener suspends. A dead letter of a message that it has delivered, in its last call
 or in one that did not finish the message, is one too many then, answered or not. Not finished is what asked to come
-again, and what ended in SUCCESS in manual mode, until a COMMIT covers it: a ROLLBACK puts that back too. How often a
-message was delivered is not counted. Of what an earlier call has finished nothing is said. The default of concurrent
-consumers, 16, is kept by the broker, which counts for them: it is no matter of this clause."""
+again, and what ended in SUCCESS in manual mode (a ROLLBACK puts that back too), until a later call has covered it: one
+that ended in COMMIT, or well in a mode that nobody says is manual. How often a message was delivered is not counted. Of
+what an earlier call has finished nothing is said. The default of concurrent consumers, 16, is kept by the broker, which
+counts for them: it is no matter of this clause.
+"""
 
 from __future__ import annotations
 
@@ -14,20 +16,13 @@ from specs.clauses.judging import Finding
 from specs.clauses.premises import ORDERLY, Premise
 from specs.clauses.words import at, who
 from specs.facts.findings import Findings
-from specs.facts.lanes import (
-    OP_COLUMNS,
-    LaneItems,
-    Machine,
-    Op,
-    Stretch,
-    asks_again,
-    each_lane,
-    ends_as,
-)
-from specs.facts.segments import NEVER, NO_TEXT
+from specs.facts.moments import Line
+from specs.facts.rows import Rows
+from specs.facts.segments import NOWHERE, dense, positions
+from specs.facts.tenures import Tenures
 from specs.history.row import Row
 from specs.history.runinfo import RunInfo
-from specs.vocabulary import LISTENER_SUSPENDS, Key, Kind, Outcome, Party
+from specs.vocabulary import LISTENER_SUSPENDS, CommitMode, Key, Kind, Outcome, Party
 
 
 def _has_no_limit(info: RunInfo) -> bool:
@@ -54,7 +49,7 @@ SOURCES = ("docs/sources.md#orderly-loop",)
 KINDS = frozenset({Kind.DELIVER, Kind.DEAD_LETTER, Kind.ADD})
 SETTINGS = ("batch",)
 NEEDS = frozenset({Kind.DELIVER})
-COLUMNS = OP_COLUMNS
+COLUMNS = ("commit_mode", "incarnation", "op_id", "queue_offset")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,70 +60,32 @@ class GivenUp(Finding):
     dead_letter: Row
 
 
-class Lane(Machine):
-    """Of each incarnation the messages of its last call, and those that are not finished."""
-
-    ENDS = ends_as([Kind.DELIVER], LISTENER_SUSPENDS)
-
-    def __init__(self, lane: LaneItems, findings: Findings) -> None:
-        super().__init__(lane, findings)
-        self.known: dict[int, dict[int, Op]] = {}
-        self.call: dict[int, int] = {}
-        # What is given up may be any message of a stretch; where nothing is, nobody asks what was delivered.
-        self.no_letters = Kind.DEAD_LETTER not in lane.kinds
-
-    def takes(self, stretch: Stretch) -> bool:
-        return self.no_letters
-
-    def _deliver(self, op: Op) -> None:
-        known = self.known.setdefault(op.incarnation, {})
-        if self.call.get(op.incarnation) != op.op:
-            self.call[op.incarnation] = op.op
-            ended = any(_finishes(before) for before in known.values())
-            known = self.known[op.incarnation] = {
-                offset: before
-                for offset, before in known.items()
-                if asks_again(before) or (_is_taken(before) and not ended)
-            }
-        known[op.offset] = op
-
-    def begins(self, op: Op) -> None:
-        if op.incarnation == NO_TEXT:
-            return
-        if op.kind is Kind.ADD:
-            self.known.pop(op.incarnation, None)
-        elif op.offset < 0:
-            return
-        elif op.kind is Kind.DELIVER:
-            self._deliver(op)
-        else:
-            last = self.known.get(op.incarnation, {}).get(op.offset)
-            if last is not None:
-                # One that asked to come again is counted at its end.
-                self.stakes += last.outcome not in LISTENER_SUSPENDS or last.end >= NEVER
-                self.broken(GivenUp, last=last, dead_letter=op)
-
-    def ends(self, op: Op) -> None:
-        if (
-            op.kind is Kind.DELIVER
-            and op.incarnation != NO_TEXT
-            and op.outcome in LISTENER_SUSPENDS
-        ):
-            self.stakes += 1
-
-
-def _finishes(op: Op) -> bool:
-    """Does the call finish its message, and with it whatever was taken before?"""
-    by_itself = op.outcome in (Outcome.SUCCESS, Outcome.ROLLBACK) and not op.manual
-    return op.outcome is Outcome.COMMIT or by_itself
-
-
-def _is_taken(op: Op) -> bool:
-    """Did the call end well in manual mode, without a COMMIT?"""
-    return op.manual and op.outcome is Outcome.SUCCESS
-
-
-judge = each_lane(Lane, KINDS, lease=False)
+def judge(rows: Rows, findings: Findings) -> None:
+    """Each dead letter, beside the last delivery of its message and the last call of its tenure."""
+    begin, end, call = rows.begin, rows.end, rows.number("op_id")
+    tenures = rows.shared(Tenures)
+    tenure = tenures.number
+    told = tenures.named & (rows.offset >= 0)
+    calls = tenures.named & rows.are(Kind.DELIVER)
+    suspended = rows.ended_as(*LISTENER_SUSPENDS)
+    findings.at_stake(positions(calls & suspended))
+    letters, calls = positions(told & rows.are(Kind.DEAD_LETTER)), calls & told
+    message = dense(tenure, rows.offset)[0]
+    last = Line(message, begin, positions(calls)).last_before(message[letters], begin[letters])
+    letters, last = letters[last != NOWHERE], last[last != NOWHERE]
+    newest = Line(tenure, begin, positions(calls)).last_before(tenure[letters], begin[letters])
+    manual = rows.text("commit_mode") == rows.code("commit_mode", CommitMode.MANUAL)
+    covers = rows.ended_as(Outcome.COMMIT)
+    covers |= rows.ended_as(Outcome.SUCCESS, Outcome.ROLLBACK) & ~manual
+    covering = Line(tenure, begin, positions(calls & covers)).first_after_with(
+        tenure[last], begin[last], lambda index, at: end[at] < begin[letters[index]]
+    )
+    taken = manual & rows.ended_as(Outcome.SUCCESS)
+    unfinished = suspended | (manual & rows.ended_as(Outcome.ROLLBACK))
+    wrong = unfinished[last] | (taken[last] & (covering == NOWHERE)) | (call[last] == call[newest])
+    letters, last = letters[wrong], last[wrong]
+    findings.at_stake(letters[~suspended[last]])
+    findings.broken(GivenUp, last=last, dead_letter=letters)
 
 
 def explain(found: GivenUp) -> str:

@@ -15,13 +15,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from specs.clauses.judging import Finding
 from specs.clauses.premises import IN_PLACE
 from specs.clauses.rows import over_us
 from specs.clauses.words import MS, at, ms, who
-from specs.facts.calls import CALL_COLUMNS, CALL_KINDS, Calls
+from specs.facts.calls import CALL_COLUMNS, CALL_KINDS, Calls, pause_ms
 from specs.facts.findings import Findings
 from specs.facts.rows import Rows
 from specs.facts.segments import Ints, Mask
@@ -40,9 +38,6 @@ SETTINGS = ("max_reconsume_times", "suspend_ms")
 NEEDS = frozenset({Kind.DELIVER})
 HEEDED = frozenset({Kind.PULL})
 COLUMNS = (*CALL_COLUMNS, "suspend_ms")
-
-SUSPEND_MS_MIN = 10
-SUSPEND_MS_MAX = 30_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,13 +62,6 @@ def is_too_early(rows: Rows, before: Ints, again: Ints) -> Mask:
     due = rows.ended[before] + (pause_ms(rows, before) - 1) * MS
     found: Mask = rows.started[again] <= due
     return found
-
-
-def pause_ms(rows: Rows, where: Ints) -> Ints:
-    """The pause that these ended calls ask for, in ms; -1 and none at all mean the consumer's own."""
-    asked = rows.number("suspend_ms")[where]
-    asked = np.where(asked < 0, rows.config("suspend_ms", where), asked)
-    return np.clip(asked, SUSPEND_MS_MIN, SUSPEND_MS_MAX)
 
 
 def explain(found: TooEarly) -> str:

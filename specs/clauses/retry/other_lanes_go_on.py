@@ -34,12 +34,12 @@ from specs.clauses.premises import (
     ORDERLY,
     Premise,
 )
-from specs.clauses.retry.no_redelivery_before_suspend import pause_ms
 from specs.clauses.rows import asks_again
 from specs.clauses.words import at, ms, who
+from specs.facts.calls import may_be_used_up, pause_ms, puts_back
 from specs.facts.findings import Findings
-from specs.facts.presence import have_threads, last_crash, were_there
-from specs.facts.ready import READY_COLUMNS, Lanes, Leases, Ready, ready_calls
+from specs.facts.presence import have_threads, last_crash
+from specs.facts.ready import READY_COLUMNS, Lanes, Ready, could_work, ready_calls
 from specs.facts.rows import Rows
 from specs.facts.segments import (
     MS,
@@ -60,7 +60,7 @@ from specs.facts.segments import (
 )
 from specs.history.row import Row
 from specs.plan.traits import Stake, Trait
-from specs.vocabulary import LISTENER_SUSPENDS, CommitMode, Key, Kind, Outcome, Party
+from specs.vocabulary import Key, Kind, Party
 
 ID = "RTY-6"
 TITLE = "other lanes go on"
@@ -134,27 +134,11 @@ def judge(rows: Rows, findings: Findings) -> None:
     threads[few] = _rests(rows, other[few], late, until[few])
     few, late, begin = (each[threads[few]] for each in (few, late, begin))
     threads[few] = _has_a_thread(rows, lanes, late, begin)
-    needed_us = (
-        np.minimum(until, rows.started[ready.late])
-        - rows.config("client_lease_ms", ready.late) * MS
-    )
-    outlives, renewal = rows.shared(Leases).outlive(ready.lock, ready.last, ready.late, needed_us)
-    there = were_there(rows, lanes.client, ready.late, rows.begin[ready.add], ready.ready_us)
-    counts = threads & outlives & there
+    counts, renewal = could_work(rows, ready, until)
+    counts &= threads
     findings.at_stake(ready.late[counts])
     broken = counts & (rows.started[ready.late] > until)
-    found = ready.only(broken)
-    findings.broken(
-        HeldBack,
-        {"ready_us": found.ready_us},
-        add=found.add,
-        lock=found.lock,
-        renewal=renewal[broken],
-        pull=found.pull,
-        before=found.before,
-        busy=other[broken],
-        late=found.late,
-    )
+    findings.broken(HeldBack, **ready.roles(broken), renewal=renewal[broken], busy=other[broken])
 
 
 class _Busy:
@@ -232,32 +216,16 @@ class _Busy:
 
 def free_us(rows: Rows, where: Ints) -> Ints:
     """Until when each call keeps its lane, the suspend time included; NEVER for one that did not end."""
-    again = _asks_again(rows, where) & ~_last_try(rows, where)
+    again = puts_back(rows)[where] & ~may_be_used_up(rows)[where]
     ended = rows.ended[where]
     rest = np.where(again & (ended != NEVER), pause_ms(rows, where) * MS, 0)
     return np.where(rows.end[where] == NEVER, NEVER, ended + rest)
 
 
-def _asks_again(rows: Rows, where: Ints) -> Mask:
-    manual = rows.text("commit_mode")[where] == rows.code("commit_mode", CommitMode.MANUAL)
-    again: Mask = rows.ended_as(*LISTENER_SUSPENDS)[where] | (
-        rows.ended_as(Outcome.ROLLBACK)[where] & manual
-    )
-    return again
-
-
-def _last_try(rows: Rows, where: Ints) -> Mask:
-    """Was it a suspension after which the message is given up?"""
-    limit, times = rows.config("max_reconsume_times", where), rows.number("reconsume_times")[where]
-    suspended = rows.ended_as(*LISTENER_SUSPENDS)[where]
-    found: Mask = suspended & (limit >= 0) & ((times == NONE) | (times >= limit))
-    return found
-
-
 def _rests(rows: Rows, other: Ints, late: Ints, until: Ints) -> Mask:
     """Does the other lane wait out a suspend time that is longer than the bound?"""
     over = rows.end[other] < rows.begin[late]
-    rests: Mask = over & (free_us(rows, other) > until) & _asks_again(rows, other)
+    rests: Mask = over & (free_us(rows, other) > until) & puts_back(rows)[other]
     return rests
 
 
@@ -272,7 +240,7 @@ def _has_a_thread(rows: Rows, lanes: Lanes, late: Ints, begin_us: Ints) -> Mask:
     ended = Timeline(lane[over], end[over])
     op, ops = dense(lane, rows.number("op_id")[calls])
     gave_up = np.full(ops, NEVER, np.int64)  # the seq at which each call did, if it did
-    tries = np.flatnonzero(_last_try(rows, calls))
+    tries = np.flatnonzero(may_be_used_up(rows)[calls])
     np.minimum.at(gave_up, op[tries], end[tries])
     first = calls[first_of_each(*dense(lane))]
     client, mine = lanes.client[first], lanes.client[late]

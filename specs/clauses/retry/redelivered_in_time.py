@@ -16,32 +16,28 @@ more.
 
 Where only a part of the batch comes again, the rest is due when the call of that part has ended well, or at the time of
 the batch if that is later, and may take the whole bound from then on. Nothing is said of the rest where that part asks
-to come again too, or is given up. A call beyond the batch is ORD-3's matter: after it the rest is forgotten."""
+to come again too, or is given up. A call beyond the batch is ORD-3's matter: after it the rest is forgotten. Nothing
+waits any more once the lane was added anew, its offset was reset, or a pull was told to go on further back."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
+
+import numpy as np
 
 from specs.clauses.judging import Finding
 from specs.clauses.premises import NO_RESET, NO_WALL_CLOCK_STEP, NOT_PAUSED, ORDERLY, Premise
 from specs.clauses.words import at, ms, who
+from specs.facts.calls import CALL_COLUMNS, CALL_KINDS, own_pause_ms, pause_ms
 from specs.facts.findings import Findings
-from specs.facts.lanes import (
-    OP_COLUMNS,
-    LaneItems,
-    Machine,
-    Op,
-    Stretch,
-    asks_again,
-    each_lane,
-    ends_as,
-    may_put_back,
-    own_wait_ms,
-    wait_ms,
-)
-from specs.facts.segments import MS, NEVER, NO_TEXT
+from specs.facts.moments import Line
+from specs.facts.presence import count_brokers, have_threads, were_there
+from specs.facts.put_back import PutBack, Waiting
+from specs.facts.ready import Lanes, Leases
+from specs.facts.rows import Rows
+from specs.facts.segments import MS, NEVER, NOWHERE, Ints, Mask, chosen, positions
 from specs.history.row import Row
+from specs.plan.config import LOCK_WAIT_MS
 from specs.plan.traits import Stake, Trait
 from specs.vocabulary import Key, Kind, Outcome, Party
 
@@ -60,19 +56,12 @@ PREMISE = (
 )
 SOURCES = ("docs/sources.md#orderly-loop",)
 STAKES = (Stake(Trait.FRESH_LEASE),)
-KINDS = frozenset(
-    {Kind.DELIVER, Kind.DEAD_LETTER, Kind.LOCK, Kind.UNLOCK, Kind.ADD, Kind.DROP, Kind.RESET}
-)
+KINDS = CALL_KINDS | {Kind.LOCK, Kind.UNLOCK, Kind.DROP}
 SETTINGS = ("client_lease_ms", "max_reconsume_times", "suspend_ms", "threads")
 NEEDS = frozenset({Kind.DELIVER, Kind.LOCK})
 EXCUSED_BY = frozenset({Kind.CRASH, Kind.LEAVE})
-COLUMNS = OP_COLUMNS
-
-LOCK_WAIT_MS = 1000
-"""So long Apache's client waits for the answer of each broker that it asks for leases."""
-
-_GOES_ON = frozenset({Outcome.SUCCESS, Outcome.COMMIT})
-"""After these the lane goes on, in whatever mode."""
+HEEDED = frozenset({Kind.PULL})
+COLUMNS = (*CALL_COLUMNS, "suspend_ms")
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,220 +92,97 @@ class RestTooLate(Finding):
     due_us: int
 
 
-class Waiting:
-    """A suspended batch of one incarnation, or what is left of it: when it is due (NEVER: a dead letter decides), under
-    which grant. ops: its deliveries, by offset. part: of what has come again, before and after."""
-
-    __slots__ = ("add", "due", "letter", "lock", "op", "ops", "part")
-
-    def __init__(self, add: Op, op: Op) -> None:
-        self.add = add
-        self.op = op
-        self.ops: dict[int, Op] = {}
-        self.part: tuple[Op, ...] = ()
-        self.due = NEVER
-        self.letter: Op | None = None
-        self.lock: Op | None = None
-
-    @property
-    def may_be_taken(self) -> bool:
-        """Did nobody see how its dead letter was answered?"""
-        return self.letter is not None and self.letter.outcome is not Outcome.REFUSED
-
-    def comes_again(self, op: Op) -> bool:
-        """Is the message of the dead letter delivered?"""
-        return (
-            self.letter is not None and op.kind is Kind.DELIVER and op.offset == self.letter.offset
-        )
+def judge(rows: Rows, findings: Findings) -> None:
+    """All that was put back, and what is left of it as long as it comes again in parts."""
+    put_back = rows.shared(PutBack)
+    waiting = put_back.batches()
+    while len(waiting.call):
+        seen = _first_seen(rows, put_back, waiting)
+        _judge(rows, put_back, waiting, seen, findings)
+        waiting = put_back.left(waiting, seen)
 
 
-class Lane(Machine):
-    """The last grant of each client, what waits to come again, and the rest of what comes again in part.
+def _first_seen(rows: Rows, put_back: PutBack, waiting: Waiting) -> Ints:
+    """What each one's client does first: its next call, the drop, or a request for the lease that comes too late.
 
-    A stretch is passed over where no suspended batch waits.
+    NOWHERE where it does nothing more, or the lane is added anew or moved before.
     """
+    calls, lane, tenures = put_back.calls, rows.shared(Lanes).lane, put_back.calls.tenures
+    first, over = calls.first[waiting.call], calls.over[waiting.call]
+    drops = Line(tenures.number, rows.begin, rows.of(Kind.DROP))
+    drop = drops.first_after(tenures.number[first], over)
+    call, moved = calls.then[waiting.call], tenures.moved_after(first, over)
+    called, dropped = (chosen(rows.begin, each, NEVER) for each in (call, drop))
+    until = np.minimum(np.minimum(called, dropped), moved)
+    found = np.select([called == until, dropped == until], [call, drop], NOWHERE)
 
-    ENDS = ends_as([Kind.DELIVER, Kind.DEAD_LETTER, Kind.LOCK])
+    def is_too_late(index: Ints, ask: Ints) -> Mask:
+        due_us, letter = put_back.due(waiting, index, rows.begin[ask])
+        late = rows.started[ask] > _until(rows, waiting, index, due_us, ask)
+        late &= (due_us < NEVER) & ~_may_be_taken(rows, letter)
+        found: Mask = late | (rows.begin[ask] > until[index])
+        return found
 
-    def __init__(self, lane: LaneItems, findings: Findings) -> None:
-        super().__init__(lane, findings)
-        self.adds: dict[int, Op] = {}
-        self.locks: dict[int, Op] = {}
-        self.waiting: dict[int, Waiting] = {}
-        self.rest: dict[int, Waiting] = {}
-        self.under_way: set[int] = set()  # clients of which a request takes time
-        self.slack = self.config.schedule_slack_ms * MS
-
-    def takes(self, stretch: Stretch) -> bool:
-        name = stretch.first.incarnation
-        return name not in self.waiting and name not in self.rest
-
-    def begins(self, op: Op) -> None:
-        if op.kind is Kind.RESET:
-            self.waiting.clear()
-            self.rest.clear()
-        elif op.kind is Kind.ADD:
-            self.adds[op.incarnation] = op
-            self.waiting.pop(op.incarnation, None)
-            self.rest.pop(op.incarnation, None)
-        elif op.kind in (Kind.DELIVER, Kind.DROP):
-            waiting = self.waiting.pop(op.incarnation, None)
-            if op.kind is Kind.DROP:
-                self.adds.pop(op.incarnation, None)
-                self.rest.pop(op.incarnation, None)
-            if waiting is not None:
-                self._seen(waiting, op)
-            if op.kind is Kind.DELIVER:
-                self._again(waiting, op)
-        elif op.kind is Kind.DEAD_LETTER:
-            self.rest.pop(op.incarnation, None)
-            if op.incarnation in self.waiting:
-                self.waiting[op.incarnation].due = NEVER
-        elif op.kind is Kind.LOCK:
-            for name, waiting in list(self.waiting.items()):
-                if (
-                    waiting.op.client == op.client
-                    and waiting.due < NEVER
-                    and not waiting.may_be_taken
-                    and op.started > self._until(waiting)
-                ):
-                    del self.waiting[name]
-                    self._seen(waiting, op)
-            if op.end > op.begin:
-                self.under_way.add(op.client)
-        elif op.kind is Kind.UNLOCK:
-            self._lost(op)
-
-    def _again(self, waiting: Waiting | None, op: Op) -> None:
-        """Is the delivery of a part of the batch that waited?"""
-        offset = max(op.offset, 0)
-        before = None if waiting is None else waiting.ops.pop(offset, None)
-        if waiting is None and op.incarnation in self.rest:
-            rest = self.rest[op.incarnation]
-            if rest.part[1].op == op.op:
-                rest.ops.pop(offset, None)
-                return
-        self.rest.pop(op.incarnation, None)
-        if waiting is not None and before is not None and waiting.due < NEVER:
-            rest = self.rest[op.incarnation] = Waiting(waiting.add, waiting.op)
-            rest.ops, rest.part = waiting.ops, (before, op)
-            rest.letter, rest.due = waiting.letter, waiting.due
-
-    def _part_ended(self, op: Op) -> None:
-        """Where a part of a batch has come again and ended well, the rest is due."""
-        rest = self.rest.get(op.incarnation)
-        if rest is None or rest.part[1].op != op.op:
-            return
-        by_rollback = op.outcome is Outcome.ROLLBACK and not may_put_back(op)
-        well = op.outcome in _GOES_ON or by_rollback
-        if not well or op.ended >= NEVER or not rest.ops:
-            del self.rest[op.incarnation]
-            if self.waiting.get(op.incarnation) is rest:
-                del self.waiting[op.incarnation]
-            return
-        own = self.config.suspend_ms
-        rest.op = rest.ops[min(rest.ops)]
-        asked = [each.ended + wait_ms(each, own) * MS for each in rest.ops.values()]
-        rest.due = max(rest.due, op.ended, *asked)
-        rest.lock = self.locks.get(op.client)
-        self.waiting[op.incarnation] = rest
-
-    def _seen(self, waiting: Waiting, op: Op) -> None:
-        lock, client = waiting.lock, waiting.op.client
-        if waiting.due == NEVER or lock is None or client in self.under_way:
-            return
-        if waiting.may_be_taken and not waiting.comes_again(op):
-            return
-        until = self._until(waiting)
-        kept = lock.started + self.config.client_lease_ms * MS >= until
-        there = not self.paused_since(client, waiting.op.started) and not self.leaving(client)
-        if not kept or not there or self.client_died_since(client, waiting.op):
-            return
-        if not self.context.has_threads(self.lane.name(client), self.now):
-            return
-        comes = op.kind is Kind.DELIVER and (not waiting.part or op.offset in waiting.ops)
-        self.stakes += comes or op.started > until
-        if op.started > until:
-            tell = partial(
-                self.broken,
-                also={"due_us": waiting.due},
-                add=waiting.add,
-                suspended=waiting.op,
-                dead_letter=waiting.letter,
-                lock=lock,
-                seen=op,
-            )
-            if waiting.part:
-                tell(RestTooLate, part=waiting.part)
-            else:
-                tell(TooLate)
-
-    def _until(self, waiting: Waiting) -> int:
-        """The end of the bound: sooner where the consumer's own, longer time would be over."""
-        brokers = self.context.brokers_of(self.lane.name(waiting.op.client), self.now)
-        due = waiting.due + max(brokers - 1, 0) * LOCK_WAIT_MS * MS
-        if waiting.part:
-            return due + self.slack
-        asked, own = (
-            wait_ms(waiting.op, self.config.suspend_ms),
-            own_wait_ms(self.config.suspend_ms),
-        )
-        if asked >= own:
-            return due + self.slack
-        return due + min(self.slack, max(self.slack // 2 // MS * MS, (own - asked - 1) * MS))
-
-    def _lost(self, op: Op) -> None:
-        self.locks.pop(op.client, None)
-        for waiting in self.waiting.values():
-            if waiting.op.client == op.client:
-                waiting.lock = None
-
-    def ends(self, op: Op) -> None:
-        if op.kind is Kind.DELIVER:
-            self._part_ended(op)
-            self._ended(op)
-        elif op.kind is Kind.DEAD_LETTER and op.incarnation in self.waiting:
-            if op.outcome is Outcome.OK:
-                del self.waiting[op.incarnation]
-            else:
-                self.waiting[op.incarnation].letter = op
-                self._wait(self.waiting[op.incarnation], op)
-        elif op.kind is Kind.LOCK:
-            self.under_way.discard(op.client)
-            if op.outcome is not Outcome.OK:
-                self._lost(op)
-                return
-            self.locks[op.client] = op
-            for waiting in self.waiting.values():
-                if (
-                    waiting.op.client == op.client
-                    and waiting.due < NEVER
-                    and op.ended <= waiting.due - MS
-                ):
-                    waiting.lock = op
-
-    def _ended(self, op: Op) -> None:
-        add = self.adds.get(op.incarnation)
-        if add is None or op.incarnation == NO_TEXT or op.client == NO_TEXT or not asks_again(op):
-            return
-        before = self.waiting.get(op.incarnation)
-        sure = before is None or before.op.op != op.op or before.due < NEVER
-        waiting = self.waiting[op.incarnation] = Waiting(add, op)
-        if before is not None and before.op.op == op.op:
-            waiting.ops = before.ops
-        if op.offset >= 0:
-            waiting.ops[op.offset] = op
-        # As long as one message of the batch may be on its way to the dead letters, the time has not begun.
-        if sure and not self.used_up(op):
-            self._wait(waiting, op)
-
-    def _wait(self, waiting: Waiting, after: Op) -> None:
-        if after.ended < NEVER:
-            waiting.due = after.ended + wait_ms(waiting.op, self.config.suspend_ms) * MS
-            waiting.lock = self.locks.get(waiting.op.client)
+    asks = Line(lane, rows.begin, rows.of(Kind.LOCK))
+    ask = asks.first_after_with(lane[first], over, is_too_late)
+    return np.where(chosen(rows.begin, ask, NEVER) < until, ask, found)
 
 
-judge = each_lane(Lane, KINDS, lease=True)
+def _may_be_taken(rows: Rows, letter: Ints) -> Mask:
+    """Of each dead letter that failed: did nobody see how it was answered?"""
+    found: Mask = (letter != NOWHERE) & ~rows.ended_as(Outcome.REFUSED)[letter]
+    return found
+
+
+def _until(rows: Rows, waiting: Waiting, index: Ints, due_us: Ints, seen: Ints) -> Ints:
+    """The end of the bound: sooner where the consumer's own, longer time would be over."""
+    row, is_rest = waiting.row[index], waiting.part[index] != NOWHERE
+    slack_us = rows.config("schedule_slack_ms", row) * MS
+    less_us = (own_pause_ms(rows, row) - pause_ms(rows, row) - 1) * MS
+    sooner_us = np.minimum(slack_us, np.maximum(slack_us // 2 // MS * MS, less_us))
+    brokers = count_brokers(rows, seen)
+    due_us = due_us + np.maximum(brokers - 1, 0) * LOCK_WAIT_MS * MS
+    return due_us + np.where(is_rest | (less_us < 0), slack_us, sooner_us)
+
+
+def _judge(rows: Rows, put_back: PutBack, waiting: Waiting, seen: Ints, findings: Findings) -> None:
+    """What is seen first of those that had their lease and a thread: does it come too late?"""
+    leases, client, index = (
+        rows.shared(Leases),
+        rows.shared(Lanes).client,
+        positions(seen != NOWHERE),
+    )
+    call = np.where(rows.are(Kind.DELIVER)[seen], seen, NOWHERE)
+    comes = (waiting.part == NOWHERE) | (waiting.has(put_back.calls.message, call) != NOWHERE)
+    comes, seen, call = (comes & (call != NOWHERE))[index], seen[index], call[index]
+    row, now = waiting.row[index], rows.begin[seen]
+    due_us, letter = put_back.due(waiting, index, now)
+    until_us = _until(rows, waiting, index, due_us, seen)
+    lock = leases.granted_by(row, now, due_us - MS)
+    lease_us = rows.config("client_lease_ms", seen) * MS
+    counts = (due_us < NEVER) & (lock != NOWHERE) & (rows.started[lock] + lease_us >= until_us)
+    counts &= ~leases.lost_since(lock, row, now) & ~leases.asked_since(lock, row, now)
+    again = (call != NOWHERE) & (rows.offset[call] == rows.offset[letter])
+    counts &= again | ~_may_be_taken(rows, letter)
+    counts &= have_threads(rows, client, seen) & (now < rows.clock_stepped(seen))
+    counts &= were_there(rows, client, seen, rows.begin[row], rows.started[row])
+    late = counts & (rows.started[seen] > until_us)
+    findings.at_stake(seen[counts & (comes | late)])
+    for found in positions(late).tolist():
+        one, place = int(row[found]), int(index[found])
+        roles: dict[str, int | list[int]] = {
+            "add": int(put_back.calls.tenures.add[one]),
+            "suspended": one,
+            "dead_letter": int(letter[found]),
+            "lock": int(lock[found]),
+            "seen": int(seen[found]),
+        }
+        part, also = int(waiting.part[place]), {"due_us": int(due_us[found])}
+        if part == NOWHERE:
+            findings.shown(TooLate, roles, also)
+        else:
+            first = int(put_back.calls.first[waiting.call[place]])
+            findings.shown(RestTooLate, {**roles, "part": [part, first]}, also)
 
 
 def explain(found: TooLate | RestTooLate) -> str:

@@ -6,32 +6,46 @@ In manual mode a SUCCESS leaves its messages taken until a COMMIT. A ROLLBACK pu
 or whose message is given up, commits all that was taken as well; so may a call of which nobody knows how it ended.
 After a message was given up in manual mode, or may have been where nobody saw it, nothing is claimed of what was taken
 before it. Nor is anything claimed of a call that ended after the next one had begun, or by one that began before the
-ROLLBACK's had ended. Nothing is remembered across an ADD or a reset.
+ROLLBACK's had ended. Nothing is remembered across an ADD, a reset, or a pull that was told to go on further back.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+
+import numpy as np
 
 from specs.clauses.judging import Finding
 from specs.clauses.premises import NO_RESET, ORDERLY
 from specs.clauses.rows import over_us
 from specs.clauses.words import at, who
+from specs.facts.calls import CALL_COLUMNS, CALL_KINDS, Calls, may_be_used_up
 from specs.facts.findings import Findings
-from specs.facts.lanes import (
-    END,
-    OP_COLUMNS,
-    LaneItems,
-    Machine,
-    Op,
-    Stretch,
-    each_lane,
-    ended_before,
+from specs.facts.moments import Line
+from specs.facts.rows import Rows
+from specs.facts.segments import (
+    NEVER,
+    NONE,
+    NOWHERE,
+    Ints,
+    Mask,
+    Timeline,
+    chosen,
+    is_first,
+    pairs,
+    positions,
 )
-from specs.facts.segments import NO_TEXT, NONE
 from specs.history.row import Row
 from specs.plan.traits import Stake, Trait
-from specs.vocabulary import LISTENER_RESULTS, Key, Kind, Outcome, Party
+from specs.vocabulary import (
+    LISTENER_RESULTS,
+    CommitMode,
+    Key,
+    Kind,
+    Outcome,
+    Party,
+)
 
 ID = "RTY-9"
 TITLE = "a manual ROLLBACK replays all that was taken"
@@ -43,10 +57,11 @@ KEY = Key.LANE
 PREMISE = (ORDERLY, NO_RESET)
 SOURCES = ("docs/sources.md#orderly-loop",)
 STAKES = (Stake(Trait.ROLLBACK),)
-KINDS = frozenset({Kind.DELIVER, Kind.DEAD_LETTER, Kind.ADD, Kind.RESET})
+KINDS = CALL_KINDS
 SETTINGS = ("max_reconsume_times",)
 NEEDS = frozenset({Kind.DELIVER})
-COLUMNS = OP_COLUMNS
+HEEDED = frozenset({Kind.PULL})
+COLUMNS = CALL_COLUMNS
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,123 +74,85 @@ class NotReplayed(Finding):
     counted: bool
 
 
-_AUTO_FINISHES = (Outcome.SUCCESS, Outcome.COMMIT, Outcome.ROLLBACK)
+def judge(rows: Rows, findings: Findings) -> None:
+    """Each message that a ROLLBACK put back: what comes beyond it before it comes again, and with which counter."""
+    calls = rows.shared(Calls)
+    taken, rollback, since = _put_back(rows, calls)
+    again = Line(calls.message, rows.begin, calls.at).first_after(calls.message[taken], since - 1)
+    stand, until = calls.tenures.stand[taken], chosen(rows.begin, again, NEVER)
+    beyond = calls.first_beyond(stand, rows.offset[taken], since, until)
+    order = np.lexsort((rows.offset[taken], beyond))
+    lowest = order[is_first(beyond[order])]
+    lowest = lowest[rows.end[rollback[lowest]] < chosen(rows.begin, beyond[lowest], NONE)]
+    comes = positions((again != NOWHERE) & (beyond == NOWHERE))
+    findings.at_stake(np.concatenate([beyond[lowest], again[comes]]))
+    times = rows.number("reconsume_times")
+    before, after = times[taken[comes]], times[again[comes]]
+    moved = (before != NONE) & (after != NONE) & (before != after)
+    counted = comes[moved & (rows.end[rollback[comes]] < rows.begin[again[comes]])]
+    for of, then, is_counted in ((lowest, beyond, False), (counted, again, True)):
+        rows_of = {"taken": taken[of], "rollback": rollback[of], "next": then[of]}
+        findings.broken(NotReplayed, {"counted": is_counted}, certain=None, **rows_of)
 
 
-class Work:
-    """One incarnation: what it took and did not commit, and what a ROLLBACK put back that has not come again.
+def _put_back(rows: Rows, calls: Calls) -> tuple[Ints, Ints, Ints]:
+    """What was taken and not committed when a ROLLBACK ended: the delivery, the ROLLBACK, and when the next call began.
 
-    taken: calls, and stretches of which what lies after the last commit counts; the latest last. spent: the highest
-    offset that it may have given up unseen, should it go on beyond.
+    Of a message the last delivery counts.
     """
-
-    __slots__ = ("call", "replay", "rollback", "spent", "taken")
-
-    def __init__(self) -> None:
-        self.call = NONE
-        self.taken: list[Op | Stretch] = []
-        self.rollback: Op | None = None
-        self.replay: dict[int, tuple[Op, Op]] = {}
-        self.spent = NONE
-
-
-class Lane(Machine):
-    """Follows what is taken, in the lanes with a manual ROLLBACK."""
-
-    def __init__(self, lane: LaneItems, findings: Findings) -> None:
-        super().__init__(lane, findings)
-        self.works: dict[int, Work] = {}
-        self.rolls = any(
-            what == END and op.outcome is Outcome.ROLLBACK and op.manual
-            for what, _when, op in lane.items
-        )
-
-    def takes(self, stretch: Stretch) -> bool:
-        if not self.rolls:
-            return True
-        first = stretch.first
-        work = self.works.setdefault(first.incarnation, Work())
-        if work.replay or work.rollback is not None:
-            return False
-        if (
-            not first.manual
-            or stretch.finished_to > first.offset
-            or NONE < work.spent < first.offset
-        ):
-            work.taken.clear()
-        if first.manual and stretch.finished_to < stretch.stop:
-            work.taken.append(stretch)
-        work.call, work.spent = stretch.last.op, NONE
-        return True
-
-    def begins(self, op: Op) -> None:
-        if not self.rolls:
-            return
-        if op.kind is Kind.RESET:
-            self.works.clear()
-        elif op.kind is Kind.ADD:
-            self.works.pop(op.incarnation, None)
-        elif op.kind is Kind.DELIVER and op.incarnation != NO_TEXT and op.offset >= 0:
-            work = self.works.setdefault(op.incarnation, Work())
-            if op.op != work.call:
-                work.call = op.op
-                self._begin_call(work, op)
-            self._leave_behind(work, op)
-            put_back = work.replay.pop(op.offset, None)
-            if put_back is not None:
-                self.stakes += 1
-                self._count(*put_back, op)
-            if op.outcome not in LISTENER_RESULTS:  # nobody knows whether it commits
-                work.taken, work.rollback = [], None
-
-    def _begin_call(self, work: Work, op: Op) -> None:
-        if NONE < work.spent < op.offset:
-            work.taken, work.rollback = [], None
-        work.spent = NONE
-        if work.rollback is not None:
-            for taken in self.lane.digest.calls_of(work.taken):
-                work.replay[taken.offset] = (taken, work.rollback)
-            work.taken, work.rollback = [], None
-
-    def _leave_behind(self, work: Work, op: Op) -> None:
-        lowest = min(work.replay, default=op.offset)
-        if lowest >= op.offset:
-            return
-        taken, rollback = work.replay[lowest]
-        work.replay = {offset: back for offset, back in work.replay.items() if offset >= op.offset}
-        if ended_before(rollback, op):
-            self.stakes += 1
-            self.broken(NotReplayed, {"counted": False}, taken=taken, rollback=rollback, next=op)
-
-    def _count(self, before: Op, rollback: Op, op: Op) -> None:
-        known = NONE not in (before.reconsume, op.reconsume)
-        if known and before.reconsume != op.reconsume and ended_before(rollback, op):
-            self.broken(NotReplayed, {"counted": True}, taken=before, rollback=rollback, next=op)
-
-    def ends(self, op: Op) -> None:
-        work = (
-            self.works.get(op.incarnation) if op.incarnation != NO_TEXT and op.offset >= 0 else None
-        )
-        if work is None:
-            return
-        if op.kind is Kind.DEAD_LETTER:
-            commits = op.outcome is Outcome.OK
-        elif op.kind is Kind.DELIVER:
-            commits = op.outcome is Outcome.COMMIT if op.manual else op.outcome in _AUTO_FINISHES
-        else:
-            return
-        if commits:
-            work.taken, work.rollback = [], None
-        elif op.kind is Kind.DELIVER and self.used_up(op):
-            work.spent = max(work.spent, op.offset)
-        elif op.kind is Kind.DELIVER and op.manual and op.op == work.call:
-            if op.outcome in (Outcome.SUCCESS, Outcome.ROLLBACK):
-                work.taken.append(op)
-            if op.outcome is Outcome.ROLLBACK:
-                work.rollback = op
+    stand, back = calls.tenures.stand, rows.ended_as(Outcome.ROLLBACK)
+    takes = _in_manual_mode(rows) & (rows.ended_as(Outcome.SUCCESS) | back)
+    at = calls.at[takes[calls.at]]
+    at = at[rows.end[at] < chosen(rows.begin, calls.then[calls.call_of[at]], NEVER)]
+    rolls = at[back[at]]
+    rolls = rolls[np.argsort(-rows.end[rolls], kind="stable")]
+    rolls = rolls[is_first(calls.call_of[rolls])]
+    then = calls.then[calls.call_of[rolls]]
+    kept = (then != NOWHERE) & ~np.isin(then, _passed(rows, calls))
+    rolls, then = rolls[kept], then[kept]
+    now = rows.begin[then]
+    moments = [*_commits(rows, calls), (then, now)]  # what was put back is not taken any more
+    where, time = (np.concatenate(each) for each in zip(*moments, strict=True))
+    since = Timeline(stand[where], time).last_before(stand[then], now)
+    since = chosen(time, since, NONE)
+    line = Timeline(stand[at], rows.end[at])
+    start, stop = line.between(stand[then], np.maximum(since, 0), now)
+    start = np.where(since <= rows.end[rolls], start, stop)
+    found = [np.stack([of, at[line.order[place]]]) for of, place in pairs(start, stop)]
+    of, taken = np.concatenate([np.zeros((2, 0), np.int64), *found], axis=1)[:, ::-1]
+    latest = is_first(of, calls.message[taken])
+    of, taken = of[latest], taken[latest]
+    return taken, rolls[of], now[of]
 
 
-judge = each_lane(Lane, KINDS, lease=False)
+def _in_manual_mode(rows: Rows) -> Mask:
+    found: Mask = rows.text("commit_mode") == rows.code("commit_mode", CommitMode.MANUAL)
+    return found
+
+
+def _commits(rows: Rows, calls: Calls) -> Iterator[tuple[Ints, Ints]]:
+    """Rows that commit all that was taken, or may do so, and when."""
+    manual = _in_manual_mode(rows)
+    done = rows.ended_as(Outcome.SUCCESS, Outcome.COMMIT, Outcome.ROLLBACK) & ~manual
+    done |= rows.ended_as(Outcome.COMMIT) & manual
+    letters = positions(calls.letters & rows.ended_as(Outcome.OK))
+    for where in (calls.at[done[calls.at]], letters):
+        yield where, rows.end[where]
+    unseen = calls.at[~rows.ended_as(*LISTENER_RESULTS)[calls.at]]
+    for where in (unseen, _passed(rows, calls)):
+        yield where, rows.begin[where]
+
+
+def _passed(rows: Rows, calls: Calls) -> Ints:
+    """Calls that begin beyond what had used up its retries by then: it was given up, and that commits all as well."""
+    stand = calls.tenures.stand
+    spent = calls.at[(may_be_used_up(rows) & (rows.end < NEVER))[calls.at]]
+    begun = Line(stand, rows.begin, calls.first)
+    then = begun.first_after(stand[spent], rows.end[spent])
+    highest = np.full(rows.size + 1, NEVER, np.int64)
+    highest[then] = NONE
+    np.maximum.at(highest, then, rows.offset[spent])
+    return calls.first[rows.offset[calls.first] > highest[calls.first]]
 
 
 def explain(found: NotReplayed) -> str:

@@ -24,7 +24,16 @@ from specs.clauses.stored import waits_ms
 from specs.clauses.words import MS, at, ms, who
 from specs.facts.findings import Findings
 from specs.facts.rows import Rows
-from specs.facts.segments import NONE, Ints, dense, positions
+from specs.facts.segments import (
+    NONE,
+    NOWHERE,
+    Segments,
+    chosen,
+    dense,
+    first_of_each,
+    ints,
+    positions,
+)
 from specs.history.row import Row
 from specs.vocabulary import RETRY_PREFIX, Key, Kind, Party
 
@@ -66,55 +75,45 @@ class Miscounted(Finding):
 def judge(rows: Rows, findings: Findings) -> None:
     """Each copy beside the earliest due time of the send-backs that carry one retry less. Both are few."""
     times, back = rows.number("reconsume_times"), rows.are(Kind.SEND_BACK)
-    back &= rows.number("delay_level") != NONE
-    copy = rows.are(Kind.DELIVER) & rows.starts_with("topic", RETRY_PREFIX)
-    copy &= rows.number("attempt") == 1
-    where = positions((back | copy) & (times != NONE))
+    back &= (rows.number("delay_level") != NONE) & (times != NONE)
+    copy = rows.are(Kind.DELIVER) & rows.starts_with("topic", RETRY_PREFIX) & (times != NONE)
+    where = positions(back | (copy & (rows.number("attempt") == 1)))
     where = where[rows.begin[where] < rows.clock_stepped(where)]
-    if not len(where):
-        return
     where = where[np.argsort(rows.begin[where], kind="stable")]
-    of_group, _ = dense(rows.run[where], rows.source[where], rows.group[where])
-    message, _ = dense(rows.run, rows.source)
-    sends = _first_sends(rows, message)
-    due: dict[tuple[int, int], tuple[int, int, int]] = {}
-    """By message and group, and counter: (due in µs, the send-back, its wait in µs)."""
-    last: dict[int, int] = {}  # by message and group, the last send-back
-    first: dict[int, int] = {}  # by message, the seq of the first one, of whatever group
-    for mine, row, number in zip(
-        of_group.tolist(), where.tolist(), message[where].tolist(), strict=True
-    ):
-        counter, started = int(times[row]), int(rows.started[row])
-        if back[row]:
-            wait_us = _wait_us(rows, row)
-            known = due.get((mine, counter))
-            if known is None or started + wait_us < known[0]:
-                due[mine, counter] = (started + wait_us, row, wait_us)
-            last[mine] = row
-            first.setdefault(number, int(rows.begin[row]))
-        elif mine in last and rows.name_of("topic", row) == RETRY_PREFIX + rows.name_of(
-            "group", row
-        ):
-            sent = sends.get(number)
-            if sent is None or rows.begin[sent] >= first[number]:
-                continue  # the history begins in the middle
-            findings.at_stake_times(row, 1)
-            known = due.get((mine, counter - 1))
-            if known is None:
-                roles = {"sent": sent, "returned": last[mine], "copy": row}
-                findings.shown(Miscounted, roles)
-                continue
-            due_us, returned, wait_us = known
-            if started < due_us - MS - rows.context_of(row).info.clock_bound_us:
-                roles = {"sent": sent, "returned": returned, "copy": row}
-                findings.shown(TooSoon, roles, {"wait_us": wait_us})
+    (message, count), is_back = dense(rows.run, rows.source), back[where]
+    of_group = dense(message[where], rows.group[where])[0]
+    returned = Segments(of_group).last_before(is_back)
+    own = [_is_of_its_group(rows, row) for row in where.tolist()]
+    sent, first = (
+        chosen(each, first_of_each(message[each], count), NOWHERE)[message[where]]
+        for each in (rows.of(Kind.SEND), where[is_back])
+    )
+    counts = ~is_back & (returned != NOWHERE) & np.asarray(own, np.bool_)
+    counts &= (sent != NOWHERE) & (rows.begin[sent] < rows.begin[first])  # not in the midst
+    findings.at_stake(where[counts])
+    waits = ints([_wait_us(rows, row) if back[row] else 0 for row in where.tolist()])
+    due_us = rows.started[where] + waits
+    same = dense(of_group, times[where] + np.where(is_back, 1, 0))[0]
+    soonest = Segments(same).highest_before(np.where(is_back, -due_us, NONE))
+    known = (soonest != NOWHERE) & chosen(is_back.astype(np.int64), soonest, 0) > 0
+    wrong = counts & ~known
+    findings.broken(
+        Miscounted, sent=sent[wrong], returned=where[returned[wrong]], copy=where[wrong]
+    )
+    slack_us = MS + rows.of_runs(lambda context: context.info.clock_bound_us, where)
+    soon = counts & known & (rows.started[where] < due_us[soonest] - slack_us)
+    findings.broken(
+        TooSoon,
+        {"wait_us": waits[soonest[soon]]},
+        sent=sent[soon],
+        returned=where[soonest[soon]],
+        copy=where[soon],
+    )
 
 
-def _first_sends(rows: Rows, message: Ints) -> dict[int, int]:
-    """By message the row with which it was first sent."""
-    sends = rows.of(Kind.SEND)
-    sends = sends[np.argsort(-rows.begin[sends], kind="stable")]
-    return dict(zip(message[sends].tolist(), sends.tolist(), strict=True))
+def _is_of_its_group(rows: Rows, row: int) -> bool:
+    """Is this topic that of its group's retries?"""
+    return rows.name_of("topic", row) == RETRY_PREFIX + rows.name_of("group", row)
 
 
 def _wait_us(rows: Rows, back: int) -> int:

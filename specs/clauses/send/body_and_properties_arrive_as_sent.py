@@ -35,9 +35,9 @@ from specs.facts.segments import (
     ints,
     positions,
 )
-from specs.facts.stored import delayed, halves
+from specs.facts.stored import copies, delayed, halves
 from specs.history.row import Row
-from specs.vocabulary import DLQ_PREFIX, RETRY_PREFIX, Key, Kind, Outcome, Party
+from specs.vocabulary import Key, Kind, Outcome, Party
 
 ID = "SND-10"
 TITLE = "body and properties arrive as sent"
@@ -75,15 +75,13 @@ class Changed(Finding):
     level: int | None
 
 
-HALF = "half"
 """How the detail of a half message's send begins."""
 
 
 def judge(rows: Rows, findings: Findings) -> None:
     body, tags, key = rows.number("body_hash"), rows.text("tags"), rows.text("sharding_key")
     level, props = rows.number("delay_level"), rows.number("props_hash")
-    copy = rows.starts_with("topic", RETRY_PREFIX) | rows.starts_with("topic", DLQ_PREFIX)
-    whole = (body != NONE) & (rows.text("origin_id") == NO_TEXT) & ~copy
+    whole = (body != NONE) & (rows.text("origin_id") == NO_TEXT) & ~copies(rows)
     sends = positions(whole & rows.are(Kind.SEND))
     read = rows.are(Kind.READ) & rows.ended_as(Outcome.OK) & (rows.end < NEVER)
     where = positions(whole & (rows.are(Kind.DELIVER) | read))
@@ -118,7 +116,7 @@ def judge(rows: Rows, findings: Findings) -> None:
     judged = (sent != NOWHERE) & (rows.begin[sent] < seen_at) & (seen_at < until[message[where]])
     where, sent = where[judged], sent[judged]
     findings.at_stake(where)
-    told = (level[sent] != NONE) & (level[where] != NONE) & ~_half(rows)[sent]
+    told = (level[sent] != NONE) & (level[where] != NONE) & ~halves(rows)[sent]
     changed = differs(where, sent) | other_properties(where, sent)
     due = np.minimum(level[sent], _last_level(rows)[sent])
     changed |= told & (due != level[where])
@@ -140,14 +138,6 @@ def _is_certain(rows: Rows, sent: Ints, where: Ints) -> Mask:
     closed = np.asarray([rows.context_of(row).info.closed_world for row in sent.tolist()], np.bool_)
     found: Mask = closed | (told & there)
     return found
-
-
-def _half(rows: Rows) -> Mask:
-    """Is the row about a half message?"""
-    begins = np.asarray(
-        [*(word.startswith(HALF) for word in rows.words("detail")), False], np.bool_
-    )
-    return begins[rows.text("detail")]
 
 
 def _last_level(rows: Rows) -> Ints:

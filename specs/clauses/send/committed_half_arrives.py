@@ -134,7 +134,7 @@ class _Halves:
         sent_us, begin = int(rows.started[half]), int(rows.begin[half])
         if not self.queue.in_time(half, there_us, marker):
             return False
-        party = (rows.name_of("client_id", commit), rows.name_of("broker", half))
+        party = (rows.client_of(commit), rows.name_of("broker", half))
         if context.fault_between(sent_us, there_us, now, party):
             return False
         if rows.was_disturbed(commit, there_us, now, broker=party[1]):

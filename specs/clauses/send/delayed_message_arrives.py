@@ -33,10 +33,23 @@ from specs.clauses.judging import Finding
 from specs.clauses.premises import DRAINED, NO_WALL_CLOCK_STEP, NOT_REMOVED
 from specs.clauses.words import at, ms, who
 from specs.facts.findings import Findings
+from specs.facts.moments import Line
 from specs.facts.readings import COLUMNS as READING_COLUMNS
 from specs.facts.readings import Queue, queues_with
 from specs.facts.rows import Rows
-from specs.facts.segments import NEVER, NO_TEXT, NONE, Ints
+from specs.facts.segments import (
+    NEVER,
+    NO_TEXT,
+    NONE,
+    NOWHERE,
+    Ints,
+    Segments,
+    chosen,
+    dense,
+    first_of_each,
+    is_first,
+    positions,
+)
 from specs.facts.stored import (
     STORED_COLUMNS,
     STORED_WEAKLY,
@@ -85,131 +98,117 @@ class Overtaken(Finding):
     behind: Row
 
 
-def judge(rows: Rows, findings: Findings) -> None:
-    sends = np.flatnonzero(
-        delayed(rows) & ~refused(rows) & ~copies(rows) & (rows.text("message_id") != NO_TEXT)
-    )
-    if len(sends):
-        level, wait = levels(rows, sends)
-        of_send = {
-            at: (int(which), int(us))
-            for at, which, us in zip(sends.tolist(), level, wait, strict=True)
-        }
-        for queue, mine in queues_with(rows, sends, (Kind.SEND, Kind.READ)):
-            _Delayed(queue, findings, mine, of_send).judge()
-
-
 class _Delayed:
-    """The delayed messages of one queue."""
+    """sends: those that wait on a level, as far as anybody knows; acknowledged: of each message its first good answer.
 
-    def __init__(
-        self, queue: Queue, findings: Findings, sends: Ints, of_send: dict[int, tuple[int, int]]
-    ) -> None:
-        self.queue, self.rows, self.findings, self.of_send = queue, queue.rows, findings, of_send
-        rows = self.rows
-        self.message = rows.text("message_id")
-        self.sends: dict[int, list[int]] = {}
-        for send in sends.tolist():
-            self.sends.setdefault(int(self.message[send]), []).append(send)
-        weak = np.isin(rows.number("code"), STORED_WEAKLY)
-        answered = sends[
-            rows.ended_as(Outcome.OK)[sends] & (rows.end[sends] < NEVER) & ~weak[sends]
-        ]
-        self.acknowledged: dict[int, int] = {}
-        for send in answered[np.argsort(rows.end[answered], kind="stable")].tolist():
-            self.acknowledged.setdefault(int(self.message[send]), send)
-        self.context, self.place = rows.context_of(int(sends[0])), rows.queue_of(int(sends[0]))
-        self.stepped = self.context.clock_stepped
+    Of each row: message, the number of its message in its queue; begun, when that was first sent; level and wait_us, if
+    it is one of the sends. until: of each queue the seq from which on nothing is claimed.
+    """
 
-    def judge(self) -> None:
-        self._there()
-        self._order()
+    def __init__(self, rows: Rows) -> None:
+        self.rows, named = rows, rows.text("message_id") != NO_TEXT
+        self.sends = positions(delayed(rows) & ~refused(rows) & ~copies(rows) & named)
+        self.message, count = dense(rows.queue, rows.text("message_id"))
+        self.level, self.wait_us = np.zeros((2, rows.size), np.int64)
+        self.level[self.sends], self.wait_us[self.sends] = levels(rows, self.sends)
+        good = rows.ended_as(Outcome.OK) & (rows.end < NEVER)
+        good &= ~np.isin(rows.number("code"), STORED_WEAKLY)
+        answered = self.sends[good[self.sends]]
+        answered = answered[np.argsort(rows.end[answered], kind="stable")]
+        self.acknowledged = answered[is_first(self.message[answered])]
+        first = chosen(self.sends, first_of_each(self.message[self.sends], count), NOWHERE)
+        self.begun = chosen(rows.begin, first, NEVER)[self.message]
+        self.until = np.full(int(rows.queue.max()) + 1, NEVER, np.int64)
+        for place in self.sends[is_first(rows.queue[self.sends])].tolist():
+            self.until[rows.queue[place]] = _until(rows, place)
 
-    def _there(self) -> None:
-        rows = self.rows
-        left = dict(self.acknowledged)
-        for reading in self.queue.readings():
-            marker = reading.marker
-            now = int(rows.end[marker])
-            if now >= self.stepped or self._is_trimmed(now):
+
+def _until(rows: Rows, place: int) -> int:
+    """When a wall clock was set, or the broker removed anything on purpose, of the queue or of what waits."""
+    context, queue = rows.context_of(place), rows.queue_of(place)
+    told = [seq for seq, kept in context.trims.get(queue, ()) if kept]
+    for each, trims in context.trims.items():
+        if each.topic == SCHEDULE_TOPIC and each.broker == queue.broker:
+            told += [seq for seq, _ in trims]
+    return min([context.clock_stepped, *told])
+
+
+def judge(rows: Rows, findings: Findings) -> None:
+    waiting = _Delayed(rows)
+    if len(waiting.sends):
+        for queue, sends in queues_with(rows, waiting.sends, (Kind.SEND, Kind.READ)):
+            _there(waiting, queue, sends, findings)
+        _order(waiting, findings)
+
+
+def _there(waiting: _Delayed, queue: Queue, sends: Ints, findings: Findings) -> None:
+    """Each whole reading of a queue, and what was acknowledged long enough before and not missed yet."""
+    rows, name = waiting.rows, waiting.rows.text("message_id")
+    left = np.intersect1d(waiting.acknowledged, sends).tolist()
+    for reading in queue.readings():
+        marker, now = reading.marker, int(rows.end[reading.marker])
+        if now >= waiting.until[rows.queue[marker]]:
+            continue
+        for sent in left.copy():
+            wait_us = int(waiting.wait_us[sent])
+            due_us = int(rows.ended[sent]) + wait_us
+            if rows.end[sent] >= rows.begin[marker] or not queue.in_time(sent, due_us, marker):
                 continue
-            for message, sent in list(left.items()):
-                due_us = int(rows.ended[sent]) + self.of_send[sent][1]
-                if rows.end[sent] >= rows.begin[marker] or not self.queue.in_time(
-                    sent, due_us, marker
-                ):
-                    continue
-                if self._may_be_unflushed(sent, now):
-                    continue
-                self.findings.at_stake(np.asarray([marker], np.int64))
-                first = int(rows.begin[self.sends[message][0]])
-                if not any(first < end for end in reading.shown.get(message, ())):
-                    del left[message]
-                    also = {"wait_us": self.of_send[sent][1]}
-                    self.findings.shown(NotThere, {"sent": sent, "read": marker}, also)
-
-    def _may_be_unflushed(self, sent: int, now: int) -> bool:
-        """May a crash have taken it, where it waits or, if its time was over, in its queue?"""
-        rows, context, broker = self.rows, self.context, self.rows.name_of("broker", sent)
-        if context.info.config.flush != "async":
-            return False
-        begin, due_us = rows.begin[sent], int(rows.started[sent]) + self.of_send[sent][1]
-        waiting = context.unflushed.get(broker, ())
-        if any(begin < seq <= now and rows.ended[sent] > safe_us for seq, safe_us in waiting):
-            return True
-        crashes = context.broker_deaths.get(broker, ())
-        bound_us = context.info.clock_bound_us
-        return any(begin < seq <= now and at_us + bound_us >= due_us for seq, at_us in crashes)
-
-    def _is_trimmed(self, now: int) -> bool:
-        """Had the broker by then removed anything on purpose, of the queue or of what waits?"""
-        place, context = self.place, self.context
-        return bool(context.kept_from(place, now)) or context.removed_of(
-            SCHEDULE_TOPIC, place.broker, now
-        )
-
-    def _order(self) -> None:
-        """Of each level, every first read of a message against the one sent last of those read before."""
-        rows, queue = self.rows, self.queue
-        reads = queue.where[
-            rows.are(Kind.READ)[queue.where]
-            & queue.ok[queue.where]
-            & (rows.offset[queue.where] != NONE)
-        ]
-        lowest: dict[int, int] = {}
-        latest: dict[int, tuple[int, int]] = {}
-        for read in reads[np.argsort(rows.end[reads], kind="stable")].tolist():
-            now, message, offset = (
-                int(rows.end[read]),
-                int(self.message[read]),
-                int(rows.offset[read]),
-            )
-            sends = [send for send in self.sends.get(message, ()) if rows.begin[send] < now]
-            if now >= self.stepped or not sends or lowest.get(message, NEVER) <= offset:
+            if _may_be_unflushed(rows, sent, wait_us, now):
                 continue
-            if self._is_trimmed(now):
-                break
-            lowest[message] = offset
-            if len(sends) > 1:
-                continue
-            (sent,) = sends
-            level = self.of_send[sent][0]
-            known = latest.get(level)
-            if known is None or rows.begin[sent] > rows.begin[known[0]]:
-                latest[level] = (sent, read)
-            mine = self.acknowledged.get(message)
-            if (
-                known is None
-                or mine is None
-                or rows.end[mine] > now
-                or broker_died(rows, mine, now)
-            ):
-                continue
-            if offset >= rows.offset[known[1]]:
-                self.findings.at_stake(np.asarray([read], np.int64))
-                if rows.end[mine] < rows.begin[known[0]]:
-                    before = {"later": known[0], "before": known[1]}
-                    self.findings.shown(Overtaken, {"earlier": mine, **before, "behind": read})
+            findings.at_stake_times(marker, 1)
+            if max(reading.shown.get(int(name[sent]), [NONE])) <= waiting.begun[sent]:
+                left.remove(sent)
+                findings.shown(NotThere, {"sent": sent, "read": marker}, {"wait_us": wait_us})
+
+
+def _may_be_unflushed(rows: Rows, sent: int, wait_us: int, now: int) -> bool:
+    """May a crash have taken it, where it waits or, if its time was over, in its queue?"""
+    context, broker = rows.context_of(sent), rows.name_of("broker", sent)
+    if context.info.config.flush != "async":
+        return False
+    begin, due_us = rows.begin[sent], int(rows.started[sent]) + wait_us
+    flushed = context.unflushed.get(broker, ())
+    if any(begin < seq <= now and rows.ended[sent] > safe_us for seq, safe_us in flushed):
+        return True
+    crashes = context.broker_deaths.get(broker, ())
+    bound_us = context.info.clock_bound_us
+    return any(begin < seq <= now and at_us + bound_us >= due_us for seq, at_us in crashes)
+
+
+def _order(waiting: _Delayed, findings: Findings) -> None:
+    """Of each level, every first read of a message against the one sent last of those read before."""
+    rows, message, sends = waiting.rows, waiting.message, waiting.sends
+    read = rows.are(Kind.READ) & rows.ended_as(Outcome.OK) & (rows.offset != NONE)
+    read &= rows.end < waiting.until[rows.queue]
+    reads = positions(read)
+    reads = reads[np.argsort(rows.end[reads], kind="stable")]
+    line = Line(message, rows.begin, sends)
+    known = line.count_before(message[reads], rows.end[reads])
+    reads, known = reads[known > 0], known[known > 0]
+    lowest = Segments(message[reads]).highest_before(-rows.offset[reads])
+    lower = chosen(rows.offset[reads], lowest, NEVER) > rows.offset[reads]
+    reads = reads[lower & (known == 1)]
+    sent = line.last_before(message[reads], rows.end[reads])
+    level = dense(rows.queue[reads], waiting.level[sent])[0]
+    before = Segments(level).highest_before(rows.begin[sent])
+    mine = Line(message, rows.end, waiting.acknowledged).last_before(
+        message[reads], rows.end[reads] + 1
+    )
+    counts = (before != NOWHERE) & (mine != NOWHERE)
+    counts &= rows.offset[reads] >= rows.offset[reads[before]]
+    for index in positions(counts).tolist():
+        counts[index] = not broker_died(rows, int(mine[index]), int(rows.end[reads[index]]))
+    findings.at_stake(reads[counts])
+    wrong = counts & (rows.end[mine] < rows.begin[sent[before]])
+    before = before[wrong]
+    findings.broken(
+        Overtaken,
+        earlier=mine[wrong],
+        later=sent[before],
+        before=reads[before],
+        behind=reads[wrong],
+    )
 
 
 def explain(found: NotThere | Overtaken) -> str:

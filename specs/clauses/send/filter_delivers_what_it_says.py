@@ -23,7 +23,6 @@ from specs.facts.findings import Findings
 from specs.facts.rows import Rows
 from specs.facts.segments import (
     NEVER,
-    NO_TEXT,
     NONE,
     NOWHERE,
     Ints,
@@ -34,9 +33,10 @@ from specs.facts.segments import (
     first_of_each,
     positions,
 )
-from specs.facts.stored import STORED_WEAKLY, broker_died, halves
+from specs.facts.stored import STORED_WEAKLY, broker_died, copies, halves
+from specs.facts.tenures import Tenures
 from specs.history.row import Row
-from specs.vocabulary import DLQ_PREFIX, RETRY_PREFIX, Key, Kind, Outcome, Party
+from specs.vocabulary import Key, Kind, Outcome, Party
 
 ID = "SND-8"
 TITLE = "a filter delivers what it says"
@@ -76,7 +76,7 @@ class PassedOver(Finding):
 
 
 def judge(rows: Rows, findings: Findings) -> None:
-    original = ~(rows.starts_with("topic", RETRY_PREFIX) | rows.starts_with("topic", DLQ_PREFIX))
+    original = ~copies(rows)
     wanted = _wanted(rows)
     whole = original & (rows.number("body_hash") != NONE)
     given = positions(whole & rows.are(Kind.DELIVER))
@@ -120,20 +120,12 @@ def _holes(rows: Rows, findings: Findings, original: Mask, sends: Ints) -> None:
         [each.mode == "orderly" and each.message_model == "clustering" for each in configs],
         np.bool_,
     )
-    named = rows.text("incarnation") != NO_TEXT
-    calls = original & named & rows.are(Kind.DELIVER) & (rows.offset != NONE) & orderly[rows.run]
-    where = positions(
-        calls | (original & named & rows.are(Kind.ADD)) | (original & rows.are(Kind.RESET))
-    )
+    tenures = rows.shared(Tenures)
+    calls = original & tenures.named & rows.are(Kind.DELIVER) & (rows.offset != NONE)
+    where = positions(calls & orderly[rows.run])
     if not len(sends) or not len(where):
         return
-    # What an incarnation remembers begins anew with its ADD and with a reset of its lane.
-    resets = Segments(rows.lane[where]).count_before(rows.are(Kind.RESET)[where])
-    work = dense(rows.incarnation[where], resets)[0]
-    adds = Segments(work).count_before(rows.are(Kind.ADD)[where])
-    life = dense(work, adds)[0]
-    mine = calls[where]
-    where, life = where[mine], life[mine]
+    life = dense(tenures.number, tenures.reset)[0][where]
     offset = rows.offset[where]
     highest = Segments(life).highest_before(offset)
     raised = (highest != NOWHERE) & (offset > offset[np.maximum(highest, 0)])

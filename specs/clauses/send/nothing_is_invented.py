@@ -6,12 +6,13 @@ is said of it. Any send that had begun counts, whatever its outcome. A delivery 
 ends. With the clocks of several hosts a send that another clock times less than the bound later may have come first.
 
 A place is an offset of a queue. An answer names one (but not that of a delayed or a half message, which lies elsewhere
-first), and each read or delivery of the message itself in the topic that it was sent to shows one. There may be as many
-as tries that may have stored the message: one that was certainly refused stored nothing. Every try up to the last must
-be in the history, with a number of its own; of a send whose recorder can't tell how often it was tried nothing is said.
-Where frames may come twice nothing is said about places. A delayed message or a half one moves to its place at its
-time: a death of the broker in between is where implementations repeat that, so it is a finding of its own. Where
-brokers flush later, that death may take back a place that was seen, and the message rightly comes to another one.
+first), and each read or delivery of the message itself in the topic that it was sent to shows one. There may be as
+many, whenever one is answered, read or delivered, as tries begun until then that may have stored the message: one that
+was certainly refused stored nothing. Every try up to the last must be in the history, with a number of its own; of a
+send whose recorder can't tell how often it was tried nothing is said. Where frames may come twice nothing is said about
+places. A delayed message or a half one moves to its place at its time: a death of the broker in between is where
+implementations repeat that, so it is a finding of its own. Where brokers flush later, that death may take back a place
+that was seen, and the message rightly comes to another one.
 
 Only where the history holds every producer, from its first message on (a closed world, which `run.json` declares): a
 log that begins in the middle is of an open one.
@@ -29,7 +30,20 @@ from specs.clauses.premises import CLOSED_WORLD, NO_FRAME_TWICE
 from specs.clauses.words import at, who
 from specs.facts.findings import Findings
 from specs.facts.rows import Rows
-from specs.facts.segments import NEVER, NO_TEXT, NONE, Ints, Mask, dense
+from specs.facts.segments import (
+    NEVER,
+    NO_TEXT,
+    NONE,
+    Ints,
+    Mask,
+    Segments,
+    Timeline,
+    by_time,
+    chosen,
+    dense,
+    is_first,
+    positions,
+)
 from specs.facts.stored import broker_died, copies, delayed, halves, refused
 from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
@@ -84,40 +98,22 @@ class StoredAgainAfterCrash(Finding):
 EVIDENCE_MAX = 9
 
 
-def seen(rows: Rows) -> Ints:
-    """Positions of the deliveries and finished reads of runs that hold every producer."""
-    read = rows.are(Kind.READ) & rows.ended_as(Outcome.OK) & (rows.end < NEVER)
-    where = np.flatnonzero(rows.are(Kind.DELIVER) | read)
-    found: Ints = where[rows.closed_world(where)]
-    return found
-
-
-def seen_at(rows: Rows, where: Ints) -> Ints:
-    """When each is judged: a delivery at its begin, a read at its end."""
-    return np.where(rows.are(Kind.DELIVER)[where], rows.begin[where], rows.end[where])
-
-
-def named(rows: Rows) -> Mask:
-    """Sends of which the answer names a place."""
-    answered = rows.are(Kind.SEND) & rows.ended_as(Outcome.OK) & (rows.offset != NONE)
-    found: Mask = answered & ~delayed(rows) & ~halves(rows)
-    return found
-
-
 def judge(rows: Rows, findings: Findings) -> None:
-    """A message that was sent late, or never, was invented."""
+    """A message that was sent late, or never, was invented. A delivery is judged at its begin, a read at its end."""
     message, count = dense(rows.run, rows.source)
     first_send = np.full(count, NEVER, np.int64)
     sends = rows.of(Kind.SEND)
     np.minimum.at(first_send, message[sends], rows.begin[sends])
-    where = seen(rows)
-    early = first_send[message[where]] >= seen_at(rows, where)
+    call, read = rows.are(Kind.DELIVER), rows.are(Kind.READ) & rows.ended_as(Outcome.OK)
+    where = positions(call | (read & (rows.end < NEVER)))
+    where, when = where[rows.closed_world(where)], np.where(call, rows.begin, rows.end)
+    early = first_send[message[where]] >= when[where]
     told = early & ~_of_any(rows, where)
     findings.at_stake(where[told | ~early])
     invented = where[told]
     certain = ~_may_be_sent_before(rows, invented, message)
     findings.broken(Invented, seen=invented, certain=certain)
-    _places(rows, findings, where)
+    _places(rows, findings, where, when)
 
 
 def _of_any(rows: Rows, where: Ints) -> Mask:
@@ -140,18 +136,17 @@ def _may_be_sent_before(rows: Rows, invented: Ints, message: Ints) -> Mask:
     return found
 
 
-def _places(rows: Rows, findings: Findings, where: Ints) -> None:
-    """Only messages are looked at closely that were seen at a place that no answer named, and have another place."""
-    original = (
-        (rows.offset[where] != NONE)
-        & (rows.text("origin_id")[where] == NO_TEXT)
-        & ~copies(rows)[where]
-    )
-    where = where[original & (rows.source[where] != NO_TEXT)]
-    answers = np.flatnonzero(named(rows))
-    shows = np.concatenate([where, answers])
-    if not len(where):
-        return
+def _places(rows: Rows, findings: Findings, where: Ints, when: Ints) -> None:
+    """Each sighting, and each answer that names a place, is judged by what was sent and seen until then.
+
+    when: that of each row. With several clocks only the last one is, by all. Of messages that have one place nothing is
+    asked.
+    """
+    original = (rows.text("origin_id") == NO_TEXT) & (rows.source != NO_TEXT) & ~copies(rows)
+    where = where[(original & (rows.offset != NONE))[where]]
+    answers = rows.are(Kind.SEND) & rows.ended_as(Outcome.OK) & (rows.offset != NONE)
+    answers = positions(answers & ~delayed(rows) & ~halves(rows))
+    shows = np.concatenate([where, answers[rows.closed_world(answers)]])
     message, count = dense(rows.run, rows.source, rows.text("topic"))
     one = np.zeros(count, np.int64)
     one[message[shows]] = shows
@@ -159,82 +154,64 @@ def _places(rows: Rows, findings: Findings, where: Ints) -> None:
     moved = (rows.queue[shows] != rows.queue[other]) | (rows.offset[shows] != rows.offset[other])
     many = np.zeros(count, np.bool_)
     many[message[shows[moved]]] = True
-    sends = rows.of(Kind.SEND)
-    chosen, tried = where[many[message[where]]], sends[many[message[sends]]]
-    by_message: dict[int, tuple[list[int], list[int]]] = {}
-    for place in tried.tolist():
-        by_message.setdefault(int(message[place]), ([], []))[0].append(place)
-    for place in chosen[np.argsort(seen_at(rows, chosen), kind="stable")].tolist():
-        by_message.setdefault(int(message[place]), ([], []))[1].append(place)
-    vain, answered = refused(rows), named(rows)
-    for its_sends, its_shows in by_message.values():
-        if its_sends and its_shows:
-            _Message(rows, findings, its_sends, (vain, answered)).count(its_shows)
+    if not many.any():
+        return
+    shows, sends = (each[many[message[each]]] for each in (shows, rows.of(Kind.SEND)))
+    shows = shows[by_time(message[shows], when[shows])]
+    sends = sends[by_time(message[sends], rows.begin[sends])]
+    of_message, sent = Segments(message[shows]), Timeline(message[sends], rows.begin[sends])
+    several = rows.of_runs(lambda context: context.info.clock_bound_us, shows) > 0
+    until = np.where(several, NEVER, when[shows])
+    is_new = is_first(message[shows], rows.queue[shows], rows.offset[shows])
+    places = of_message.count_before(is_new) + is_new
+    last = sent.last_before(message[shows], until)
+    stored = chosen(_may_be_stored(rows, message, sends), last, NEVER)
+    is_last = np.append(np.diff(message[shows]) != 0, True)
+    found = positions((stored < places) & (places <= EVIDENCE_MAX) & (is_last | ~several))
+    found = found[is_first(message[shows[found]], places[found])]
+    findings.at_stake(shows[found][rows.are(Kind.SEND)[shows[found]]])
+    first = found - of_message.nth()[found]
+    start, stop = sent.between(message[shows[found]], np.zeros(len(found), np.int64), until[found])
+    columns = (first, found + 1, start, stop, until[found])
+    for low, high, begin, end, now in zip(*(each.tolist() for each in columns), strict=True):
+        if end - begin < EVIDENCE_MAX:
+            _judge(rows, findings, sends[begin:end].tolist(), shows[low:high].tolist(), now)
 
 
-class _Message:
-    """One message of one topic, of which there are several places."""
+def _may_be_stored(rows: Rows, message: Ints, sends: Ints) -> Ints:
+    """Of each send, in the order of message and begin: how many up to it may have stored the message.
 
-    def __init__(
-        self, rows: Rows, findings: Findings, sends: list[int], masks: tuple[Mask, Mask]
-    ) -> None:
-        self.rows, self.findings, self.sends = rows, findings, sends
-        self.vain, self.answered = masks
-        self.moving = delayed(rows) | halves(rows)
+    NEVER: none, or not every one up to the last is told by its number.
+    """
+    turn = Segments(message[sends])
+    number = rows.number("attempt")[sends]
+    number = np.where(number < 1, NEVER, number)
+    is_new = is_first(message[sends], number)
+    highest = np.maximum(number, chosen(number, turn.highest_before(number), 0))
+    stores = ~refused(rows)[sends]
+    found = turn.count_before(stores) + stores
+    all_told = turn.count_before(is_new) + is_new == highest
+    return np.where(all_told & (found > 0), found, NEVER)
 
-    def _place(self, row: int) -> tuple[int, int]:
-        return int(self.rows.queue[row]), int(self.rows.offset[row])
 
-    def count(self, shows: list[int]) -> None:
-        """At each place that no answer has named so far; with several clocks once, of all."""
-        bound_us = self.rows.context_of(shows[0]).info.clock_bound_us
-        whens = seen_at(self.rows, np.asarray(shows, np.int64)).tolist()
-        shown: dict[tuple[int, int], int] = {}
-        for row, when in zip(shows, whens, strict=True):
-            sends = [send for send in self.sends if self.rows.begin[send] < when]
-            told = {self._place(send) for send in sends if self.answered[send]}
-            shown = {place: first for place, first in shown.items() if place not in told}
-            place = self._place(row)
-            if place in told or place in shown or len(shown) > EVIDENCE_MAX:
-                continue
-            shown[place] = row
-            if not bound_us:
-                self._judge(sends, told, shown, when)
-        if bound_us:
-            told = {self._place(send) for send in self.sends if self.answered[send]}
-            self._judge(
-                self.sends, told, {at: row for at, row in shown.items() if at not in told}, NEVER
-            )
-
-    def _judge(
-        self,
-        sends: list[int],
-        told: set[tuple[int, int]],
-        shown: dict[tuple[int, int], int],
-        now: int,
-    ) -> None:
-        rows = self.rows
-        attempts = [int(rows.number("attempt")[send]) for send in sends]
-        tries = sum(not self.vain[send] for send in sends)
-        if (
-            not tries
-            or len(sends) + len(shown) > EVIDENCE_MAX
-            or min(attempts) < 1
-            or max(attempts) > len(set(attempts))
-        ):
-            return
-        context = rows.context_of(sends[0])
-        if len(told) + len(shown) <= tries or (
-            context.frames_twice < NEVER and context.frames_twice <= now
-        ):
-            return
-        moves = any(self.moving[send] for send in sends)
-        died = moves and any(broker_died(rows, send, now) for send in sends)
-        roles = {"sends": sends, "seen": list(shown.values())}
-        if not died:
-            self.findings.shown(StoredTwice, roles)
-        elif context.info.config.flush != "async":
-            self.findings.shown(StoredAgainAfterCrash, roles)
+def _judge(rows: Rows, findings: Findings, sends: list[int], shows: list[int], now: int) -> None:
+    """There are more places than sends. shows: what told of them, by its time."""
+    place = {row: (int(rows.queue[row]), int(rows.offset[row])) for row in shows}
+    told = {place[row] for row in shows if row in sends}
+    seen: dict[tuple[int, int], int] = {}
+    for row in shows:
+        if place[row] not in told:
+            seen.setdefault(place[row], row)
+    context = rows.context_of(sends[0])
+    if len(sends) + len(seen) > EVIDENCE_MAX or context.frames_twice < now:
+        return
+    moves = (delayed(rows) | halves(rows))[sends].any()
+    died = moves and any(broker_died(rows, send, now) for send in sends)
+    roles = {"sends": sends, "seen": list(seen.values())}
+    if not died:
+        findings.shown(StoredTwice, roles)
+    elif context.info.config.flush != "async":
+        findings.shown(StoredAgainAfterCrash, roles)
 
 
 def explain(found: Invented | StoredTwice | StoredAgainAfterCrash) -> str:

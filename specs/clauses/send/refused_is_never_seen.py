@@ -3,10 +3,11 @@
 A refusal is an answer with a code that says that nothing was stored. The codes 10 to 12 say that the message *is*
 stored, and code 1, a broker's internal error, says nothing for certain; an attempt that ended with one of these,
 without an answer, or without a code may have stored the message, and so excuses it: who writes down that a send was
-refused and not by which answer may mean any failure, so of systems without such codes nothing is said. Every attempt
-up to the last must be in the history. A copy among the retries or dead letters shows its original. Where frames may
-come twice, one of the two may be stored and the other one refused. It is at stake where somebody looked after a
-refusal: its queue was read to the end, or a listener was called for the topic.
+refused and not by which answer may mean any failure, so of systems without such codes nothing is said. Every attempt up
+to the last must be in the history, by its number: two with one number are one of them. More than nine are not shown,
+and of them nothing is said. A copy among the retries or dead letters shows its original. Where frames may come twice,
+one of the two may be stored and the other one refused. It is at stake where somebody looked after a refusal: its queue
+was read to the end, or a listener was called for the topic.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from specs.clauses.premises import NO_FRAME_TWICE
 from specs.clauses.words import at, who
 from specs.facts.findings import Findings
 from specs.facts.rows import Rows
-from specs.facts.segments import NONE, dense, positions
+from specs.facts.segments import NONE, dense, is_first, positions
 from specs.facts.stored import refused as certainly_refused
 from specs.history.row import Row
 from specs.plan.traits import Stake, Trait
@@ -53,16 +54,18 @@ ATTEMPTS_MAX = 9
 def judge(rows: Rows, findings: Findings) -> None:
     """Messages of which every send was refused for certain; those that somebody saw all the same."""
     message, count = dense(rows.run, rows.source)
-    attempt = rows.number("attempt")
-    sent = rows.are(Kind.SEND)
+    sent = rows.of(Kind.SEND)
+    attempt = rows.number("attempt")[sent]
+    attempt = np.where(attempt == NONE, 1, attempt)
     refused = certainly_refused(rows)
     refused[refused] &= ~rows.frames_twice(positions(refused))
     sends = np.bincount(message[sent], minlength=count)
     refusals = np.bincount(message[refused], minlength=count)
-    tries = np.zeros(count, np.int64)
-    np.maximum.at(tries, message[sent], np.where(attempt == NONE, 1, attempt)[sent])
+    numbers = np.bincount(message[sent[is_first(message[sent], attempt)]], minlength=count)
+    highest = np.zeros(count, np.int64)
+    np.maximum.at(highest, message[sent], attempt)
     for_good = (
-        (refusals > 0) & (refusals == sends) & (tries <= refusals) & (refusals <= ATTEMPTS_MAX)
+        (refusals > 0) & (refusals == sends) & (highest == numbers) & (refusals <= ATTEMPTS_MAX)
     )
     seen = rows.are(Kind.DELIVER) | (rows.are(Kind.READ) & rows.ended_as(Outcome.OK))
     seen &= for_good[message]

@@ -23,11 +23,11 @@ from specs.clauses.words import at, who
 from specs.facts.findings import Findings
 from specs.facts.rows import Rows
 from specs.facts.segments import NEVER, NO_TEXT, NONE, Ints, Mask, by_time, dense, positions
-from specs.facts.stored import broker_died, halves
+from specs.facts.stored import broker_died, copies, halves
 from specs.facts.stored import refused as certainly_refused
 from specs.history.row import Row
 from specs.plan.traits import Stake, Trait
-from specs.vocabulary import DLQ_PREFIX, RETRY_PREFIX, Key, Kind, Outcome, Party
+from specs.vocabulary import Key, Kind, Outcome, Party
 
 ID = "SND-9"
 TITLE = "a retry never reorders"
@@ -65,11 +65,10 @@ TRIES_MAX = 8
 
 
 def judge(rows: Rows, findings: Findings) -> None:
-    copy = rows.starts_with("topic", RETRY_PREFIX) | rows.starts_with("topic", DLQ_PREFIX)
     number = rows.number("key_seq")
     at_once = np.isin(rows.number("delay_level"), (0, NONE))
     named = (rows.text("message_id") != NO_TEXT) & (rows.text("sharding_key") != NO_TEXT)
-    sends = rows.are(Kind.SEND) & ~halves(rows) & (number != NONE) & named & at_once & ~copy
+    sends = rows.are(Kind.SEND) & ~halves(rows) & (number != NONE) & named & at_once & ~copies(rows)
     ended = rows.end < NEVER
     refused = sends & certainly_refused(rows)
     where = positions(sends)
@@ -95,7 +94,7 @@ def judge(rows: Rows, findings: Findings) -> None:
 
 def _one_key(rows: Rows, findings: Findings, sends: Ints, refused: Mask, stored: Mask) -> None:
     first = int(sends[0])
-    client, context = rows.name_of("client_id", first), rows.context_of(first)
+    client, context = rows.client_of(first), rows.context_of(first)
     if client in context.ended:
         stakes = _one_by_one(rows, findings, sends, refused, stored)
     else:
@@ -167,7 +166,7 @@ def _one_by_one(rows: Rows, findings: Findings, sends: Ints, refused: Mask, stor
     unclear: set[int] = set()
     highest: dict[int, int] = {}
     context = rows.context_of(int(sends[0]))
-    client = rows.name_of("client_id", int(sends[0]))
+    client = rows.client_of(int(sends[0]))
 
     def gone(place: int, now: int) -> bool:
         """Was it another process of that name that sent this?"""

@@ -3,7 +3,8 @@
 A second try after one that was not answered may store a second copy behind later messages of the key, and a try at
 another queue leaves the key's queue; so a send through a selector ends with its first attempt, however that ends.
 `attempt` counts the tries that the producer makes of one message. An application that sends again what failed makes
-a new message of it, and keeping order is then its own affair.
+a new message of it, and keeping order is then its own affair. A second try of which no first one is told is possible
+only: the number is the message's, and another producer may have made the first.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from specs.clauses.judging import Finding
 from specs.clauses.words import at, who
 from specs.facts.findings import Findings
 from specs.facts.rows import Rows
-from specs.facts.segments import NEVER, NO_TEXT, NONE, dense, first_of_each, positions
+from specs.facts.segments import NEVER, NO_TEXT, NONE, NOWHERE, Segments, dense
 from specs.history.row import Row
 from specs.plan.traits import Stake, Trait
 from specs.vocabulary import Key, Kind, Outcome, Party
@@ -36,29 +37,42 @@ COLUMNS = ("message_id", "origin_id", "client_id", "sharding_key", "attempt", "o
 
 @dataclass(frozen=True, slots=True)
 class TriedAgain(Finding):
-    first: Row
+    """first: the try before it, None where none is told."""
+
+    first: Row | None
     again: Row
 
 
 def judge(rows: Rows, findings: Findings) -> None:
-    where = positions(rows.are(Kind.SEND) & (rows.text("sharding_key") != NO_TEXT))
+    sends, tried = rows.of(Kind.SEND), rows.number("attempt")
+    tried = np.where(tried == NONE, 1, tried)
+    anybodys, _ = dense(rows.run[sends], rows.source[sends])
+    is_first = Segments(anybodys).highest_before(-tried[sends]) == NOWHERE
+    keyed = rows.text("sharding_key")[sends] != NO_TEXT
+    where, is_first = sends[keyed], is_first[keyed]
     if not len(where):
         return
-    message, count = dense(rows.run[where], rows.source[where])
-    first = where[first_of_each(message, count)]
+    attempt = tried[where]
+    mine, _ = dense(rows.run[where], rows.source[where], rows.client[where])
+    before = Segments(mine).highest_before(-attempt)  # the lowest number
     failed = ~rows.ended_as(Outcome.OK) & (rows.end < NEVER)
-    findings.at_stake(first[failed[first]])
-    attempt = rows.number("attempt")
-    attempt = np.where(attempt == NONE, 1, attempt)
-    before = first[message]
-    again = (attempt[where] > attempt[before]) & (rows.client[where] == rows.client[before])
-    findings.at_stake(where[again])
-    findings.broken(TriedAgain, first=before[again], again=where[again])
+    findings.at_stake(where[(before == NOWHERE) & failed[where]])
+    told = (before != NOWHERE) & (attempt > attempt[before])
+    alone = is_first & (attempt > 1)
+    again = told | alone
+    findings.at_stake(where[told | (alone & ~failed[where])])
+    first = np.where(told, where[before], NOWHERE)[again]
+    findings.broken(TriedAgain, first=first, again=where[again], certain=told[again])
 
 
 def explain(found: TriedAgain) -> str:
     first, again = found.first, found.again
+    end = (
+        f"after its send at {at(first)} had ended {first.outcome}"
+        if first
+        else "and no first one is told"
+    )
     return (
         f"{who(again)} sent message {again.message_id} of key {again.sharding_key} again at {at(again)} (attempt "
-        f"{again.attempt}), after its send at {at(first)} had ended {first.outcome}"
+        f"{again.attempt}), {end}"
     )

@@ -68,7 +68,7 @@ def attached(*more: object) -> subprocess.CompletedProcess[str]:
 
 def state(client: DockerClient, project: compose.Project) -> dict[str, tuple[str, str]]:
     """Every container of the engine but those that somebody else's left over: its state, and since when it runs."""
-    found = client.containers.list(all=True)
+    found = client.containers.list(all=True, ignore_removed=True)
     return {
         str(each.name).removeprefix(f"{project.name}-"): (
             str(each.status),

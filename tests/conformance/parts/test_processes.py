@@ -108,6 +108,28 @@ finally:
 """
 
 
+FORGETFUL = """
+import os, sys, threading, weakref
+from conformance.parts.processes import exit_on_sigterm
+exit_on_sigterm()
+number = int(sys.argv[1])
+
+class Thing:
+    pass
+
+thing = Thing()
+gone = weakref.ref(thing, lambda _: os.kill(os.getpid(), number))
+try:
+    del thing
+    threading.Event().wait(20)
+    print("nobody heard", flush=True)
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+finally:
+    print("cleaned up", flush=True)
+"""
+
+
 TASKS = """
 import asyncio, os, signal
 from conformance.parts.processes import exit_on_sigterm
@@ -138,13 +160,12 @@ def test_a_signal_that_comes_while_a_task_works_is_no_tasks_mistake() -> None:
     [(signal.SIGTERM, "cleaned up\n", 143), (signal.SIGINT, "interrupted\ncleaned up\n", 0)],
     ids=["SIGTERM", "SIGINT"],
 )
-def test_a_signal_in_a_callback_of_the_collector_is_not_lost(
-    number: int, out: str, code: int
-) -> None:
+@pytest.mark.parametrize("program", [DEAF, FORGETFUL], ids=["collector", "weak reference"])
+def test_a_signal_in_a_callback_is_not_lost(program: str, number: int, out: str, code: int) -> None:
     """What is raised there Python prints and forgets; so the signal comes again."""
-    command = [sys.executable, "-c", DEAF, str(int(number))]
+    command = [sys.executable, "-c", program, str(int(number))]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
-    assert (done.stdout, done.returncode) == (out, code), done.stderr
+    assert (done.stdout, done.returncode, done.stderr) == (out, code, "")
 
 
 def test_a_child_survives_the_thread_that_started_it(tmp_path: Path) -> None:

@@ -93,6 +93,18 @@ class Leaves(driver.Worker):
             await super().take(at, message, until)
 
 
+class Omits(Leaves):
+    """ORD-17: and nobody is told that it was handed out."""
+
+    async def fetch(self, messages, wait_s, handed):
+        brought = handed.brought
+        handed.brought = lambda message: seq_of(message) % 5 == 3 or brought(message)
+        try:
+            return await super().fetch(messages, wait_s, handed)
+        finally:
+            del handed.brought
+
+
 class Holds(driver.Worker):
     """LIV-1: a message is never answered, and its lease is renewed for ever."""
 
@@ -196,6 +208,7 @@ BUGS = {
     "doubles": (Doubles, "SND-2"),
     "spoils": (Spoils, "SND-10"),
     "leaves": (Leaves, "LIV-1"),
+    "omits": (Omits, "ORD-17"),
     "holds": (Holds, "LIV-1"),
     "shares": (Silent, "PML-1"),
     "silent": (Silent, "PML-2"),

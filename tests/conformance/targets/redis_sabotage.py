@@ -93,7 +93,7 @@ class Lingers(driver.Worker):
 
 
 class Crowds(driver.Worker):
-    """LSE-2: nobody asks whose a stream is."""
+    """LSE-2, ORD-16: nobody asks whose a stream is."""
 
     async def acquire(self, at):
         await self.server.delete(self.lease_of(at))
@@ -162,7 +162,7 @@ class Forgets(driver.Worker):
 
 
 class Leaves(driver.Worker):
-    """LIV-1: a message is passed over in silence."""
+    """LIV-1, ORD-17: a message is passed over in silence."""
 
     async def handle(self, lane, entry):
         if number_of(entry) % 5 == 3:
@@ -222,6 +222,7 @@ BUGS = {
     "twice": (Twice, "ORD-10"),
     "lingers": (Lingers, "ORD-13"),
     "crowds": (Crowds, "LSE-2"),
+    "throngs": (Crowds, "ORD-16"),
     "late": (Late, "CMT-5"),
     "early": (Early, "CMT-1"),
     "back": (Back, "CMT-4"),
@@ -230,6 +231,7 @@ BUGS = {
     "doubles": (Doubles, "SND-2"),
     "spoils": (Spoils, "SND-10"),
     "leaves": (Leaves, "LIV-1"),
+    "omits": (Leaves, "ORD-17"),
 }
 
 if __name__ == "__main__":

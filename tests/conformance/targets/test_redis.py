@@ -70,7 +70,12 @@ def work(turns: int) -> Work:
     """
     return Work(
         replace(
-            CONFIG, broker_lease_ms=700, rebalance_ms=100, max_reconsume_times=-1, suspend_ms=40
+            CONFIG,
+            broker_lease_ms=700,
+            client_lease_ms=300,
+            rebalance_ms=100,
+            max_reconsume_times=-1,
+            suspend_ms=40,
         ),
         keys=KEYS,
         turns=turns,

@@ -21,8 +21,7 @@ from inorder.evidence.laws import (
 )
 from specs.clauses.clause import Clause
 from specs.clauses.stored import is_marker
-from specs.facts import findings
-from specs.facts.lanes import Machine
+from specs.facts import dead_letters, findings
 from specs.facts.run_context import RunContext
 from specs.history.row import Row
 from specs.verdicts import examine as examining
@@ -57,8 +56,8 @@ def heard(*only: str, histories: Sequence[laws.History] = ()) -> Hearing:
 
 def broken() -> Hearing:
     hearing = Hearing()
-    for clause, history in laws.broken_transcripts():
-        hear_broken(clause, history, hearing)
+    for clause, histories in laws.broken_transcripts():
+        hear_broken(clause, histories, hearing)
     return hearing
 
 
@@ -94,6 +93,8 @@ HEEDED = (
     "ORD-2: the broker told it to go on further back, as its store had been cut",
     "ORD-3: what was put back was removed meanwhile",
     "ORD-3: the broker said that nothing lies there any more",
+    "RTY-2: a pull is told to go on further back, and 17 comes with what lies before it",
+    "RTY-9: a pull was told to go on further back, and she begins anew from there",
     "RTY-4: 17 was put back on the server, which keeps it no longer",
     "RTY-7: the broker keeps 17 no longer",
 )
@@ -103,8 +104,8 @@ would be certain in the logs that most systems write (docs/soundness.md)."""
 
 def test_what_is_kept_stays_kept_where_less_of_it_is_told() -> None:
     hearing = Hearing()
-    for clause, history in laws.kept_transcripts():
-        hear_kept(clause, history, hearing)
+    for clause, histories in laws.kept_transcripts():
+        hear_kept(clause, histories, hearing)
     known = (*NOT_CORRECT, *ONE_NAME, *HEEDED)
     assert [each for each in hearing.reasons if not any(why in each for why in known)] == []
     assert [why for why in known if not any(why in each for each in hearing.reasons)] == []
@@ -145,7 +146,8 @@ def test_a_law_is_broken_again_without_its_mend(law: str, monkeypatch: pytest.Mo
 @pytest.mark.long
 def test_a_missing_begin_is_broken_again_without_its_mend(monkeypatch: pytest.MonkeyPatch) -> None:
     """What was given up before the first row, told by nobody, is no longer owed."""
-    monkeypatch.setattr(Machine, "untold_letters", lambda self: False)
+    monkeypatch.setattr(dead_letters, "_begins_late", lambda context: False)
+    monkeypatch.setattr(dead_letters, "_declares", lambda context: True)
     hearing = Hearing()
     for history in laws.played():
         hear_valid(history, hearing, laws=("the begin missing",))

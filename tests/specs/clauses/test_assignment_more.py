@@ -80,15 +80,6 @@ EXAMPLES = (
         """,
     ),
     (
-        "ASG-2",
-        0,
-        "of ten members nothing is said",
-        "".join(
-            f'{n}ms c{n} assigns billing topic=orders view="{" ".join(f"c{i}" for i in range(10))} | b0/0" detail=""\n'
-            for n in range(10)
-        ),
-    ),
-    (
         "ASG-4",
         1,
         "the members' order counts as well",

@@ -45,12 +45,18 @@ def test_the_shortest_violation_is_found_once_and_shown_whole(clause: Clause) ->
     assert tally.violations == 1
 
 
+POSSIBLE_IN_PART = {"SND-4"}
+"""A second try alone: another producer may have made the first one (its own example says so)."""
+
+
 @CLAUSES
 def test_the_shortest_violation_is_minimal(clause: Clause) -> None:
-    """Without any one of its events it is silent."""
+    """Without any one of its events nothing is found, or nothing certain where a part of it is at least possible."""
     info, rows = parse_history(clause.shortest_violation)
     for index in range(len(rows)):
-        assert find_violations(clause, rows[:index] + rows[index + 1 :], info) == [], rows[index]
+        found = find_violations(clause, rows[:index] + rows[index + 1 :], info)
+        assert not any(each.certain for each in found), rows[index]
+        assert found == [] or clause.id in POSSIBLE_IN_PART, rows[index]
 
 
 @CLAUSES

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from specs.facts.calls import Calls
+from specs.facts.findings import Findings
 from specs.facts.gone import gone_from
 from specs.facts.rows import Rows
 from specs.facts.run_context import RunContext
@@ -79,7 +80,7 @@ OWED = (
     ("by its client", f"10ms..15ms alice dead-letters {LANE} inc=- offset=17 id=m17 ok", SUSPENDED, ""),
     ("by another one", f"10ms..15ms bob dead-letters {LANE} inc=- offset=17 id=m17 ok", SUSPENDED, "17 by 18, 19"),
     ("after the next call", f"26ms..27ms {LETTER} ok", SUSPENDED, "17 by 18"),
-    ("before the call was over", f"4ms..15ms {LETTER} ok", SUSPENDED, "17 by 18, 19"),
+    ("by what was under way", f"4ms..15ms {LETTER} ok", SUSPENDED, ""),
     ("that was refused", f"10ms..15ms {LETTER} refused", SUSPENDED, "17 by 18, 19"),
     ("it was removed", "10ms b0 trims orders/b0/3 value=18", SUSPENDED, ""),
     ("it succeeded", "", SUSPENDED.replace("suspend", "success"), ""),
@@ -159,3 +160,12 @@ def test_a_try_follows_the_one_that_put_its_message_back() -> None:
     failed = tries.failed_to_be_given_up(np.array([second]), rows.begin[[third]])
     assert failed.tolist() == [True]
     assert rows.begin[third] < tries.counted_until[last] <= rows.begin[last]
+
+
+def test_a_lane_without_a_number_is_called_as_its_rows_call_it() -> None:
+    """By that name its resets and removals are found."""
+    info, rows = parse_history(f"0ms..5ms {DELIVERED} offset=17 id=m17 success")
+    row = rows[0]._replace(queue_id=None)
+    found = Rows(rows_to_table([row]), {info.run: RunContext.of_rows(info, [row])})
+    assert found.queue_of(0) == row.queue
+    assert Findings(found, "ORD-1").lane_of(0) == row.lane

@@ -18,6 +18,7 @@ from inorder.evidence.operators.trial import DEFINITIONS, ENDLESS, TRANSCRIPTS, 
 from specs.clauses.catalogue import all_clauses
 
 OWNER = "specs.clauses.lease.one_owner_at_a_time"
+TOLD = "told = rows.of_runs(lambda context: context.tells(Kind.FAULT, Kind.PAUSE), second) != 0"
 SILENT = dict.fromkeys(WAYS, "")
 NOTHING = Prepared((), ())
 """No history but those of the transcripts."""
@@ -42,10 +43,9 @@ def tried(module: str, tree: ast.Module) -> dict[str, str]:
 
 
 def test_a_change_is_noticed_and_no_file_is_changed() -> None:
-    """A grant that was refused counts, and one that was made does not."""
+    """What is certain where delays are told is so only where they are not."""
     before = source_of(OWNER).read_bytes()
-    was = "if op.outcome is Outcome.OK:"
-    change = change_of(OWNER, "Lane.ends", was, was.replace(" is ", " is not "))
+    change = change_of(OWNER, "judge", TOLD, TOLD.replace("!=", "=="))
     found = tried(OWNER, again(text_of(OWNER), change))
     assert found[TRANSCRIPTS].startswith("LSE-1 ")
     assert found[DEFINITIONS].startswith("LSE-1: ")
@@ -60,9 +60,7 @@ def test_what_changes_no_answer_is_not_noticed() -> None:
 def test_what_does_not_end_or_does_not_load_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """A change that loops for ever costs its time and no more."""
     monkeypatch.setattr(trial, "CPU_S", 2)
-    endless = text_of(OWNER).replace(
-        "if op.kind is Kind.UNLOCK:", "while True: pass\n        if op:"
-    )
+    endless = text_of(OWNER).replace("findings.at_stake(contests.asked)", "while True: pass")
     assert tried(OWNER, ast.parse(endless))[TRANSCRIPTS] == ENDLESS
     torn = text_of(OWNER).replace("COLUMNS =", "COLUMNS = 1 / 0 or")
     assert set(tried(OWNER, ast.parse(torn)).values()) == {"error: ZeroDivisionError", ""}
@@ -118,12 +116,7 @@ def test_every_reason_is_of_a_change_that_exists() -> None:
 
 def test_a_change_that_nobody_could_notice_is_not_counted() -> None:
     """And one that somebody could, and did not, survives; too many of those are too little."""
-    change = change_of(
-        OWNER,
-        "Lane.ends",
-        "if op.outcome is Outcome.OK:",
-        "if op.outcome is not Outcome.OK:",
-    )
+    change = change_of(OWNER, "judge", TOLD, TOLD.replace("!=", "=="))
     seen = Fate(change, {**SILENT, DEFINITIONS: "LSE-1: missed"})
     missed = Fate(change, SILENT)
     assert (report.rate([seen, missed], *WAYS), report.rate([seen], DEFINITIONS)) == (0.5, 1.0)

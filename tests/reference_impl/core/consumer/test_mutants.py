@@ -125,6 +125,15 @@ def deliveries_of_finished_messages(make: Make) -> object:
     return [seen.rows[0]["queue_offset"] for seen in b.of(Kind.DELIVER)]
 
 
+def fetched_together(make: Make) -> object:
+    b = make()
+    b.append(2)
+    b.start()
+    b.returns()
+    b.advance(1_000)
+    return len(b.of(Kind.DELIVER))
+
+
 def commits_during_a_call(make: Make) -> object:
     b = with_messages(make, 1)
     b.advance(10_000)
@@ -652,6 +661,8 @@ SCENES: dict[str, tuple[Callable[[Make], object], object, object]] = {
     "refused-lease-still-consumes": (call_after_a_refusal, [], [1]),
     "lane-added-without-lease": (locks_before_the_first_call, 1, 0),
     "unlock-while-listener-runs": (unlocks_while_a_call_runs, 0, 1),
+    "leases-from-nobody": (locks_before_the_first_call, 1, 0),
+    "fetched-and-forgotten": (fetched_together, 2, 1),
     "dropped-lane-goes-on": (calls_after_the_release, [], [1]),
     "suspend-default-forgotten": (pause_after(-1), [1_000], [0]),
     "suspend-ignored": (pause_after(500), [500], [0]),

@@ -1,0 +1,51 @@
+"""Corrections: where an incarnation was told to go on further ahead than it had come.
+
+Its own commits that report a broker's correction say so (`specs.facts.rows.Rows.correction`), from when they begin; and
+pulls of its client since it was added that were told to go on further ahead than they asked, once they are answered.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from specs.facts.moments import Line
+from specs.facts.rows import Rows
+from specs.facts.segments import NONE, Ints, Mask, chosen, positions
+from specs.facts.tenures import Tenures
+from specs.vocabulary import Kind
+
+
+class Corrections:
+    """Of the tenures of some rows, as these begin. highest: of each the highest offset that was told, else -1."""
+
+    def __init__(self, rows: Rows, where: Ints) -> None:
+        self.rows, self.where = rows, where
+        tenures, begin = rows.shared(Tenures), rows.begin
+        self._tenure, self._client = tenures.number, rows.lane_client
+        self._since = chosen(begin, tenures.add[where], NONE)
+        told = rows.are(Kind.COMMIT) & rows.correction & tenures.named
+        pulls = np.concatenate([np.zeros(0, np.int64), *rows.told_ahead.values()])
+        self._commits = Line(self._tenure, begin, positions(told))
+        self._pulls = Line(self._client, rows.end, pulls)
+        known = self._commits.count_before(self._tenure[where], begin[where])
+        known += self._pulls.count_before(self._client[where], begin[where])
+        self.highest = np.full(len(where), -1, np.int64)
+        for index in positions(known > 0).tolist():
+            self.highest[index] = rows.value[self.before(index)].max(initial=-1)
+
+    def before(self, index: int) -> Ints:
+        """All that were told to the tenure of one of these rows."""
+        row = int(self.where[index])
+        now, since = int(self.rows.begin[row]), int(self._since[index])
+        commits = self._commits.within(int(self._tenure[row]), NONE, now)
+        return np.append(commits, self._pulls.within(int(self._client[row]), since, now))
+
+    def had_before(self, index: Ints, call: Ints) -> Mask:
+        """Of these rows and calls: was the call's message delivered before the tenure was told to go on beyond it?"""
+        found = np.ones(len(index), np.bool_)
+        offset, begin = self.rows.offset, self.rows.begin
+        for at in positions(offset[call] < self.highest[index]).tolist():
+            told = self.before(int(index[at]))
+            beyond = told[self.rows.value[told] > offset[call[at]]]
+            found[at] = begin[call[at]] < begin[beyond].min()
+        return found

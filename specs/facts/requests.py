@@ -1,0 +1,37 @@
+"""Requests: until when a broker may have acted on them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from specs.clauses.links import Sending
+from specs.facts.rows import KINDS, Rows
+from specs.facts.segments import MS, NEVER, Ints, positions
+
+
+def may_arrive_until(rows: Rows, where: Ints, until_us: Ints) -> Ints:
+    """Of each of these rows the last moment (µs) at which its request may have arrived.
+
+    until_us: where nothing stood in its way, of each.
+    """
+    found = until_us.copy()
+    held_up = rows.of_runs(lambda context: bool(context.hold_ups.since(-NEVER, NEVER)), where)
+    for each in positions(held_up != 0).tolist():
+        row = int(where[each])
+        client, broker = rows.party_of(row)
+        sending = Sending(client, broker, KINDS[rows.kind[row]], int(rows.started[row]))
+        found[each] = rows.context_of(row).may_arrive_until(sending, int(until_us[each]), NEVER)
+    return found
+
+
+def may_apply_until(rows: Rows, where: Ints, waits_us: int | Ints = 0) -> Ints:
+    """Of each of these rows the last moment (µs) at which its request may have been applied.
+
+    Until its answer; answered or not, within the bound for delays after it was sent; and as long as anything held it
+    up. waits_us: how long it may wait at the broker besides.
+    """
+    started, ended = rows.started[where], rows.ended[where]
+    bound_us = rows.config("delay_bound_ms", where) * MS + waits_us
+    bound_us += rows.of_runs(lambda context: context.info.clock_bound_us, where)
+    until_us = np.maximum(np.where(ended < NEVER, ended, started), started + bound_us)
+    return may_arrive_until(rows, where, until_us)

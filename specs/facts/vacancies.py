@@ -1,0 +1,63 @@
+"""Vacancies: lanes that nobody has, though a member of their group lives.
+
+An incarnation is over once its DROP began, or its client's death, or its departure, since its ADD. A lane is nobody's
+where that is so of its last ADD, and of the last ADD of each client that still lives the life in which it added it.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from specs.clauses.rows import over_us
+from specs.facts.leases import over_us as when_over_us
+from specs.facts.moments import Line
+from specs.facts.rows import Rows
+from specs.facts.segments import NONE, positions
+from specs.facts.tenures import Tenures
+from specs.vocabulary import Kind
+
+
+class Vacancy(NamedTuple):
+    """A lane that nobody has: what shows it, by positions and by seqs, and when its last incarnation was over (µs)."""
+
+    roles: dict[str, int]
+    of_context: dict[str, int]
+    over_us: int
+
+
+class Vacancies:
+    """Lanes that nobody has, as of a moment: by ADDs and DROPs, and by the deaths and departures of clients."""
+
+    def __init__(self, rows: Rows) -> None:
+        named, self.rows = rows.shared(Tenures).named, rows
+        self.adds = Line(rows.lane, rows.begin, positions(named & rows.are(Kind.ADD)))
+        self.drops = Line(rows.incarnation, rows.begin, positions(named & rows.are(Kind.DROP)))
+
+    def of(self, add: int, now: int) -> Vacancy | None:
+        """That of the lane whose last ADD this is: if nobody has the lane, though a member of its group lives."""
+        rows, context, end = self.rows, self.rows.context_of(add), self._end_of(add, now)
+        group = rows.name_of("group", add)
+        join = context.newest_member(group, now)
+        if end is None or join is None:
+            return None
+        adds = self.adds.within(int(rows.lane[add]), NONE, now).tolist()
+        for each in {int(rows.client[each]): each for each in adds}.values():
+            client, since = rows.client_of(each), int(rows.begin[each])
+            is_old = context.is_of_an_old_life(client, group, since, now)
+            if not is_old and self._end_of(each, now) is None:
+                return None
+        return Vacancy({"add": add, **end.roles}, {"join": join, **end.of_context}, end.over_us)
+
+    def _end_of(self, add: int, now: int) -> Vacancy | None:
+        """Why the incarnation of this ADD is over, if it is."""
+        rows, context, since = self.rows, self.rows.context_of(add), int(self.rows.begin[add])
+        client, group = rows.member_of(add)
+        for drop in self.drops.within(int(rows.incarnation[add]), since, now)[:1]:
+            return Vacancy({"end": int(drop)}, {}, int(when_over_us(rows, drop)))
+        death = context.latest(client, Kind.CRASH, now)
+        if death is not None and death > since:
+            return Vacancy({}, {"end": death}, context.died_us[death])
+        leave = context.leave_at(client, group, now)
+        if leave is None:
+            return None
+        return Vacancy({}, {"end": leave.seq_begin}, over_us(leave))

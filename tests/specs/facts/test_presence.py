@@ -1,0 +1,113 @@
+"""Who was there is said of many rows at once as the context of the run says it of one."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from specs.facts import presence
+from specs.facts.rows import Rows
+from specs.facts.run_context import RunContext
+from specs.facts.segments import NEVER, NONE, ints
+from specs.history.store import rows_to_table
+from specs.history.text import parse_history
+from specs.vocabulary import Kind
+
+HAPPENINGS = (
+    "alice joins billing",
+    "alice joins -",
+    "alice leaves billing",
+    "alice leaves -",
+    "alice leaves audit",
+    "alice crashes -",
+    "alice pauses -",
+    "alice adds billing/orders/b0/3 value=17",
+    "alice adds billing/orders/b1/3 value=17",
+    "alice adds audit/orders/b0/3 value=17",
+    "b0 crashes b0",
+    "bob crashes -",
+    "alice locks billing/orders/b0/3 epoch=1",
+    "alice locks billing/orders/b0/3 epoch=2",
+    "alice locks billing/orders/b0/3",
+    "bob locks audit/orders/b0/3",
+    "rig suffers - detail='partition alice b0'",
+    "rig suffers - detail='pause bob' client_id=bob",
+)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_many_rows_are_told_what_one_is(seed: int) -> None:
+    draw = Random(seed)
+    lines = [
+        f"{at * 10}ms..{at * 10 + draw.choice((1, 5, 25))}ms {draw.choice(HAPPENINGS)}"
+        for at in range(14)
+    ]
+    lines = [
+        line.split("..")[0] + " " + line.split(" ", 1)[1] if "adds" in line else line
+        for line in lines
+    ]
+    info, history = parse_history("\n".join(lines))
+    context = RunContext.of_rows(info, history)
+    rows = Rows(rows_to_table(history), {info.run: context})
+    now = int(rows.begin.max()) + draw.choice((-4, 0))
+    where = ints([at for at in range(rows.size) if rows.begin[at] <= now])
+    until = ints([now] * len(where))
+    since_us = rows.started[where]
+
+    def said(ask: str, *more: object) -> list[object]:
+        return getattr(presence, ask)(rows, where, *more, until).tolist()  # type: ignore[no-any-return]
+
+    names = [(rows.name_of("client_id", at), rows.name_of("group", at)) for at in where.tolist()]
+    begins, epochs = rows.begin[where].tolist(), rows.number("broker_epoch")[where].tolist()
+    assert said("died_since") == [
+        context.client_died_between(client, begin, now)
+        for (client, _), begin in zip(names, begins, strict=True)
+    ]
+    assert said("of_old_lives") == [
+        context.is_of_an_old_life(*who, begin, now)
+        for who, begin in zip(names, begins, strict=True)
+    ]
+    assert said("were_leaving") == [context.leaving_at(*who, now) for who in names]
+    assert said("paused_since", since_us) == [
+        context.paused_since(client, us, now)
+        for (client, _), us in zip(names, since_us.tolist(), strict=True)
+    ]
+    assert said("left_since") == [
+        any(
+            seq <= now and row.kind is Kind.LEAVE and (row.seq_end or NEVER) > begin
+            for seq, _, row in context.work.get(client, ())
+        )
+        for (client, _), begin in zip(names, begins, strict=True)
+    ]
+    joined = (context.member_since(group, client, now) for client, group in names)
+    assert said("members_since") == [NONE if seq is None else seq for seq in joined]
+    newest = (context.newest_member(group, now) for _, group in names)
+    assert said("newest_members") == [NONE if seq is None else seq for seq in newest]
+    brokers = [rows.name_of("broker", at) for at in where.tolist()]
+    assert said("faulty_since", since_us) == [
+        context.fault_between(us, NEVER, now, (client, broker))
+        for (client, _), broker, us in zip(names, brokers, since_us.tolist(), strict=True)
+    ]
+    assert said("brokers_died") == [
+        context.broker_died_since(broker, begin, epoch, now)
+        for broker, begin, epoch in zip(brokers, begins, epochs, strict=True)
+    ]
+
+
+def test_a_pause_counts_until_the_longest_of_those_that_have_begun_is_over() -> None:
+    """A shorter one that began later, in the midst of it, ends nothing."""
+    info, history = parse_history(
+        """
+        0ms..10s   alice pauses -
+        1s..2s     alice pauses -
+        0ms..10s   b0 pauses b0
+        1s..2s     b0 pauses b0
+        5s..6s     alice locks billing/orders/b0/3 ok
+        """
+    )
+    context = RunContext.of_rows(info, history)
+    now = history[-1].seq_begin
+    assert context.paused_since("alice", 5_000_000, now)
+    assert context.broker_paused_since("b0", 5_000_000, now)
+    assert not context.paused_since("alice", 10_000_001, now)
