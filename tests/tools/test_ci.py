@@ -93,6 +93,22 @@ def test_what_the_gate_counted_is_counted(ci: ModuleType) -> None:
     assert str(tally) == "15 passed, 1 failed, 2 skipped"
 
 
+def test_what_had_no_time_is_skipped(ci: ModuleType) -> None:
+    """By the exit code that says so, and only where what was not tried is counted."""
+    left = ["promises: 12 kept, 0 broken, 5 not tried"]
+    assert str(ci.count(ci.PARTS[1], left, 2)) == "12 passed, 0 failed, 5 skipped"
+    assert ci.count(ci.PARTS[1], ["promises: 17 kept, 0 broken, 0 not tried"], 2).failed == 1
+    assert ci.count(ci.PARTS[1], [], 2).failed == 1
+    assert ci.count(ci.PARTS[0], ["5 passed in 0.01s"], 2).failed == 1
+
+
+@pytest.mark.parametrize(("limit_s", "minutes"), [(27 * 60, 18), (11 * 60, 2), (60, 1)])
+def test_a_part_is_told_for_how_long_it_may_begin_something(limit_s: int, minutes: int) -> None:
+    """So that it ends by itself."""
+    done = made(part("tells", "print('{minutes} passed in 1.0s')", f", {limit_s}"))
+    assert done.stdout.splitlines()[-1] == f"{minutes} passed, 0 failed, 0 skipped"
+
+
 def test_the_last_line_counts_all_parts() -> None:
     """A part that is red ends none of the others."""
     red = part("red", "print('1 failed, 2 passed in 1.0s'); raise SystemExit(1)")
