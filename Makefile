@@ -29,7 +29,7 @@ test: setup lint contracts ## lint, types, import contracts and all tests that d
 	$(BIN)/pytest -n $(WORKERS) --dist loadgroup -m "not long"; tests=$$?; \
 	wait $$types; typed=$$?; cat .tools/types.log; exit $$((tests ? tests : typed))
 
-promises: setup ## README's targets, and by turns the pages, each as a process that has to end as promised (20 minutes)
+promises: setup ## README's targets, and by turns the pages, each as a process that has to end as promised (20 minutes); ARGS=page: all pages
 	@$(BIN)/python -m tests.docs.promises --out runs/promises $(ARGS)
 
 # Their tests say why they are skipped where one of these can't be had.

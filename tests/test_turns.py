@@ -92,6 +92,14 @@ def test_each_long_test_has_one_turn() -> None:
     assert all(turns.is_planted_now(name, 3) for name in names)
 
 
+def test_the_gate_reads_the_pages() -> None:
+    """And no sitting of the long tests does besides."""
+    page = f"{turns.IN_THE_GATE}[docs/page.md]"
+    assert not any(turns.is_of_turn(page, turn) for turn in range(turns.TURNS))
+    assert not turns.is_of_a_sitting(page, 3)
+    assert turns.is_of_a_sitting("tests/docs/test_links.py::test_it", 3)
+
+
 def test_a_group_is_no_part_of_a_name() -> None:
     """pytest-xdist writes it behind the id."""
     assert turns.plain("tests/a.py::test_it[x@y]@group") == "tests/a.py::test_it[x@y]"
