@@ -1,7 +1,5 @@
 """What was found in a key that is judged in pieces: what each piece adds, less what was found before."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field

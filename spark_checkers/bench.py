@@ -29,7 +29,7 @@ from spark_checkers.session import DEFAULT_MEMORY, open_session
 from spark_checkers.writing import BY_SEQ
 from specs import profiles
 from specs.errors import InorderError
-from specs.facts.segments import MS
+from specs.facts.columns import MS
 from specs.facts.together import needed
 from specs.history.clock import host_clock
 from specs.history.runinfo import write_runinfo

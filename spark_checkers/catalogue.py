@@ -1,7 +1,5 @@
 """Which judges apply to a run, which of them share a pass, and the modules of what is planted."""
 
-from __future__ import annotations
-
 import importlib
 from functools import cache
 from types import ModuleType

@@ -1,7 +1,5 @@
 """`inorder generate` and `inorder compact`. Data on stdout, people on stderr."""
 
-from __future__ import annotations
-
 import json
 import secrets
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A table's columns as numbers and as hashes, each made once, for those who count rows and judge none."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
@@ -10,9 +8,9 @@ import pyarrow as pa
 
 from spark_checkers import hashing
 from spark_checkers.hashing import Hashes
+from specs.facts.columns import Ints, Mask
 from specs.facts.groupings import SOURCE
 from specs.facts.rows import coded
-from specs.facts.segments import Ints, Mask
 from specs.facts.together import numbers_of
 
 

@@ -50,13 +50,14 @@ from specs.clauses.certainty import told_of
 from specs.clauses.clause import Clause
 from specs.clauses.judging import Finding
 from specs.errors import HistoryError
+from specs.facts.columns import Ints, Mask
 from specs.facts.findings import Findings
 from specs.facts.groupings import QUEUES, SOURCE
 from specs.facts.judged import judge_rows
 from specs.facts.judges import Judge, grouped
 from specs.facts.rows import Rows, keep, kept
 from specs.facts.run_context import Runs
-from specs.facts.segments import Ints, Mask, positions
+from specs.facts.segments import positions
 from specs.facts.together import columns_of, levels_of, relevant, with_source
 from specs.history.arrow import in_our_schema
 from specs.history.columns import NAMES
@@ -596,7 +597,6 @@ def fetch(paths: Sequence[Path], wanted: set[tuple[str, int]]) -> dict[tuple[str
     return found
 
 
-@dataclass(frozen=True, slots=True)
 class Evidence(Finding):
     """A violation that is known by its rows alone."""
 

@@ -5,8 +5,6 @@ one: in whichever order the rows lie, that tells whether seq numbers are unique 
 is small: counts, rows about deaths and clocks, and hashes of what must be unique.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -30,9 +28,10 @@ from spark_checkers.scatter import Spill, Together, even_cuts, gathered, spilled
 from specs.clauses.context import CONTEXT_KINDS
 from specs.clauses.rows import REQUEST_LEVELS
 from specs.errors import HistoryError
+from specs.facts.columns import NEVER, NONE, Ints, Mask
 from specs.facts.rows import KINDS, LEVELS, OUTCOMES, coded
 from specs.facts.run_context import RunContext, Runs
-from specs.facts.segments import NEVER, NONE, Ints, Mask, dense, first_of_each, ints, positions
+from specs.facts.segments import dense, first_of_each, ints, positions
 from specs.facts.together import with_source
 from specs.history import telling
 from specs.history.columns import COLUMNS

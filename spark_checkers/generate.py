@@ -28,7 +28,8 @@ from spark_checkers.scatter import Spill, by_windows, gathered, one_by_one, spil
 from spark_checkers.trace_mutants import Mutant, named, plant
 from spark_checkers.writing import BY_SEQ, ROWS_PER_FILE, ROWS_PER_GROUP, HistoryWriter
 from specs.errors import UsageError
-from specs.facts.segments import NEVER, NONE, Ints, ints
+from specs.facts.columns import NEVER, NONE, Ints
+from specs.facts.segments import ints
 from specs.history.arrow import arrow_schema
 from specs.history.runinfo import RunInfo, write_runinfo
 from specs.history.store import rows_of_table, rows_to_table

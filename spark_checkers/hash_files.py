@@ -1,7 +1,5 @@
 """Hashes in files, ascending, which tasks look through by ranges: all of them are more than one process should hold."""
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Iterable, Sequence
 from functools import partial

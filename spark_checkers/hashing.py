@@ -1,7 +1,5 @@
 """64-bit hashes of texts, a column at a time. Equal texts have equal hashes; equal hashes only suggest equal texts."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

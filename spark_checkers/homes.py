@@ -6,8 +6,6 @@ hashes, before a queue is judged: every task writes which hash of a key it saw i
 hashes, and ranges of hashes are then looked through. Two keys with one hash count as one, and are brought together.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
@@ -22,9 +20,10 @@ from spark_checkers.hash_files import HashesFile
 from spark_checkers.hashing import Hashes
 from spark_checkers.jobs import Jobs
 from spark_checkers.scatter import Together
+from specs.facts.columns import NO_TEXT, NONE, Mask
 from specs.facts.groupings import QUEUES, SOURCE
 from specs.facts.rows import Rows
-from specs.facts.segments import NO_TEXT, NONE, Mask, dense, first_of_each
+from specs.facts.segments import dense, first_of_each
 from specs.facts.together import wanted_of
 
 MOST_QUEUES = 1 << 20

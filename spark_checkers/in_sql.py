@@ -4,8 +4,6 @@ Each counts what breaks the statement, and knows nothing of premises, excuses, e
 stake: less work than the judges do. `rows` is the history, as its Parquet files hold it.
 """
 
-from __future__ import annotations
-
 import importlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path

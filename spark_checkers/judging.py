@@ -1,7 +1,5 @@
 """Judges tables: which rows the clauses' judges need as SQL, whole keys judged, and findings as Arrow rows."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 

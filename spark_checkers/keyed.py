@@ -20,12 +20,12 @@ from spark_checkers import pieces
 from spark_checkers.balances import Balance, Balances
 from spark_checkers.judging import FINDINGS, judge_table, relevant_where, to_batch
 from spark_checkers.pieces import Pieces
+from specs.facts.columns import Ints
 from specs.facts.findings import Findings
 from specs.facts.groupings import CLIENTS, GROUPINGS, QUEUES, SOURCE, Grouping
 from specs.facts.judges import Judge
 from specs.facts.rows import Rows, encoded
 from specs.facts.run_context import Runs
-from specs.facts.segments import Ints
 from specs.facts.together import columns_of, numbers_of, order_of
 from specs.scratch import Scratch
 from specs.vocabulary import Key

@@ -4,8 +4,6 @@ Rows by (run, topic, broker, queue_id, seq_begin), nothing first; nothing else c
 rows is sorted in this process, a larger one on Spark, with one shuffle by range.
 """
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Iterator, Sequence
 from functools import partial

@@ -7,8 +7,6 @@ part reads its rows with Arrow, so no row passes through the Java process. Files
 are an error, never a wrong verdict.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

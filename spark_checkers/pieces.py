@@ -28,8 +28,6 @@ Sends and reads that name an offset are not judged in the piece of their time, b
 reached by who takes the messages: what waits in a queue need not be carried then, nor what a reading at its end shows.
 """
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -40,22 +38,10 @@ import numpy as np
 import pyarrow as pa
 
 from spark_checkers.coding import Columns
+from specs.facts.columns import MS, NEVER, NO_TEXT, NONE, NOWHERE, Ints, Mask
 from specs.facts.message_names import ABOUT_A_MESSAGE, Messages
 from specs.facts.run_context import RunContext, Runs
-from specs.facts.segments import (
-    MS,
-    NEVER,
-    NO_TEXT,
-    NONE,
-    NOWHERE,
-    Ints,
-    Mask,
-    dense,
-    first_of_each,
-    ints,
-    is_first,
-    positions,
-)
+from specs.facts.segments import dense, first_of_each, ints, is_first, positions
 from specs.history.runinfo import RunInfo
 from specs.plan.config import Config
 from specs.vocabulary import Kind, Outcome

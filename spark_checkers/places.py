@@ -3,8 +3,6 @@
 Each goes through a `Trace`, and finds one row, or some in a tuple. What is particular to one clause lies in its file.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Hashable, Iterator
 

@@ -9,8 +9,6 @@ by `@defect` where they break the clause, and by `@lookalike` where it only look
 together, and the function says what is done to them (`changes`). Selections that several clauses share are in `places`.
 """
 
-from __future__ import annotations
-
 import random
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence

@@ -5,8 +5,6 @@ judges a bucket reads its rows of every file. A file's name is one attempt's, so
 write into each other's, and only the files that a task reports are read.
 """
 
-from __future__ import annotations
-
 import itertools
 import uuid
 from bisect import bisect_left, bisect_right
@@ -24,9 +22,10 @@ from spark_checkers import hashing
 from spark_checkers.hashing import Hashes
 from spark_checkers.keyed import Long, in_order
 from spark_checkers.ordered import Group, Part, plain, read_groups
+from specs.facts.columns import Ints
 from specs.facts.groupings import QUEUES, SOURCE, Grouping
 from specs.facts.judges import Judge
-from specs.facts.segments import Ints, dense, first_of_each
+from specs.facts.segments import dense, first_of_each
 from specs.facts.together import codes_of, columns_of, wanted_of, with_source
 
 BUCKET_ROWS = 1 << 18

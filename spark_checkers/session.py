@@ -4,8 +4,6 @@ Starting Spark takes ten seconds and more, so a process makes one session and ke
 The Java process ends with this one: PySpark's gateway leaves when its standard input closes.
 """
 
-from __future__ import annotations
-
 import atexit
 import importlib
 import os

@@ -1,7 +1,5 @@
 """All defects that can be planted into a valid history, and all lookalikes, of every clause."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from spark_checkers.catalogue import planted_modules

@@ -1,7 +1,5 @@
 """Writes rows that come in their final order: several Parquet files, row groups of even size, memory for one."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from pathlib import Path
 from typing import Any

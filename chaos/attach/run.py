@@ -35,8 +35,8 @@ from conformance.tap.alone import READY
 from conformance.tap.rows import RECORDS
 from conformance.waiting import now_s, wait_until
 from conformance.wire.session import forgotten_ms, patience_ms
-from specs.clauses.words import MS
 from specs.errors import PartFailed, UsageError
+from specs.facts.columns import MS
 from specs.faults import cut
 from specs.history.clock import host_clock
 from specs.history.journal import Journal

@@ -5,8 +5,6 @@ history. It may name wire rules that are its facets (`RULES`, by their ids); one
 by a table (`VECTORS`). The wire rules that no clause names stand at the end of the one catalogue.
 """
 
-from __future__ import annotations
-
 import importlib
 import pkgutil
 from collections.abc import Iterable

@@ -40,8 +40,6 @@ sees; of a closed world, everything. Nothing is known of any other history: a ki
 not recorded where a clause needs it, and what could excuse is assumed not to have happened (the verdict says so).
 """
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any

@@ -15,9 +15,9 @@ from specs.plan.traits import Stake
 from specs.vocabulary import Key, Kind, Level, Party
 
 if TYPE_CHECKING:
+    from specs.facts.columns import Ints
     from specs.facts.findings import Findings
     from specs.facts.rows import Rows
-    from specs.facts.segments import Ints
 
 Relation = Callable[["Rows", "Findings"], None]
 """Writes down what it finds in the rows of whole keys."""

@@ -1,7 +1,5 @@
 """Which rows tell what befalls a run as a whole: who died, left or stood still, and what was removed on purpose."""
 
-from __future__ import annotations
-
 import re
 
 from specs.faults import pause as standstill

@@ -1,16 +1,21 @@
 """What a clause finds: the rows that show a violation, by their roles."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import Any, dataclass_transform
 
 from specs.history.row import Row
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+@dataclass_transform(frozen_default=True, field_specifiers=(field,))
+class _IsDataclass:
+    """Its subclasses are frozen dataclasses, without a word of theirs."""
+
+    def __init_subclass__(cls) -> None:
+        dataclass(frozen=True)(cls)
+
+
+class Finding(_IsDataclass):
     """A violation: a subclass names its rows, and other facts, as fields.
 
     Its public name, by which a profile may allow it, is that of the subclass. certain: False when something that the

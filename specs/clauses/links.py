@@ -13,8 +13,6 @@ fault that breaks or loses (`cut`, `lose`) holds nothing back, but disturbs. One
 number (`delay alice b0 500`) makes each frame so many ms later; any other may hold frames until it ends.
 """
 
-from __future__ import annotations
-
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence

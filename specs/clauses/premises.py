@@ -1,7 +1,5 @@
 """The conditions under which clauses are claimed. They are checked, not assumed."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """What one row says: questions that many clauses ask of it."""
 
-from __future__ import annotations
-
 from functools import lru_cache
 
 from specs.history.row import Row

@@ -1,7 +1,5 @@
 """What SEND, READ and END_TRANSACTION rows say by themselves."""
 
-from __future__ import annotations
-
 import re
 from functools import lru_cache
 

@@ -16,8 +16,6 @@ recorded*: the history lacks what the clause needs. The first broken one is the 
 the lookalike of the documentation. Both engines are held to all of them.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import StrEnum
 from importlib.resources.abc import Traversable

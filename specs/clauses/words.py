@@ -1,11 +1,7 @@
 """How findings are told: times and parties."""
 
-from __future__ import annotations
-
 from specs.history.row import Row
-
-MS = 1000
-"""Microseconds in a millisecond."""
+from specs.vocabulary import Kind
 
 
 def ms(value_us: int) -> str:
@@ -24,6 +20,11 @@ def at(row: Row) -> str:
 
 def who(row: Row) -> str:
     return row.party or "somebody"
+
+
+def saw(row: Row) -> str:
+    """Who saw a message, and how: a delivery or a read."""
+    return f"{who(row)} {'was given' if row.kind is Kind.DELIVER else 'read'}"
 
 
 def start_of(row: Row) -> int:

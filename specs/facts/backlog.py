@@ -5,28 +5,14 @@ A message is *known* to lie at an offset for a group after a send that was ackno
 group only if the group was seen before all groups seen so far had finished that message.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import cached_property
 
 import numpy as np
 
+from specs.facts.columns import NEVER, NONE, NOWHERE, Ints, Mask
 from specs.facts.finished import Finished
-from specs.facts.segments import (
-    NEVER,
-    NONE,
-    NOWHERE,
-    Ints,
-    Mask,
-    Peaks,
-    chosen,
-    dense,
-    distinct,
-    first_above,
-    pairs,
-    positions,
-)
+from specs.facts.segments import Peaks, chosen, dense, distinct, first_above, pairs, positions
 from specs.facts.sends import Sends
 from specs.vocabulary import Kind
 

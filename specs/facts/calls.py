@@ -11,23 +11,16 @@ tells though there is a limit, may have been given up where nobody saw it: it is
 failed before the next call.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
+from specs.facts.columns import NEVER, NO_TEXT, NONE, NOWHERE, Ints, Mask
 from specs.facts.gone import gone_from
 from specs.facts.moments import Line
 from specs.facts.rows import Rows
 from specs.facts.segments import (
-    NEVER,
-    NO_TEXT,
-    NONE,
-    NOWHERE,
-    Ints,
-    Mask,
     Timeline,
     by_time,
     chosen,

@@ -4,13 +4,12 @@ Its own commits that report a broker's correction say so (`specs.facts.rows.Rows
 pulls of its client since it was added that were told to go on further ahead than they asked, once they are answered.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
+from specs.facts.columns import NONE, Ints, Mask
 from specs.facts.moments import Line
 from specs.facts.rows import Rows
-from specs.facts.segments import NONE, Ints, Mask, chosen, positions
+from specs.facts.segments import chosen, positions
 from specs.facts.tenures import Tenures
 from specs.vocabulary import Kind
 

@@ -1,14 +1,12 @@
 """Dead letters as they were sent, and as they were read: which rows these are, and of which group."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from specs.clauses.certainty import recorded
+from specs.facts.columns import NO_TEXT, NOWHERE, Ints, Mask
 from specs.facts.moments import Line
 from specs.facts.rows import Rows
 from specs.facts.run_context import RunContext
-from specs.facts.segments import NO_TEXT, NOWHERE, Ints, Mask
 from specs.vocabulary import DLQ_PREFIX, Kind
 
 ONLY_DEAD_READS = {Kind.READ: ("topic", DLQ_PREFIX)}

@@ -4,26 +4,13 @@ A queue is shown by a READ, by whoever adds it as a lane, and by a TRIM. Where c
 added a lane of them, nobody knows of which queue. Of each queue its latest reading counts, the one that ended last.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
+from specs.facts.columns import MS, NEVER, NO_TEXT, NONE, NOWHERE, Ints, Mask
 from specs.facts.dead_letters import dead_reads
 from specs.facts.moments import Line
 from specs.facts.rows import Rows
-from specs.facts.segments import (
-    MS,
-    NEVER,
-    NO_TEXT,
-    NONE,
-    NOWHERE,
-    Ints,
-    Mask,
-    chosen,
-    dense,
-    is_first,
-    positions,
-)
+from specs.facts.segments import chosen, dense, is_first, positions
 from specs.vocabulary import Outcome, dead_letter_topic
 
 

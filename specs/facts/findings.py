@@ -1,39 +1,21 @@
 """What is found: how often a clause was at stake, and the evidence of each violation."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from specs.clauses.catalogue import get
-from specs.clauses.certainty import (
-    THAT_MUST_END,
-    Mark,
-    is_one_life,
-    is_quiet,
-    moved_meanwhile,
-)
+from specs.clauses.certainty import THAT_MUST_END, Mark, is_one_life, is_quiet, moved_meanwhile
 from specs.clauses.judging import Finding, name_of
 from specs.clauses.premises import NOT_MOVED
+from specs.facts.columns import NEVER, NO_TEXT, NONE, NOWHERE, Ints, Mask
 from specs.facts.rows import KINDS, Rows
 from specs.facts.run_context import RunContext
-from specs.facts.segments import (
-    NEVER,
-    NO_TEXT,
-    NONE,
-    NOWHERE,
-    Ints,
-    Mask,
-    Timeline,
-    dense,
-    first_of_each,
-    ints,
-)
+from specs.facts.segments import Timeline, dense, first_of_each, ints
 from specs.history.row import Row
 from specs.history.runinfo import RunInfo
-from specs.vocabulary import Key, Kind, Lane
+from specs.vocabulary import Key, Kind
 
 Shown = tuple[
     type[Finding],
@@ -241,12 +223,8 @@ class Findings:
             for place in places
         )
         return any(
-            resets.get(self.lane_of(at), now) < now for at in places if rows.group[at] != NO_TEXT
+            resets.get(rows.lane_of(at), now) < now for at in places if rows.group[at] != NO_TEXT
         )
-
-    def lane_of(self, place: int) -> Lane:
-        """The lane of one row."""
-        return Lane(self.rows.name_of("group", place), *self.rows.queue_of(place))
 
     def _stands(self, places: Sequence[int]) -> bool:
         """Is the violation certain, but for the clocks?"""
@@ -278,7 +256,7 @@ class Findings:
         if not resets or Kind.RESET not in self._clause.excuses:
             return False
         queue = rows.number("queue_id")
-        lanes = {self.lane_of(at) for at in places if queue[at] != NONE}
+        lanes = {rows.lane_of(at) for at in places if queue[at] != NONE}
         return moved_meanwhile(seqs, lanes, resets)
 
     def _knows_all(self, places: Sequence[int]) -> bool:

@@ -13,27 +13,15 @@ nor finished. What so gives up in auto mode commits what the tenure has taken, o
 may have been given up in manual mode is only taken, until an acknowledging call covers it.
 """
 
-from __future__ import annotations
-
 from functools import cached_property
 
 import numpy as np
 
 from specs.facts.calls import acknowledged, may_be_used_up
+from specs.facts.columns import NEVER, NO_TEXT, NONE, NOWHERE, Ints, Mask
 from specs.facts.moments import Line
 from specs.facts.rows import Rows
-from specs.facts.segments import (
-    NEVER,
-    NO_TEXT,
-    NONE,
-    NOWHERE,
-    Ints,
-    Mask,
-    chosen,
-    dense,
-    first_above,
-    positions,
-)
+from specs.facts.segments import chosen, dense, first_above, positions
 from specs.facts.tenures import Tenures
 from specs.vocabulary import CommitMode, Kind, Outcome
 

@@ -6,16 +6,15 @@ refused, answered or not, may hold the lane. An unlock that is sent one way has 
 recorded, the time that a request may take is over, its client did not crash since, and nothing stood in its way.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from specs.clauses.links import Sending
+from specs.facts.columns import MS, NEVER, NO_TEXT, NONE, NOWHERE, Ints, Mask
 from specs.facts.leases import Grants, applied_until, named, over_us, refusals
 from specs.facts.moments import Line
 from specs.facts.presence import brokers_died, died_since
 from specs.facts.rows import Rows
-from specs.facts.segments import MS, NEVER, NO_TEXT, NONE, NOWHERE, Ints, Mask, chosen, positions
+from specs.facts.segments import chosen, positions
 from specs.vocabulary import Kind, Outcome
 
 
@@ -34,7 +33,7 @@ class FreeLanes:
         asked = positions(answered)
         self.asked = asked = asked[rows.end[asked] < rows.clock_stepped(asked)]
         self.granted, self.now, begin = granted[asked], rows.end[asked], rows.begin[asked]
-        self.clocks_us = rows.of_runs(lambda context: context.info.clock_bound_us, asked)
+        self.clocks_us = rows.clocks_us(asked)
         self.limit_us = (rows.config("broker_lease_ms", asked) + 1) * MS
         self.frames_twice = rows.of_runs(lambda context: context.frames_twice, asked) <= self.now
         grants = Line(rows.lane, rows.end, rows.shared(Grants).at)

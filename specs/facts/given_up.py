@@ -14,14 +14,13 @@ manual mode, or what may be a manual ROLLBACK, has ended, or a call has begun of
 that it was in auto mode.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from specs.facts.calls import Calls, may_be_by_hand, may_put_back_unseen_of
+from specs.facts.columns import NEVER, NONE, NOWHERE, Ints, Mask
 from specs.facts.moments import Line
 from specs.facts.rows import Rows
-from specs.facts.segments import NEVER, NONE, NOWHERE, Ints, Mask, chosen, pairs, positions
+from specs.facts.segments import chosen, pairs, positions
 from specs.facts.stored import STORED_WEAKLY
 from specs.facts.tries import Tries
 from specs.vocabulary import LISTENER_RESULTS, CommitMode, Outcome

@@ -5,22 +5,12 @@ answer to a pull of the group that was told to go on further ahead (`specs.facts
 log that records neither says nothing about it, and is read as if all had been kept.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
+from specs.facts.columns import NEVER, NONE, Ints
 from specs.facts.pulls import told_ahead
 from specs.facts.rows import Rows
-from specs.facts.segments import (
-    NEVER,
-    NONE,
-    Ints,
-    Timeline,
-    chosen,
-    first_above,
-    highest_so_far,
-    ints,
-)
+from specs.facts.segments import Timeline, chosen, first_above, highest_so_far, ints
 
 
 def gone_from(rows: Rows, where: Ints) -> Ints:

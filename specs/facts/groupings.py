@@ -1,7 +1,5 @@
 """Which rows are brought together: those that are alike in the columns of their key."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from specs.vocabulary import Key

@@ -6,22 +6,12 @@ A server's own consumer is handed to several members, and is none.
 A worker has *dropped* a lane where the last that was told of it there, by ADD or DROP, is a DROP.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
+from specs.facts.columns import NEVER, NO_TEXT, NONE, NOWHERE, Ints
 from specs.facts.moments import Line
 from specs.facts.rows import Rows
-from specs.facts.segments import (
-    NEVER,
-    NO_TEXT,
-    NONE,
-    NOWHERE,
-    Ints,
-    chosen,
-    dense,
-    positions,
-)
+from specs.facts.segments import chosen, dense, positions
 from specs.vocabulary import SERVER_CONSUMER, Kind, Outcome
 
 HANDOVER_COLUMNS = ("client_id", "process")

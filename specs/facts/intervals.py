@@ -1,7 +1,5 @@
 """Sets of offsets in as many pairs as they have gaps."""
 
-from __future__ import annotations
-
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 

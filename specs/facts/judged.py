@@ -1,7 +1,5 @@
 """Judges whole keys: rows of tables that hold them, and rows in memory, brought together as those of files are."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import pyarrow as pa

@@ -4,8 +4,6 @@ Most clauses have one. What grows with the number of messages is never brought t
 that would need it goes by clients, and has a second judge for what it finds by its own key besides.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 

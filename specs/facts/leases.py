@@ -4,27 +4,14 @@ A grant is made somewhere between the request's begin and its answer. Its client
 may end it has begun: one after the answer, or one from before that may have been applied since the lane was asked for.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
+from specs.facts.columns import MS, NEVER, NO_TEXT, NONE, NOWHERE, Ints, Mask
 from specs.facts.moments import Line
 from specs.facts.presence import brokers_died, of_old_lives
 from specs.facts.requests import may_arrive_until
 from specs.facts.rows import Rows
-from specs.facts.segments import (
-    MS,
-    NEVER,
-    NO_TEXT,
-    NONE,
-    NOWHERE,
-    Ints,
-    Mask,
-    Segments,
-    chosen,
-    dense,
-    positions,
-)
+from specs.facts.segments import Segments, chosen, dense, positions
 from specs.vocabulary import Kind, Outcome
 
 LEASE_COLUMNS = ("code",)
@@ -146,7 +133,7 @@ class Contests:
         answered = rows.are(Kind.LOCK) & ~rows.ended_as(Outcome.UNKNOWN) & rows.shared(named)
         asked = positions(answered & (rows.end < NEVER))
         line = Line(rows.lane, rows.end, asked[rows.end[asked] < rows.clock_stepped(asked)])
-        clocks_us = rows.of_runs(lambda context: context.info.clock_bound_us, lease)
+        clocks_us = rows.clocks_us(lease)
         limit_us = rows.config("broker_lease_ms", lease) * MS - clocks_us
         last = line.last_within(rows.lane[lease], rows.ended, rows.started[lease] + limit_us)
         ends = np.minimum(ends, chosen(rows.end, last, NONE) + 1)

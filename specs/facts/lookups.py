@@ -1,14 +1,13 @@
 """Look-ups of the offset that a broker stores for a lane: what each was told, and what may have been stored."""
 
-from __future__ import annotations
-
 from functools import cached_property
 
 import numpy as np
 
+from specs.facts.columns import NEVER, NO_TEXT, NONE, Ints
 from specs.facts.requests import may_apply_until
 from specs.facts.rows import Rows
-from specs.facts.segments import NEVER, NO_TEXT, NONE, Ints, by_time, positions
+from specs.facts.segments import by_time, positions
 from specs.vocabulary import Kind, Outcome
 
 

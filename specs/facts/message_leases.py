@@ -11,40 +11,23 @@ A request that names its message by id alone speaks of the offset that was hande
 certain (`specs.facts.message_names`). Else, and where it names nothing, it may speak of any message of the lane.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
+from functools import cached_property
 
 import numpy as np
 
+from specs.facts.columns import MS, NEVER, NO_TEXT, NONE, NOWHERE, Ints, Mask
 from specs.facts.leases import over_us
 from specs.facts.message_names import may_be_any, offsets
 from specs.facts.moments import Line
 from specs.facts.presence import brokers_died, died_since, faulty_since, left_since, paused_since
 from specs.facts.requests import may_arrive_until
 from specs.facts.rows import Rows
-from specs.facts.segments import (
-    MS,
-    NEVER,
-    NO_TEXT,
-    NONE,
-    NOWHERE,
-    Ints,
-    Mask,
-    chosen,
-    dense,
-    positions,
-)
+from specs.facts.segments import chosen, dense, positions
 from specs.vocabulary import Kind, Outcome
 
 LEASE_COLUMNS = ("lease_id", "lease_until_us", "message_id", "queue_offset", "reconsume_times")
 OF_LEASES = (Kind.RECEIVE, Kind.ACK, Kind.RELEASE, Kind.RENEW)
-
-
-def clocks_us(rows: Rows) -> Ints:
-    """Of each row by how much the clocks of its run may differ."""
-    everywhere = np.arange(rows.size, dtype=np.int64)
-    return rows.of_runs(lambda context: context.info.clock_bound_us, everywhere)
 
 
 def applied_until(rows: Rows) -> Ints:
@@ -64,7 +47,7 @@ def applied_until(rows: Rows) -> Ints:
 
 def may_be_cut(rows: Rows, handed: Ints, now: Ints) -> Mask:
     """May the lease of each hand-out have ended by now with its holder's connection, or with the server?"""
-    since_us = rows.started[handed] - rows.shared(clocks_us)[handed]
+    since_us = rows.started[handed] - rows.clocks_us(handed)
     return (
         brokers_died(rows, handed, now)
         | died_since(rows, handed, now)
@@ -81,7 +64,7 @@ def may_be_gone(rows: Rows, handed: int, now: int) -> bool:
     return (
         context.broker_died_since(queue.broker, began, epoch, now)
         or int(rows.offset[handed]) < context.kept_from(queue, now)
-        or context.resets.get((rows.name_of("group", handed), *queue), NEVER) <= now
+        or context.resets.get(rows.lane_of(handed), NEVER) <= now
     )
 
 
@@ -105,7 +88,7 @@ class MessageLeases:
         renewals, effective = rows.are(Kind.RENEW), ~rows.ended_as(Outcome.REFUSED)
         self.message = np.full(rows.size, NOWHERE, np.int64)
         self.message[about] = dense(rows.lane[about], offset[about])[0]
-        self.applied_us = rows.shared(applied_until) + rows.shared(clocks_us)
+        self.applied_us = rows.shared(applied_until) + rows.clocks_us(np.arange(rows.size))
         handed = positions(answered & rows.are(Kind.RECEIVE))
         self.handed = handed[np.lexsort((rows.end[handed], self.message[handed]))]
         self.line = Line(self.message, rows.end, self.handed)
@@ -195,7 +178,7 @@ class MessageLeases:
 
     def _in_time(self, lease: Ints, other: Ints, now: Ints) -> Mask:
         """Was each other request over while the lease lasted, by what was told before now?"""
-        last_us = self.until_us(lease, now) - self.rows.shared(clocks_us)[lease] - MS
+        last_us = self.until_us(lease, now) - self.rows.clocks_us(lease) - MS
         found: Mask = over_us(self.rows, other) < last_us
         return found
 
@@ -210,7 +193,7 @@ class MessageLeases:
         rows = self.rows
         line = Line(key, rows.end, at[rows.end[at] < rows.clock_stepped(at)])
         longest_us = np.maximum(self._told_us[at], self._longest_us[self._lease[at]])
-        last_us = longest_us - rows.shared(clocks_us)[at] - MS - 1
+        last_us = longest_us - rows.clocks_us(at) - MS - 1
         last = line.last_within(key[at], rows.ended, last_us)
         until = np.minimum(self.over_from[at], chosen(rows.end, last, NONE) + 1)
         index, second = line.between(
@@ -223,17 +206,16 @@ class MessageLeases:
         order = np.lexsort((-rows.end[first], rows.end[second], self.message[second]))
         return first[order], second[order]
 
+    @cached_property
+    def of_one_message(self) -> tuple[Ints, Ints]:
+        """Hand-outs of one message of which either was certainly made while the other's lease lived."""
+        return self.together(
+            self.message, self.handed, lambda first, _: np.ones(len(first), np.bool_)
+        )
+
     def _meet(self, first: Ints, second: Ints, found: Mask) -> Mask:
         now = self.rows.end[second]
         found[found] = self.live(first[found], second[found], now[found])
         either = positions(found & (self.rows.end[first] >= self.rows.begin[second]))
         found[either] = self.live(second[either], first[either], now[either])
         return found
-
-
-def of_one_message(rows: Rows) -> tuple[Ints, Ints]:
-    """Hand-outs of one message of which either was certainly made while the other's lease lived."""
-    leases = rows.shared(MessageLeases)
-    return leases.together(
-        leases.message, leases.handed, lambda first, _: np.ones(len(first), np.bool_)
-    )

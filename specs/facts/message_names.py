@@ -4,14 +4,13 @@ It is certain where, when the request begins, one offset and no other had been h
 each hand-out of the lane so far told both.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np
 
+from specs.facts.columns import NEVER, NO_TEXT, NONE, Ints, Mask
 from specs.facts.rows import Rows
-from specs.facts.segments import NEVER, NO_TEXT, NONE, Ints, Mask, dense
+from specs.facts.segments import dense
 from specs.vocabulary import Kind, Outcome
 
 ABOUT_A_MESSAGE = (Kind.ACK, Kind.RELEASE, Kind.RENEW, Kind.DEAD_LETTER)

@@ -8,24 +8,11 @@ before a fault ended or a broker stood still may be, for it may keep its message
 last message only may be kept, where it tells neither `compaction` as false nor `cleanup.policy` as `delete`.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
+from specs.facts.columns import MS, NEVER, NO_TEXT, NONE, NOWHERE, Ints, Mask
 from specs.facts.rows import Rows
-from specs.facts.segments import (
-    MS,
-    NEVER,
-    NO_TEXT,
-    NONE,
-    NOWHERE,
-    Ints,
-    Mask,
-    chosen,
-    dense,
-    distinct,
-    positions,
-)
+from specs.facts.segments import chosen, dense, distinct, positions
 from specs.facts.stored import copies, delayed, halves
 from specs.plan.config import ROCKETMQ, Config
 from specs.vocabulary import Kind, Outcome

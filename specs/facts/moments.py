@@ -1,16 +1,11 @@
 """Moments: which event was the last before one, or the first after it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np
 
+from specs.facts.columns import NEVER, NOWHERE, Ints, Mask
 from specs.facts.segments import (
-    NEVER,
-    NOWHERE,
-    Ints,
-    Mask,
     Timeline,
     chosen,
     first_above,

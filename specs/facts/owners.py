@@ -8,27 +8,15 @@ how a call of it ended (`unknown`; one that was cut finished nothing), and it wa
 have been given up and nobody told.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
+from specs.facts.columns import NEVER, NONE, NOWHERE, Ints, Mask
 from specs.facts.dead_letters import may_be_untold
 from specs.facts.finished import Finished
 from specs.facts.moments import Line
 from specs.facts.presence import are_filtered, died_since, of_old_lives, were_leaving
 from specs.facts.rows import Rows
-from specs.facts.segments import (
-    NEVER,
-    NONE,
-    NOWHERE,
-    Ints,
-    Mask,
-    chosen,
-    dense,
-    first_of_each,
-    is_first,
-    positions,
-)
+from specs.facts.segments import chosen, dense, first_of_each, is_first, positions
 from specs.facts.settled import SETTLED
 from specs.facts.starts import Starts
 from specs.facts.stored import copies

@@ -1,28 +1,15 @@
 """Were clients and brokers there, and had they threads: of many rows at once, what `RunContext` says of one."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
 from specs.clauses.certainty import recorded
 from specs.clauses.context import is_pause_of_another
+from specs.facts.columns import NEVER, NO_TEXT, NONE, Ints, Mask
 from specs.facts.rows import Rows
 from specs.facts.run_context import RunContext
-from specs.facts.segments import (
-    NEVER,
-    NO_TEXT,
-    NONE,
-    Ints,
-    Mask,
-    Timeline,
-    chosen,
-    dense,
-    first_of_each,
-    ints,
-    positions,
-)
+from specs.facts.segments import Timeline, chosen, dense, first_of_each, ints, positions
 from specs.vocabulary import Kind
 
 Events = Iterable[tuple[int, int]]

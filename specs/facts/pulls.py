@@ -5,11 +5,9 @@ to go on further ahead is not given any more what lies before that. An answer th
 over what is there and not wanted, and is none of them.
 """
 
-from __future__ import annotations
-
 from specs.clauses.rows import OFFSET_MOVED
+from specs.facts.columns import NEVER, NONE, Ints
 from specs.facts.rows import Rows
-from specs.facts.segments import NEVER, NONE, Ints
 from specs.vocabulary import Kind, Outcome
 
 

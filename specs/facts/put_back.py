@@ -8,28 +8,15 @@ Where the next call begins with a message of the batch, what it leaves out is du
 the batch was, or after its own pause, whichever comes last; unless a message is given up meanwhile.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np
 
 from specs.facts.calls import Calls, may_be_by_hand, may_be_used_up, pause_ms
+from specs.facts.columns import MS, NEVER, NO_TEXT, NOWHERE, Ints, Mask
 from specs.facts.moments import Line
 from specs.facts.rows import Rows
-from specs.facts.segments import (
-    MS,
-    NEVER,
-    NO_TEXT,
-    NOWHERE,
-    Batches,
-    Ints,
-    Mask,
-    chosen,
-    distinct,
-    is_first,
-    positions,
-)
+from specs.facts.segments import Batches, chosen, distinct, is_first, positions
 from specs.vocabulary import Kind, Outcome
 
 

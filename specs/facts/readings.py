@@ -3,15 +3,13 @@
 Only queues are gone through to which such messages were sent, reading by reading.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
+from specs.facts.columns import MS, NEVER, NO_TEXT, NONE, Ints
 from specs.facts.rows import Rows
-from specs.facts.segments import MS, NEVER, NO_TEXT, NONE, Ints
 from specs.facts.stored import broker_died
 from specs.vocabulary import Kind, Outcome
 

@@ -11,16 +11,11 @@ from typing import Any
 import numpy as np
 
 from specs.facts.calls import may_be_by_hand
+from specs.facts.columns import MS, NEVER, NONE, NOWHERE, Ints, Mask
 from specs.facts.moments import Line
 from specs.facts.presence import were_there
 from specs.facts.rows import Rows
 from specs.facts.segments import (
-    MS,
-    NEVER,
-    NONE,
-    NOWHERE,
-    Ints,
-    Mask,
     Segments,
     Spans,
     Timeline,

@@ -5,8 +5,6 @@ names an incarnation gives back what that one holds. One that names none gives b
 gives up in a shutdown, in the same life; where it holds more than that, nobody knows any more which of them it holds.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from specs.facts.presence import may_be_leaving

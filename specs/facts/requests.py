@@ -1,12 +1,11 @@
 """Requests: until when a broker may have acted on them."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from specs.clauses.links import Sending
+from specs.facts.columns import MS, NEVER, Ints
 from specs.facts.rows import KINDS, Rows
-from specs.facts.segments import MS, NEVER, Ints, positions
+from specs.facts.segments import positions
 
 
 def may_arrive_until(rows: Rows, where: Ints, until_us: Ints) -> Ints:
@@ -32,6 +31,6 @@ def may_apply_until(rows: Rows, where: Ints, waits_us: int | Ints = 0) -> Ints:
     """
     started, ended = rows.started[where], rows.ended[where]
     bound_us = rows.config("delay_bound_ms", where) * MS + waits_us
-    bound_us += rows.of_runs(lambda context: context.info.clock_bound_us, where)
+    bound_us += rows.clocks_us(where)
     until_us = np.maximum(np.where(ended < NEVER, ended, started), started + bound_us)
     return may_arrive_until(rows, where, until_us)

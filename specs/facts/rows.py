@@ -18,23 +18,12 @@ import pyarrow.compute as pc
 
 from specs.clauses.links import Sending
 from specs.clauses.rows import CHANGE_NOTHING_REFUSED, NOTHING_HERE, OFFSET_MOVED
+from specs.facts.columns import NEVER, NO_TEXT, NONE, NOWHERE, Ints, Mask
 from specs.facts.run_context import RunContext, Runs
-from specs.facts.segments import (
-    NEVER,
-    NO_TEXT,
-    NONE,
-    NOWHERE,
-    Ints,
-    Mask,
-    Timeline,
-    dense,
-    first_of_each,
-    ints,
-    positions,
-)
+from specs.facts.segments import Timeline, dense, first_of_each, ints, positions
 from specs.history.runinfo import RunInfo
 from specs.plan.config import Config
-from specs.vocabulary import SERVER_CONSUMER, Kind, Level, Outcome, Queue
+from specs.vocabulary import SERVER_CONSUMER, Kind, Lane, Level, Outcome, Queue
 
 KINDS: tuple[Kind, ...] = tuple(Kind)
 OUTCOMES: tuple[Outcome, ...] = tuple(Outcome)
@@ -443,6 +432,17 @@ class Rows:
         """The seq from which lease clauses stop judging the row's run; NEVER without a step."""
         return self.of_runs(lambda context: context.clock_stepped, where)
 
+    def clocks_us(self, where: Ints) -> Ints:
+        """By how much the clocks of the row's run may differ."""
+        return self.of_runs(lambda context: context.info.clock_bound_us, where)
+
+    def moved_from(self, where: Ints) -> Ints:
+        """The seq from which somebody had moved the offset of the row's lane; NEVER where nobody did."""
+        if not any(context.resets for context in self.runs.values()):
+            return np.full(len(where), NEVER, np.int64)
+        each = where.tolist()
+        return ints([self.context_of(at).resets.get(self.lane_of(at), NEVER) for at in each])
+
     def of_runs(self, ask: Callable[[RunContext], int], where: Ints) -> Ints:
         """A number that is known of the rows' runs."""
         per_run = [ask(self._context(run)) for run in self.words("run")]
@@ -453,6 +453,10 @@ class Rows:
         number = int(self.number("queue_id")[position])
         number = -1 if number == NONE else number  # as `Row.queue` has it
         return Queue(self.name_of("topic", position), self.name_of("broker", position), number)
+
+    def lane_of(self, position: int) -> Lane:
+        """The name of one row's lane."""
+        return Lane(self.name_of("group", position), *self.queue_of(position))
 
     def config_of(self, position: int) -> Config:
         """The configuration of one row's run."""

@@ -25,7 +25,7 @@ from specs.clauses.context import (
 from specs.clauses.links import HoldUps, Sending, arrives_until, is_disturbed
 from specs.clauses.rows import REQUEST_LEVELS, changed_nothing, is_unsure
 from specs.clauses.stored import is_marker
-from specs.facts.segments import MS, NEVER, NONE, Ints
+from specs.facts.columns import MS, NEVER, NONE, Ints
 from specs.faults import disk_full, duplicate, lingers_us
 from specs.history.evidence import names_of
 from specs.history.row import Row

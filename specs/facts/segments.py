@@ -5,8 +5,6 @@ lie in the order of their time, and rows of different segments may be mixed. All
 -1: there is none) or values in the order of the rows that were given.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -15,19 +13,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-Ints = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
+from specs.facts.columns import NOWHERE, Ints, Mask
 
-NOWHERE = -1
-"""The position of a row that does not exist."""
-NONE = int(np.iinfo(np.int64).min)
-"""A number that is missing."""
-NEVER = int(np.iinfo(np.int64).max) // 4
-"""The end of an operation that is still open: later than every seq and every time."""
-NO_TEXT = -1
-"""The code of a text that is missing."""
-MS = 1000
-"""Microseconds in a millisecond."""
 _ROOM = 1 << 62
 _SMALL = 1 << 16
 _PAIRS = 1 << 20

@@ -4,13 +4,12 @@ The answer to a batch names the offset of its first message only: where the othe
 here. A message that waits for its time lies elsewhere.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
+from specs.facts.columns import NEVER, NONE, NOWHERE, Ints
 from specs.facts.moments import Line
 from specs.facts.rows import Rows
-from specs.facts.segments import NEVER, NONE, NOWHERE, Ints, first_above, is_first
+from specs.facts.segments import first_above, is_first
 from specs.vocabulary import Kind, Outcome
 
 

@@ -11,13 +11,12 @@ how a call of it ended (`unknown`; one that was cut finished nothing), and it wa
 while a queue is read so: that is part of what settled says.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from specs.facts.calls import CALL_COLUMNS
+from specs.facts.columns import NONE, Ints
 from specs.facts.rows import Rows
-from specs.facts.segments import NONE, Ints, by_time, positions
+from specs.facts.segments import by_time, positions
 from specs.vocabulary import Kind, Outcome
 
 SETTLED = "settled"

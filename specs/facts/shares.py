@@ -1,14 +1,12 @@
 """ASSIGN rows taken apart, for the clauses about assignment. They are few: rows are gone through."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 
+from specs.facts.columns import NO_TEXT, Mask
 from specs.facts.rows import Rows
-from specs.facts.segments import NO_TEXT, Mask
 from specs.vocabulary import Kind
 
 SHARE_COLUMNS = ("client_id", "view", "detail")
@@ -16,10 +14,11 @@ BETWEEN = " | "
 
 
 class Share(NamedTuple):
-    """place: the row. client: its code. view: as it stands. taken: the queues, in order."""
+    """place: the row. client: its code. member: its name. view: as it stands. taken: the queues, in order."""
 
     place: int
     client: int
+    member: str
     view: str
     taken: tuple[str, ...]
 
@@ -48,7 +47,8 @@ def each_share(rows: Rows) -> Iterator[tuple[Share, dict[int, Share]]]:
         ):
             continue
         taken = tuple(details[detail[place]].split())
-        share = Share(place, int(client[place]), views[view[place]], taken)
+        who = int(client[place]), rows.client_of(place)
+        share = Share(place, *who, views[view[place]], taken)
         key = (int(rows.run[place]), int(group[place]), int(topic[place]))
         before = found.setdefault(key, {})
         yield share, before

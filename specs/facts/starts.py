@@ -5,14 +5,13 @@ Nobody knows it either as long as a look-up has no answer that anybody saw. What
 counts for nothing any more.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
+from specs.facts.columns import NEVER, NONE, NOWHERE, Ints, Mask
 from specs.facts.moments import Line
 from specs.facts.rows import Rows
 from specs.facts.run_context import RunContext
-from specs.facts.segments import NEVER, NONE, NOWHERE, Ints, Mask, chosen, positions
+from specs.facts.segments import chosen, positions
 from specs.facts.tenures import Tenures
 from specs.vocabulary import Kind, Outcome
 

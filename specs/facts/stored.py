@@ -6,16 +6,15 @@ without an answer or without a code may have stored the message. A half message 
 delay level. Of a batch the answer tells the place of the first message only; the others lie behind it, in their order.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np
 
 from specs.clauses.rows import is_copy_topic
 from specs.clauses.stored import waits_ms
+from specs.facts.columns import MS, NEVER, NO_TEXT, NONE, NOWHERE, Ints, Mask
 from specs.facts.rows import Rows
-from specs.facts.segments import MS, NEVER, NO_TEXT, NONE, NOWHERE, Ints, Mask, positions
+from specs.facts.segments import positions
 from specs.vocabulary import Kind, Outcome
 
 STORED_WEAKLY = (10, 11, 12)
@@ -59,6 +58,13 @@ def copies(rows: Rows) -> Mask:
     return np.asarray([*(is_copy_topic(word) for word in rows.words("topic")), False], np.bool_)[
         rows.text("topic")
     ]
+
+
+def sightings(rows: Rows) -> tuple[Mask, Ints]:
+    """Rows by which somebody sees a message, and since when (seq): deliveries from their begin, reads that found it at
+    their end."""
+    calls, reads = rows.are(Kind.DELIVER), rows.are(Kind.READ) & rows.ended_as(Outcome.OK)
+    return calls | (reads & (rows.end < NEVER)), np.where(calls, rows.begin, rows.end)
 
 
 def levels(rows: Rows, sends: Ints) -> tuple[Ints, Ints]:

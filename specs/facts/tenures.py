@@ -9,27 +9,15 @@ no incarnation moves all that its client holds there. A log without pulls tells 
 were none.
 """
 
-from __future__ import annotations
-
 from functools import cached_property
 
 import numpy as np
 
+from specs.facts.columns import NEVER, NO_TEXT, NONE, NOWHERE, Ints, Mask
 from specs.facts.moments import Line
 from specs.facts.pulls import told_back
 from specs.facts.rows import Rows
-from specs.facts.segments import (
-    NEVER,
-    NO_TEXT,
-    NONE,
-    NOWHERE,
-    Ints,
-    Mask,
-    chosen,
-    dense,
-    first_of_each,
-    positions,
-)
+from specs.facts.segments import chosen, dense, first_of_each, positions
 from specs.vocabulary import Kind
 
 TENURE_KINDS = frozenset({Kind.ADD, Kind.RESET, Kind.PULL})

@@ -1,7 +1,5 @@
 """Which rows judges need, with which columns, and in which order: of rows in memory as of files and on Spark."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
@@ -9,10 +7,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from specs.facts.columns import NONE, Ints, Mask
 from specs.facts.groupings import SOURCE, Grouping
 from specs.facts.judges import Judge
 from specs.facts.rows import coded, encoded
-from specs.facts.segments import NONE, Ints, Mask, positions
+from specs.facts.segments import positions
 from specs.vocabulary import Kind
 
 ALWAYS = (

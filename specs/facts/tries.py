@@ -12,16 +12,15 @@ ROLLBACK of which nobody knows the mode, from its end on; a call of which nobody
 auto mode, from its begin on), where the next call begins no further.
 """
 
-from __future__ import annotations
-
 from functools import cached_property
 
 import numpy as np
 
 from specs.facts.calls import Calls, may_be_by_hand, may_put_back_unseen_of
+from specs.facts.columns import NEVER, NOWHERE, Ints, Mask
 from specs.facts.moments import Line
 from specs.facts.rows import Rows
-from specs.facts.segments import NEVER, NOWHERE, Ints, Mask, chosen, positions
+from specs.facts.segments import chosen, positions
 from specs.vocabulary import DLQ_PREFIX, LISTENER_SUSPENDS, RETRY_PREFIX, Kind, Outcome
 
 

@@ -5,15 +5,14 @@ step of a wall clock. And a call may be left to itself: its client was leaving w
 or started anew.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
+from specs.facts.columns import NEVER, NONE, NOWHERE, Ints, Mask
 from specs.facts.handovers import Handovers
 from specs.facts.moments import Line
 from specs.facts.rows import Rows
 from specs.facts.run_context import RunContext
-from specs.facts.segments import NEVER, NONE, NOWHERE, Ints, Mask, chosen, positions
+from specs.facts.segments import chosen, positions
 from specs.vocabulary import Kind, Outcome
 
 

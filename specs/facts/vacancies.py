@@ -4,17 +4,24 @@ An incarnation is over once its DROP began, or its client's death, or its depart
 where that is so of its last ADD, and of the last ADD of each client that still lives the life in which it added it.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from specs.clauses.rows import over_us
+from specs.facts.columns import NONE, Mask
 from specs.facts.leases import over_us as when_over_us
 from specs.facts.moments import Line
 from specs.facts.rows import Rows
-from specs.facts.segments import NONE, positions
+from specs.facts.segments import positions
 from specs.facts.tenures import Tenures
 from specs.vocabulary import Kind
+
+
+def takings(rows: Rows) -> Mask:
+    """Rows that show that their group has had the lane: an ADD, or a delivery that names its incarnation; and a RESET,
+    by which somebody takes it for had."""
+    calls = rows.are(Kind.DELIVER) & rows.names_incarnation & (rows.offset != NONE)
+    found: Mask = calls | rows.are(Kind.ADD, Kind.RESET)
+    return found
 
 
 class Vacancy(NamedTuple):

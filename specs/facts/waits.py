@@ -4,13 +4,12 @@ One thread of a client may ask for all its lanes, and wait for each answer: for 
 offset to start from, of whatever lane, and to a pull that never gets one, as long as requests may take.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
+from specs.facts.columns import MS, NEVER, Ints
 from specs.facts.ready import Lanes
 from specs.facts.rows import Rows
-from specs.facts.segments import MS, NEVER, Ints, by_time, positions
+from specs.facts.segments import by_time, positions
 from specs.vocabulary import Kind, Outcome
 
 ASKED = (Kind.LOCK, Kind.FETCH_OFFSET)

@@ -9,8 +9,6 @@ Rules:
 The day is handed in (UTC). The file is TOML, one `[[known]]` for each entry.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 from enum import StrEnum

@@ -5,8 +5,6 @@ to a verdict there is a way for each of three questions: what an engine is asked
 run comes to by itself (`of_one_run`), and what all runs of a search come to (`of_a_search`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Judges rows in memory: what each clause finds, and whether the history can be trusted at all."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,10 +9,10 @@ from specs.clauses.certainty import EVERYTHING, told_of
 from specs.clauses.clause import Clause
 from specs.clauses.judging import Finding
 from specs.clauses.rows import REQUEST_LEVELS
+from specs.facts.columns import NEVER
 from specs.facts.findings import Findings
 from specs.facts.judged import judged
 from specs.facts.run_context import RunContext
-from specs.facts.segments import NEVER
 from specs.history import telling
 from specs.history.row import Row
 from specs.history.runinfo import RunInfo

@@ -10,8 +10,6 @@ profile does not promise exposes nothing; what ended before the first step is a 
 event does to several clauses is told once, by the first of them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any

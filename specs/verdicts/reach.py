@@ -5,8 +5,6 @@ plans could not reach is *not claimed*, with the sentence that says what was lac
 stays *not exercised*.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from specs.clauses.catalogue import catalogue

@@ -1,7 +1,5 @@
 """The JSON schema of verdict v1, made from the verdict's own words; `specs/schemas/verdict.v1.json` is its copy."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from specs.history.columns import COLUMNS

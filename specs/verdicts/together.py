@@ -5,8 +5,6 @@ them refutes it, and shows the first one's evidence; it was at stake as often as
 the run fails if it failed in one of them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

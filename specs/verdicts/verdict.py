@@ -3,8 +3,6 @@
 Per run: inadmissible (the history can't be trusted) > refuted > inconclusive > upheld.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -15,13 +13,7 @@ from specs.clauses.catalogue import all_clauses
 from specs.clauses.certainty import THAT_LAST, recorded
 from specs.clauses.clause import Clause
 from specs.clauses.premises import SETTLED
-from specs.errors import (
-    EXIT_INCONCLUSIVE,
-    EXIT_REFUTED,
-    EXIT_SUITE,
-    EXIT_UNAVAILABLE,
-    EXIT_UPHELD,
-)
+from specs.errors import EXIT_INCONCLUSIVE, EXIT_REFUTED, EXIT_SUITE, EXIT_UNAVAILABLE, EXIT_UPHELD
 from specs.facts.settled import LEASE
 from specs.fingerprint import of_this_tool
 from specs.history.row import Row

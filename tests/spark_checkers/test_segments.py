@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from specs.facts.columns import NOWHERE
 from specs.facts.segments import (
-    NOWHERE,
     Peaks,
     Segments,
     Spans,

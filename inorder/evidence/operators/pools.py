@@ -25,6 +25,7 @@ SHARED = (
     "specs.clauses.links",
     "specs.clauses.premises",
     "specs.clauses.rows",
+    "specs.clauses.terms",
     EXAMINER,
 )
 """The modules beside the facts that several clauses share for judging."""

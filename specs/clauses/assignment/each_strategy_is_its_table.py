@@ -7,8 +7,6 @@ twice, and for a client that the list does not name. A history shows shares but 
 is compared with the functions themselves.
 """
 
-from __future__ import annotations
-
 from specs.vocabulary import Party
 
 ID = "ASG-3"

@@ -7,19 +7,11 @@ one share is then for a process that is gone, until the broker has noticed. Not 
 machine rooms, which leave queues out on purpose.
 """
 
-from __future__ import annotations
-
-from dataclasses import dataclass
-
 import numpy as np
 
-from specs.clauses.judging import Finding
 from specs.clauses.premises import CLUSTERING, DEALT_TO_THE_LAST
-from specs.clauses.words import at, who
-from specs.facts.findings import Findings
-from specs.facts.rows import Rows
+from specs.clauses.terms import Finding, Findings, Row, Rows, at, who
 from specs.facts.shares import SHARE_COLUMNS, each_share
-from specs.history.row import Row
 from specs.plan.traits import Stake, Trait
 from specs.vocabulary import Key, Kind, Party
 
@@ -36,23 +28,21 @@ NEEDS = frozenset({Kind.ASSIGN})
 COLUMNS = SHARE_COLUMNS
 
 
-@dataclass(frozen=True, slots=True)
 class TakenByNobody(Finding):
     shares: tuple[Row, ...]
     queue: str
 
 
 def judge(rows: Rows, findings: Findings) -> None:
-    names = rows.words("client_id")
     stakes: list[int] = []
     for share, before in each_share(rows):
         members = set(share.members)
-        if names[share.client] not in members or len(members) < len(share.members):
+        if share.member not in members or len(members) < len(share.members):
             continue
         party = [
             each
             for each in (before | {share.client: share}).values()
-            if each.view == share.view and names[each.client] in members
+            if each.view == share.view and each.member in members
         ]
         if len(party) < len(members):
             continue

@@ -6,19 +6,11 @@ keeps that safe. A share is a function of what was seen, so it does not matter w
 for a fixed list, which asks nobody.
 """
 
-from __future__ import annotations
-
-from dataclasses import dataclass
-
 import numpy as np
 
-from specs.clauses.judging import Finding
 from specs.clauses.premises import CLUSTERING, DEALT
-from specs.clauses.words import at, who
-from specs.facts.findings import Findings
-from specs.facts.rows import Rows
+from specs.clauses.terms import Finding, Findings, Row, Rows, at, who
 from specs.facts.shares import SHARE_COLUMNS, each_share
-from specs.history.row import Row
 from specs.plan.traits import Stake, Trait
 from specs.vocabulary import Key, Kind, Party
 
@@ -35,7 +27,6 @@ NEEDS = frozenset({Kind.ASSIGN})
 COLUMNS = SHARE_COLUMNS
 
 
-@dataclass(frozen=True, slots=True)
 class TakenTwice(Finding):
     first: Row
     second: Row

@@ -5,19 +5,11 @@ other places of the same lists. And a client that sees the same once more takes 
 shares that each client computed last for a topic.
 """
 
-from __future__ import annotations
-
-from dataclasses import dataclass
-
 import numpy as np
 
-from specs.clauses.judging import Finding
 from specs.clauses.premises import CLUSTERING
-from specs.clauses.words import at, who
-from specs.facts.findings import Findings
-from specs.facts.rows import Rows
+from specs.clauses.terms import Finding, Findings, Row, Rows, at, who
 from specs.facts.shares import SHARE_COLUMNS, Share, each_share
-from specs.history.row import Row
 from specs.plan.traits import Stake, Trait
 from specs.vocabulary import Key, Kind, Party
 
@@ -34,7 +26,6 @@ NEEDS = frozenset({Kind.ASSIGN})
 COLUMNS = SHARE_COLUMNS
 
 
-@dataclass(frozen=True, slots=True)
 class SharedOtherwise(Finding):
     first: Row
     second: Row

@@ -9,20 +9,14 @@ saw may have written for the process in between, so that (b) is at most possible
 file was lost (the premise), nor about one that never wrote.
 """
 
-from __future__ import annotations
-
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from specs.clauses.judging import Finding
 from specs.clauses.premises import BROADCASTING, NO_RESET, Premise
-from specs.clauses.words import at, who
-from specs.facts.findings import Findings
-from specs.facts.rows import Rows
-from specs.facts.segments import NO_TEXT, NONE, by_time
-from specs.history.row import Row
+from specs.clauses.terms import Finding, Findings, Row, Rows, at, who
+from specs.facts.columns import NO_TEXT, NONE
+from specs.facts.segments import by_time
 from specs.vocabulary import Key, Kind, Party
 
 ID = "CMT-12"
@@ -41,13 +35,11 @@ NEEDS = frozenset({Kind.ADD})
 COLUMNS = ("client_id", "process", "value")
 
 
-@dataclass(frozen=True, slots=True)
 class ToldTheBroker(Finding):
     add: Row
     commit: Row
 
 
-@dataclass(frozen=True, slots=True)
 class BeganElsewhere(Finding):
     written: Row
     add: Row

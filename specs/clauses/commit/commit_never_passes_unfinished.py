@@ -13,29 +13,22 @@ been given up where nobody told. Nobody owes what the broker has removed on purp
 before the commit nothing is unfinished. A commit that was refused is none.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
-from specs.clauses.judging import Finding
 from specs.clauses.premises import NO_FILTER, NO_RESET, NOT_REMOVED, ORDERLY
-from specs.clauses.words import at, start_of, who
+from specs.clauses.terms import Finding, Findings, Line, Row, Rows, at, start_of, who
 from specs.facts.backlog import Backlog
 from specs.facts.calls import CALL_COLUMNS, CALL_KINDS
+from specs.facts.columns import NONE, NOWHERE, Ints, Mask
 from specs.facts.corrections import Corrections
 from specs.facts.dead_letters import may_be_untold
-from specs.facts.findings import Findings
 from specs.facts.finished import Finished
 from specs.facts.gone import kept_from
-from specs.facts.moments import Line
-from specs.facts.rows import Rows
-from specs.facts.segments import NONE, NOWHERE, Ints, Mask, by_time, chosen, positions
+from specs.facts.segments import by_time, chosen, positions
 from specs.facts.starts import Starts
 from specs.facts.tenures import Tenures
-from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Party
 
 ID = "CMT-1"
@@ -51,7 +44,6 @@ NEEDS = frozenset({Kind.COMMIT, Kind.DELIVER})
 COLUMNS = (*CALL_COLUMNS, "delay_level", "detail")
 
 
-@dataclass(frozen=True, slots=True)
 class Passed(Finding):
     """start: why the message is the incarnation's to finish, where it did not deliver it; drop: why it is not
     finished, where its call ended well."""

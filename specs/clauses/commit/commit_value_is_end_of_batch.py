@@ -15,41 +15,19 @@ Nor, unless the run declares that clients themselves tell their commits, where a
 link stood in the way of one: elsewhere it is seen only once it gets through.
 """
 
-from __future__ import annotations
-
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
-from specs.clauses.judging import Finding
 from specs.clauses.links import Sending
 from specs.clauses.premises import BROKER_LIVES, NO_FILTER, NO_RESET, NOT_PAUSED, ORDERLY
-from specs.clauses.rows import over_us
-from specs.clauses.words import at, ms, start_of, who
-from specs.facts.calls import CALL_COLUMNS, may_be_given_up
+from specs.clauses.terms import Finding, Findings, Line, Row, Rows, at, ms, over_us, start_of, who
+from specs.facts.calls import CALL_COLUMNS, CALL_KINDS, may_be_given_up
+from specs.facts.columns import MS, NEVER, NO_TEXT, NONE, NOWHERE, Ints, Mask
 from specs.facts.dead_letters import may_be_untold
-from specs.facts.findings import Findings
-from specs.facts.moments import Line
-from specs.facts.rows import Rows
-from specs.facts.segments import (
-    MS,
-    NEVER,
-    NO_TEXT,
-    NONE,
-    NOWHERE,
-    Ints,
-    Mask,
-    Timeline,
-    chosen,
-    dense,
-    first_fitting,
-    ints,
-    positions,
-)
+from specs.facts.segments import Timeline, chosen, dense, first_fitting, ints, positions
 from specs.facts.stored import broker_died
 from specs.facts.tenures import Tenures
-from specs.history.row import Row
 from specs.vocabulary import LISTENER_SUSPENDS, CommitMode, Key, Kind, Level, Outcome, Party
 
 ID = "CMT-2"
@@ -62,18 +40,7 @@ PARTY = Party.CLIENT
 KEY = Key.LANE
 PREMISE = (ORDERLY, NO_RESET, NO_FILTER, NOT_PAUSED, BROKER_LIVES)
 SOURCES = ("docs/sources.md#offsets", "docs/sources.md#orderly-loop")
-KINDS = frozenset(
-    {
-        Kind.COMMIT,
-        Kind.DELIVER,
-        Kind.DEAD_LETTER,
-        Kind.PULL,
-        Kind.ADD,
-        Kind.DROP,
-        Kind.FETCH_OFFSET,
-        Kind.RESET,
-    }
-)
+KINDS = CALL_KINDS | {Kind.COMMIT, Kind.DROP, Kind.FETCH_OFFSET}
 SETTINGS = ("consume_from", "max_reconsume_times", "persist_first_ms", "persist_ms")
 NEEDS = frozenset({Kind.ADD, Kind.COMMIT, Kind.DELIVER})
 TOLD_OF_REFUSED_COMMITS = True
@@ -81,13 +48,11 @@ COLUMNS = (*CALL_COLUMNS, "detail")
 DONE = (Outcome.SUCCESS, Outcome.COMMIT, Outcome.ROLLBACK)
 
 
-@dataclass(frozen=True, slots=True)
 class OddValue(Finding):
     start: Row
     commit: Row
 
 
-@dataclass(frozen=True, slots=True)
 class NotInTime(Finding):
     add: Row
     finished: Row

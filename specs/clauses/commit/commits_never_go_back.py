@@ -11,21 +11,13 @@ incarnation: it may well start lower. Nor about what the next process of a clien
 and no ADD tells that the incarnation is a new one.
 """
 
-from __future__ import annotations
-
-from dataclasses import dataclass
-
 import numpy as np
 
-from specs.clauses.judging import Finding
 from specs.clauses.premises import NO_RESET
-from specs.clauses.words import at, who
-from specs.facts.findings import Findings
-from specs.facts.moments import Line
-from specs.facts.rows import Rows
-from specs.facts.segments import MS, NEVER, NONE, NOWHERE, Ints, Mask, chosen, dense, positions
+from specs.clauses.terms import Finding, Findings, Line, Row, Rows, at, who
+from specs.facts.columns import MS, NEVER, NONE, NOWHERE, Ints, Mask
+from specs.facts.segments import chosen, dense, positions
 from specs.facts.tenures import TENURE_COLUMNS, Tenures
-from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
 
 ID = "CMT-4"
@@ -42,7 +34,6 @@ NEEDS = frozenset({Kind.COMMIT})
 COLUMNS = (*TENURE_COLUMNS, "detail", "view")
 
 
-@dataclass(frozen=True, slots=True)
 class CommitWentBack(Finding):
     first: Row
     second: Row

@@ -22,31 +22,16 @@ Where not everybody is recorded, and the history may begin in the middle, nothin
 the bound for delays from the lane's first row on.
 """
 
-from __future__ import annotations
-
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
-from specs.clauses.judging import Finding
 from specs.clauses.premises import BROKER_NOT_PAUSED, NO_RESET
-from specs.clauses.rows import answered_offset, over_us
-from specs.clauses.words import at, ms, who
-from specs.facts.findings import Findings
+from specs.clauses.rows import answered_offset
+from specs.clauses.terms import Finding, Findings, Row, Rows, at, ms, over_us, who
+from specs.facts.columns import MS, NEVER, NONE, NOWHERE, Ints
 from specs.facts.lookups import Puts, each_lane
-from specs.facts.rows import Rows
-from specs.facts.segments import (
-    MS,
-    NEVER,
-    NONE,
-    NOWHERE,
-    Ints,
-    chosen,
-    ints,
-    positions,
-)
-from specs.history.row import Row
+from specs.facts.segments import chosen, ints, positions
 from specs.plan.traits import Stake, Trait
 from specs.vocabulary import Key, Kind, Outcome, Party
 
@@ -73,7 +58,6 @@ CONCLUDES_FROM_ABSENCE = True
 COLUMNS = ("client_id", "value")
 
 
-@dataclass(frozen=True, slots=True)
 class LostInCrash(Finding):
     """first: what shows that the broker, or the history, had begun so long before. interval_ms: what may be lost."""
 

@@ -23,31 +23,17 @@ of the bound for delays from the lane's first row on. Nor is anything said of th
 value of one that may have been applied after it (a raw request may tell none).
 """
 
-from __future__ import annotations
-
 import itertools
-from dataclasses import dataclass
 
 import numpy as np
 
-from specs.clauses.judging import Finding
 from specs.clauses.premises import BROKER_LIVES, BROKER_NOT_PAUSED, NO_RESET, Premise
 from specs.clauses.rows import answered_offset
-from specs.clauses.words import at, who
-from specs.facts.findings import Findings
+from specs.clauses.terms import Finding, Findings, Row, Rows, at, who
+from specs.facts.columns import MS, NEVER, NONE, NOWHERE, Ints
 from specs.facts.lookups import Puts, answers, each_lane
-from specs.facts.rows import Rows
-from specs.facts.segments import (
-    MS,
-    NEVER,
-    NONE,
-    NOWHERE,
-    Ints,
-    distinct,
-    highest_so_far,
-)
+from specs.facts.segments import distinct, highest_so_far
 from specs.facts.stored import broker_died
-from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
 
 ID = "CMT-9"
@@ -79,7 +65,6 @@ REMEMBERED_MAX = 1_024
 """Among more values an answer is not looked for: of a long queue no more are at hand (`spark_checkers.pieces`)."""
 
 
-@dataclass(frozen=True, slots=True)
 class Forgotten(Finding):
     """first: the lane's first row, where the history may begin in the middle. known: what was certainly stored: an
     acknowledged commit, or an answer to an earlier look-up."""
@@ -89,7 +74,6 @@ class Forgotten(Finding):
     answer: Row
 
 
-@dataclass(frozen=True, slots=True)
 class NeverCommitted(Finding):
     """nothing: the look-up that found nothing stored before anybody had named any value."""
 

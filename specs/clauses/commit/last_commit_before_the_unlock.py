@@ -20,24 +20,16 @@ RocketMQ's shutdown frees its leases first, in every version; profiles allow tha
 down its work in the group, or where nobody records who does, is a finding of its own: `released-while-leaving`.
 """
 
-from __future__ import annotations
-
-from dataclasses import dataclass
-
 import numpy as np
 
-from specs.clauses.judging import Finding
 from specs.clauses.premises import NO_RESET, ORDERLY
-from specs.clauses.words import at, who
-from specs.facts.calls import CALL_COLUMNS, certainly_acknowledged, may_be_by_hand
-from specs.facts.findings import Findings
-from specs.facts.moments import Line
+from specs.clauses.terms import Finding, Findings, Line, Row, Rows, at, who
+from specs.facts.calls import CALL_COLUMNS, CALL_KINDS, certainly_acknowledged, may_be_by_hand
+from specs.facts.columns import MS, NEVER, NONE, NOWHERE, Mask
 from specs.facts.presence import may_be_leaving
 from specs.facts.releases import given_back
-from specs.facts.rows import Rows
-from specs.facts.segments import MS, NEVER, NONE, NOWHERE, Mask, positions
+from specs.facts.segments import positions
 from specs.facts.tenures import OfTenures, Tenures
-from specs.history.row import Row
 from specs.vocabulary import LISTENER_SUSPENDS, Key, Kind, Outcome, Party
 
 ID = "CMT-13"
@@ -47,18 +39,7 @@ PARTY = Party.CLIENT
 KEY = Key.LANE
 PREMISE = (ORDERLY, NO_RESET)
 SOURCES = ("docs/sources.md#offsets", "docs/sources.md#client-leases")
-KINDS = frozenset(
-    {
-        Kind.ADD,
-        Kind.DROP,
-        Kind.DELIVER,
-        Kind.DEAD_LETTER,
-        Kind.COMMIT,
-        Kind.PULL,
-        Kind.UNLOCK,
-        Kind.RESET,
-    }
-)
+KINDS = CALL_KINDS | {Kind.COMMIT, Kind.DROP, Kind.UNLOCK}
 NAMED_BY = frozenset({Kind.DEAD_LETTER})
 NEEDS = frozenset({Kind.COMMIT, Kind.DELIVER, Kind.UNLOCK})
 TOLD_OF_REFUSED_COMMITS = True
@@ -68,7 +49,6 @@ SETTINGS = ("guard_slack_ms",)
 COLUMNS = (*CALL_COLUMNS, "detail")
 
 
-@dataclass(frozen=True, slots=True)
 class ReleasedFirst(Finding):
     """finished: the highest message that the incarnation had certainly finished, and not reported."""
 
@@ -77,7 +57,6 @@ class ReleasedFirst(Finding):
     unlock: Row
 
 
-@dataclass(frozen=True, slots=True)
 class ReleasedWhileLeaving(Finding):
     """Likewise, by a client that was, or may have been, shutting down."""
 

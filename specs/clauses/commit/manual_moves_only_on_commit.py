@@ -16,33 +16,15 @@ that was refused is none. Says nothing about the incarnation's start (the value 
 any time.
 """
 
-from __future__ import annotations
-
-from dataclasses import dataclass
-
 import numpy as np
 
-from specs.clauses.judging import Finding
 from specs.clauses.premises import NO_FILTER, NO_RESET, ORDERLY
-from specs.clauses.words import at, who
-from specs.facts.calls import CALL_COLUMNS, acknowledged, may_be_given_up
+from specs.clauses.terms import Finding, Findings, Line, Row, Rows, at, who
+from specs.facts.calls import CALL_COLUMNS, CALL_KINDS, acknowledged, may_be_given_up
+from specs.facts.columns import NEVER, NO_TEXT, NONE, NOWHERE, Ints
 from specs.facts.dead_letters import may_be_untold
-from specs.facts.findings import Findings
-from specs.facts.moments import Line
-from specs.facts.rows import Rows
-from specs.facts.segments import (
-    NEVER,
-    NO_TEXT,
-    NONE,
-    NOWHERE,
-    Ints,
-    chosen,
-    dense,
-    pairs,
-    positions,
-)
+from specs.facts.segments import chosen, dense, pairs, positions
 from specs.facts.tenures import Tenures
-from specs.history.row import Row
 from specs.plan.traits import Stake, Trait
 from specs.vocabulary import LISTENER_SUSPENDS, CommitMode, Key, Kind, Outcome, Party
 
@@ -54,16 +36,13 @@ KEY = Key.LANE
 PREMISE = (ORDERLY, NO_RESET, NO_FILTER)
 SOURCES = ("docs/sources.md#orderly-loop",)
 STAKES = (Stake(Trait.MANUAL),)
-KINDS = frozenset(
-    {Kind.ADD, Kind.DROP, Kind.DELIVER, Kind.DEAD_LETTER, Kind.COMMIT, Kind.PULL, Kind.RESET}
-)
+KINDS = CALL_KINDS | {Kind.COMMIT, Kind.DROP}
 SETTINGS = ("max_reconsume_times",)
 NEEDS = frozenset({Kind.ADD, Kind.COMMIT, Kind.DELIVER})
 REFINES = ("CMT-1", "CMT-2")
 COLUMNS = (*CALL_COLUMNS, "detail")
 
 
-@dataclass(frozen=True, slots=True)
 class MovedWithoutCommit(Finding):
     """taken: a manual call's message that no COMMIT covered."""
 

@@ -11,23 +11,15 @@ a client does while it shuts down its work in the group, or where nobody records
 `committed-while-leaving`.
 """
 
-from __future__ import annotations
-
-from dataclasses import dataclass
-
 import numpy as np
 
-from specs.clauses.judging import Finding
 from specs.clauses.premises import BROKER_LIVES, NO_WALL_CLOCK_STEP
-from specs.clauses.words import at, ms
-from specs.facts.findings import Findings
-from specs.facts.moments import Line
+from specs.clauses.terms import Finding, Findings, Line, Row, Rows, at, ms
+from specs.facts.columns import MS, NEVER, NO_TEXT, NOWHERE
 from specs.facts.presence import may_be_leaving
-from specs.facts.rows import Rows
-from specs.facts.segments import MS, NEVER, NO_TEXT, NOWHERE, chosen, positions
+from specs.facts.segments import chosen, positions
 from specs.facts.stored import broker_died
 from specs.facts.tenures import TENURE_COLUMNS, Tenures
-from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
 
 ID = "CMT-5"
@@ -47,7 +39,6 @@ EXCUSED_BY_ANOTHER_LIFE = frozenset({Kind.JOIN, Kind.LEAVE})
 COLUMNS = TENURE_COLUMNS
 
 
-@dataclass(frozen=True, slots=True)
 class CommittedAfterwards(Finding):
     lock: Row
     unlock: Row
@@ -55,7 +46,6 @@ class CommittedAfterwards(Finding):
     commit: Row
 
 
-@dataclass(frozen=True, slots=True)
 class CommittedWhileLeaving(CommittedAfterwards):
     """By a client that was, or may have been, shutting down."""
 

@@ -16,23 +16,16 @@ letter that was acknowledged after the drop, or never, finished nothing. Nothing
 filters, as its start tells: what it passed by it reports.
 """
 
-from __future__ import annotations
-
-from dataclasses import dataclass
-
 import numpy as np
 
-from specs.clauses.judging import Finding
 from specs.clauses.premises import NO_FILTER, NO_RESET, ORDERLY
-from specs.clauses.words import at, who
-from specs.facts.calls import CALL_COLUMNS, acknowledged, may_be_given_up
+from specs.clauses.terms import Finding, Findings, Row, Rows, at, who
+from specs.facts.calls import CALL_COLUMNS, CALL_KINDS, acknowledged, may_be_given_up
+from specs.facts.columns import NEVER, NONE, NOWHERE
 from specs.facts.dead_letters import may_be_untold
-from specs.facts.findings import Findings
 from specs.facts.lookups import answers
-from specs.facts.rows import Rows
-from specs.facts.segments import NEVER, NONE, NOWHERE, positions
+from specs.facts.segments import positions
 from specs.facts.tenures import OfTenures, Tenures
-from specs.history.row import Row
 from specs.plan.traits import Stake, Trait
 from specs.vocabulary import LISTENER_SUSPENDS, CommitMode, Key, Kind, Outcome, Party
 
@@ -44,18 +37,7 @@ KEY = Key.LANE
 PREMISE = (ORDERLY, NO_RESET, NO_FILTER)
 SOURCES = ("docs/sources.md#orderly-loop", "docs/sources.md#offsets")
 STAKES = (Stake(Trait.LONG_CALL),)
-KINDS = frozenset(
-    {
-        Kind.ADD,
-        Kind.DROP,
-        Kind.DELIVER,
-        Kind.DEAD_LETTER,
-        Kind.COMMIT,
-        Kind.PULL,
-        Kind.FETCH_OFFSET,
-        Kind.RESET,
-    }
-)
+KINDS = CALL_KINDS | {Kind.COMMIT, Kind.DROP, Kind.FETCH_OFFSET}
 SETTINGS = ("consume_from", "max_reconsume_times")
 NEEDS = frozenset({Kind.COMMIT, Kind.DELIVER, Kind.DROP})
 EXCUSED_BY = frozenset({Kind.JOIN})
@@ -64,7 +46,6 @@ REFINES = ("CMT-1", "CMT-2")
 COLUMNS = (*CALL_COLUMNS, "detail")
 
 
-@dataclass(frozen=True, slots=True)
 class ProgressAfterDrop(Finding):
     """start: the look-up that says where it started, where the ADD does not."""
 

@@ -24,34 +24,18 @@ may have waited in its socket for longer than the bound). That the group goes on
 old commit may still arrive after the pull that took the reset.
 """
 
-from __future__ import annotations
-
-from dataclasses import dataclass
-
 import numpy as np
 
-from specs.clauses.judging import Finding
 from specs.clauses.premises import BROKER_LIVES, BROKER_NOT_PAUSED, CLOSED_WORLD, Premise
 from specs.clauses.rows import NOTHING_HERE, OFFSET_MOVED, answered_offset
-from specs.clauses.words import at, who
-from specs.facts.findings import Findings
+from specs.clauses.terms import Finding, Findings, Line, Row, Rows, at, who
+from specs.facts.columns import MS, NEVER, NONE, NOWHERE, Ints
 from specs.facts.lookups import each_lane
-from specs.facts.moments import Line
 from specs.facts.presence import were_leaving
 from specs.facts.requests import may_apply_until
-from specs.facts.rows import Rows
-from specs.facts.segments import (
-    MS,
-    NEVER,
-    NONE,
-    NOWHERE,
-    Ints,
-    chosen,
-    positions,
-)
+from specs.facts.segments import chosen, positions
 from specs.facts.stored import broker_died
 from specs.facts.tenures import TENURE_COLUMNS, Tenures
-from specs.history.row import Row
 from specs.plan.traits import Stake, Trait
 from specs.vocabulary import Key, Kind, Outcome, Party
 
@@ -80,14 +64,12 @@ NEEDS = frozenset({Kind.FETCH_OFFSET, Kind.RESET})
 COLUMNS = TENURE_COLUMNS
 
 
-@dataclass(frozen=True, slots=True)
 class Overwritten(Finding):
     commit: Row
     reset: Row
     answer: Row
 
 
-@dataclass(frozen=True, slots=True)
 class CommittedTheOld(Finding):
     reset: Row
     pull: Row

@@ -9,12 +9,9 @@ a correction only what the incarnation had delivered before is its to finish. A 
 commit may lie lower is no violation: it is sent now and then.
 """
 
-from __future__ import annotations
-
 from specs.clauses.commit import commit_never_passes_unfinished as general
 from specs.clauses.premises import NO_FILTER, NO_RESET, OUT_OF_ORDER
-from specs.facts.findings import Findings
-from specs.facts.rows import Rows
+from specs.clauses.terms import Findings, Rows
 from specs.vocabulary import Key, Kind, Party
 
 ID = "CMT-10"

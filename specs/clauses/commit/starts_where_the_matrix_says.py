@@ -26,33 +26,17 @@ crash of the broker are left out, and a reset clears what is remembered. Nor doe
 broker had removed on purpose by then: nobody can start there, and "nothing stored" is right once the first is gone.
 """
 
-from __future__ import annotations
-
-from dataclasses import dataclass
-
 import numpy as np
 
-from specs.clauses.judging import Finding
 from specs.clauses.premises import CLUSTERING, NO_RESET, NO_WALL_CLOCK_STEP, NOT_REMOVED, Premise
 from specs.clauses.rows import answered_offset
-from specs.clauses.words import at, who
-from specs.facts.findings import Findings
+from specs.clauses.terms import Finding, Findings, Line, Row, Rows, at, who
+from specs.facts.columns import MS, NO_TEXT, NONE, NOWHERE, Ints
 from specs.facts.lookups import answers
-from specs.facts.moments import Line
-from specs.facts.rows import Rows
-from specs.facts.segments import (
-    MS,
-    NO_TEXT,
-    NONE,
-    NOWHERE,
-    Ints,
-    chosen,
-    positions,
-)
+from specs.facts.segments import chosen, positions
 from specs.facts.sends import Sends
 from specs.facts.stored import broker_died
 from specs.facts.tenures import TENURE_COLUMNS, Tenures
-from specs.history.row import Row
 from specs.vocabulary import RETRY_PREFIX, Key, Kind, Outcome, Party
 
 ID = "CMT-8"
@@ -90,7 +74,6 @@ START = {
 }
 
 
-@dataclass(frozen=True, slots=True)
 class WrongStart(Finding):
     """send: a message that shows it, where one does. wanted: the right start, for people."""
 
@@ -100,7 +83,6 @@ class WrongStart(Finding):
     wanted: str
 
 
-@dataclass(frozen=True, slots=True)
 class PulledAfterError(Finding):
     """The last look-up failed, and it pulls all the same."""
 
@@ -109,21 +91,18 @@ class PulledAfterError(Finding):
     pull: Row
 
 
-@dataclass(frozen=True, slots=True)
 class PulledElsewhere(PulledAfterError):
     """add: what had fixed the start, where the look-up found nothing stored."""
 
     wanted: int
 
 
-@dataclass(frozen=True, slots=True)
 class StartMoved(PulledElsewhere):
     """Nothing was stored, neither at the first nor at the second look-up, and the pull asks for a later end."""
 
     first: Row
 
 
-@dataclass(frozen=True, slots=True)
 class NotYoung(Finding):
     send: Row
     lookup: Row

@@ -10,32 +10,15 @@ messages per call, only what was given up once is looked at: that a batch which 
 DLQ-10's matter. Needs to know every consumer: in an open world what is found is at most possible. Decided when the
 history is over."""
 
-from __future__ import annotations
-
-from dataclasses import dataclass
-
 import numpy as np
 
-from specs.clauses.judging import Finding
 from specs.clauses.premises import AUTO_MODE, DEAD_LETTER_SENT, IN_PLACE, NO_FRAME_TWICE, Premise
-from specs.clauses.words import at, who
+from specs.clauses.terms import Finding, Findings, Row, Rows, at, who
 from specs.facts.calls import may_be_by_hand
+from specs.facts.columns import NEVER, NONE, NOWHERE, Ints, Mask
 from specs.facts.dead_letters import dead_reads, group_of
-from specs.facts.findings import Findings
-from specs.facts.rows import Rows
-from specs.facts.segments import (
-    NEVER,
-    NONE,
-    NOWHERE,
-    Ints,
-    Mask,
-    Segments,
-    dense,
-    is_first,
-    positions,
-)
+from specs.facts.segments import Segments, dense, is_first, positions
 from specs.facts.stored import STORED_WEAKLY
-from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
 
 ID = "DLQ-2"
@@ -73,7 +56,6 @@ COLUMNS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
 class TwiceDead(Finding):
     """evidence: two dead letters, or the only one and two places where it was read."""
 

@@ -7,21 +7,15 @@ know every consumer (closed world). A group whose only dead letters of the messa
 is found at all is DLQ-1's matter.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
-from specs.clauses.judging import Finding
 from specs.clauses.premises import CLOSED_WORLD, ORDERLY
-from specs.clauses.words import at, who
-from specs.facts.findings import Findings
-from specs.facts.rows import Rows
-from specs.facts.segments import NEVER, NO_TEXT, NONE, dense, positions
+from specs.clauses.terms import Finding, Findings, Row, Rows, at, who
+from specs.facts.columns import NEVER, NO_TEXT, NONE
+from specs.facts.segments import dense, positions
 from specs.facts.stored import copies
-from specs.history.row import Row
 from specs.vocabulary import DLQ_PREFIX, RETRY_PREFIX, Key, Kind, Outcome, Party, dead_letter_topic
 
 ID = "DLQ-8"
@@ -37,7 +31,6 @@ NEEDS = frozenset({Kind.DEAD_LETTER, Kind.READ})
 COLUMNS = ("message_id", "origin_id", "outcome", "queue_offset", "reconsume_times")
 
 
-@dataclass(frozen=True, slots=True)
 class Misplaced(Finding):
     given_up: Row
     read: Row

@@ -10,31 +10,13 @@ the column: nobody may have looked.
 In an open world a log may lack the one and have the other: that it names none is at most possible there.
 """
 
-from __future__ import annotations
-
-from dataclasses import dataclass
-
 import numpy as np
 
-from specs.clauses.judging import Finding
-from specs.clauses.words import at, who
+from specs.clauses.terms import Finding, Findings, Row, Rows, at, who
+from specs.facts.columns import NEVER, NO_TEXT, NONE, NOWHERE, Ints, Mask
 from specs.facts.dead_letters import dead_reads, group_of
-from specs.facts.findings import Findings
-from specs.facts.rows import Rows
-from specs.facts.segments import (
-    NEVER,
-    NO_TEXT,
-    NONE,
-    NOWHERE,
-    Ints,
-    Mask,
-    chosen,
-    dense,
-    first_of_each,
-    positions,
-)
+from specs.facts.segments import chosen, dense, first_of_each, positions
 from specs.facts.stored import copies
-from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
 
 ID = "DLQ-5"
@@ -54,7 +36,6 @@ WITHOUT_ORIGIN_ID = "4.9"
 """The dialect whose clients need not name the origin's id."""
 
 
-@dataclass(frozen=True, slots=True)
 class Changed(Finding):
     """original: as it was sent or delivered, or (where only the origin's id is missing) its dead letter's send.
 

@@ -8,20 +8,13 @@ letter of the message is under way: it may be that one's. In an open world what 
 is at most possibly late.
 RocketMQ promises this from 5.0 on: before, the delay level that the client sets is obeyed."""
 
-from __future__ import annotations
-
-from dataclasses import dataclass
-
 import numpy as np
 
-from specs.clauses.judging import Finding
 from specs.clauses.premises import DEAD_LETTER_SENT, NO_FRAME_TWICE, STAMPS_COMPARE
-from specs.clauses.words import MS, at, ms, who
+from specs.clauses.terms import Finding, Findings, Row, Rows, at, ms, who
+from specs.facts.columns import MS, NEVER, NONE, NOWHERE
 from specs.facts.dead_letters import dead_reads, group_of
-from specs.facts.findings import Findings
-from specs.facts.rows import Rows
-from specs.facts.segments import NEVER, NONE, NOWHERE, Timeline, dense
-from specs.history.row import Row
+from specs.facts.segments import Timeline, dense
 from specs.vocabulary import Key, Kind, Outcome, Party
 
 ID = "DLQ-7"
@@ -37,7 +30,6 @@ CONCLUDES_FROM_ABSENCE = True
 COLUMNS = ("attempt", "ended_us", "message_id", "origin_id", "outcome", "started_us", "wall_us")
 
 
-@dataclass(frozen=True, slots=True)
 class StoredLate(Finding):
     given_up: Row
     stored: Row

@@ -6,30 +6,13 @@ acknowledged, and found in one place: a try before it, perhaps before the histor
 time, and in an open world somebody else's. A broker that makes dead letters wait for their delay levels can't promise
 it. Decided when the history is over."""
 
-from __future__ import annotations
-
-from dataclasses import dataclass
-
 import numpy as np
 
-from specs.clauses.judging import Finding
 from specs.clauses.premises import ORDERLY, Premise
-from specs.clauses.words import at, who
+from specs.clauses.terms import Finding, Findings, Row, Rows, at, who
+from specs.facts.columns import NEVER, NO_TEXT, NONE, NOWHERE, Ints
 from specs.facts.dead_letters import ONLY_DEAD_READS, dead_reads
-from specs.facts.findings import Findings
-from specs.facts.rows import Rows
-from specs.facts.segments import (
-    NEVER,
-    NO_TEXT,
-    NONE,
-    NOWHERE,
-    Ints,
-    dense,
-    highest_so_far,
-    is_first,
-    positions,
-)
-from specs.history.row import Row
+from specs.facts.segments import dense, highest_so_far, is_first, positions
 from specs.vocabulary import Key, Kind, Outcome, Party
 
 ID = "DLQ-4"
@@ -54,7 +37,6 @@ CONCLUDES_FROM_ABSENCE = True
 COLUMNS = ("attempt", "message_id", "origin_id", "outcome", "queue_offset")
 
 
-@dataclass(frozen=True, slots=True)
 class OutOfOrder(Finding):
     """The first was given up before the second, and lies behind it."""
 

@@ -19,40 +19,17 @@ young for that (`keep_ms`, but not where a fault had filled that broker's disk);
 announced minimum.
 """
 
-from __future__ import annotations
-
-from dataclasses import dataclass
-
 import numpy as np
 
-from specs.clauses.judging import Finding
 from specs.clauses.premises import DRAINED, NOT_REMOVED, NOTHING_TAKEN_BACK, ORDERLY
-from specs.clauses.rows import over_us
-from specs.clauses.words import at, ms, who
+from specs.clauses.terms import Finding, Findings, Line, Row, Rows, at, ms, over_us, who
 from specs.facts.calls import may_be_by_hand
+from specs.facts.columns import MS, NEVER, NO_TEXT, NONE, NOWHERE, Ints, Mask
 from specs.facts.dead_letters import ONLY_DEAD_READS, dead_reads
 from specs.facts.drains import Drains
-from specs.facts.findings import Findings
-from specs.facts.moments import Line
-from specs.facts.rows import Rows
-from specs.facts.segments import (
-    MS,
-    NEVER,
-    NO_TEXT,
-    NONE,
-    NOWHERE,
-    Batches,
-    Ints,
-    Mask,
-    Segments,
-    Timeline,
-    dense,
-    is_first,
-    positions,
-)
+from specs.facts.segments import Batches, Segments, Timeline, dense, is_first, positions
 from specs.facts.stored import STORED_WEAKLY, copies
 from specs.facts.tenures import TENURE_COLUMNS, Tenures
-from specs.history.row import Row
 from specs.vocabulary import LISTENER_SUSPENDS, Key, Kind, Outcome, Party, dead_letter_topic
 
 ID = "DLQ-1"
@@ -78,7 +55,6 @@ COLUMNS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
 class NotFound(Finding):
     """given_up: its acknowledged dead letter."""
 
@@ -86,7 +62,6 @@ class NotFound(Finding):
     drained: Row
 
 
-@dataclass(frozen=True, slots=True)
 class PassedBy(Finding):
     """last: its last delivery. passed: the delivery that passed it by."""
 
@@ -169,8 +144,7 @@ def _passed_by(rows: Rows, findings: Findings) -> tuple[Ints, Ints]:
     order = np.argsort(rows.begin[beyond], kind="stable")
     order = order[beyond[order] != NOWHERE]
     last, beyond = last[order], beyond[order]
-    moved = [rows.context_of(at).resets.get(findings.lane_of(at), NEVER) for at in last.tolist()]
-    kept = rows.begin[beyond] <= np.asarray(moved, np.int64)
+    kept = rows.begin[beyond] <= rows.moved_from(last)
     return last[kept], beyond[kept]
 
 

@@ -5,21 +5,13 @@ until the incarnation has delivered it again, or a further dead letter of it was
 batch comes first: no call may hold, or start with, anything beyond it before. Says nothing about an incarnation that
 makes no further call, and nothing once the lane was reset."""
 
-from __future__ import annotations
-
-from dataclasses import dataclass
-
 import numpy as np
 
-from specs.clauses.judging import Finding
 from specs.clauses.premises import NO_RESET, ORDERLY
-from specs.clauses.words import at, who
+from specs.clauses.terms import Finding, Findings, Line, Row, Rows, at, who
 from specs.facts.calls import CALL_COLUMNS, CALL_KINDS, Calls
-from specs.facts.findings import Findings
-from specs.facts.moments import Line
-from specs.facts.rows import Rows
-from specs.facts.segments import NEVER, NONE, NOWHERE, Ints, Mask, chosen, is_first, positions
-from specs.history.row import Row
+from specs.facts.columns import NEVER, NONE, NOWHERE, Ints, Mask
+from specs.facts.segments import chosen, is_first, positions
 from specs.plan.traits import Stake, Trait
 from specs.vocabulary import Key, Kind, Outcome, Party
 
@@ -38,7 +30,6 @@ HEEDED = frozenset({Kind.PULL})
 COLUMNS = CALL_COLUMNS
 
 
-@dataclass(frozen=True, slots=True)
 class Skipped(Finding):
     failed: Row
     next: Row

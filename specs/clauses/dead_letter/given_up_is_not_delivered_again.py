@@ -12,21 +12,13 @@ remembered across an ADD, a reset, or a pull that was told to go on further back
 life, and does not count when it ends.
 """
 
-from __future__ import annotations
-
-from dataclasses import dataclass
-
 import numpy as np
 
-from specs.clauses.judging import Finding
 from specs.clauses.premises import AUTO_MODE, IN_PLACE, NO_RESET
-from specs.clauses.words import at, who
+from specs.clauses.terms import Finding, Findings, Row, Rows, at, who
 from specs.facts.calls import CALL_COLUMNS, CALL_KINDS, Calls
-from specs.facts.findings import Findings
+from specs.facts.columns import NOWHERE
 from specs.facts.given_up import GivenUp
-from specs.facts.rows import Rows
-from specs.facts.segments import NOWHERE
-from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Party
 
 ID = "DLQ-3"
@@ -46,7 +38,6 @@ HEEDED = frozenset({Kind.PULL})
 COLUMNS = CALL_COLUMNS
 
 
-@dataclass(frozen=True, slots=True)
 class CameBack(Finding):
     """batch: the call that held it before, and what was given up of that; of calls of one message nothing."""
 

@@ -12,23 +12,16 @@ several messages are taken per call and the deliveries are not in the history, a
 again*. Says nothing of whether the message is delivered once more with the rest of its batch.
 """
 
-from __future__ import annotations
-
-from dataclasses import dataclass
-
 import numpy as np
 
 from specs.clauses.context import FLUSHED_LATER
-from specs.clauses.judging import Finding
 from specs.clauses.premises import AUTO_MODE, IN_PLACE, NO_RESET
-from specs.clauses.words import at, who
+from specs.clauses.terms import Finding, Findings, Row, Rows, at, who
 from specs.facts.calls import CALL_COLUMNS, CALL_KINDS, Calls
-from specs.facts.findings import Findings
+from specs.facts.columns import NOWHERE
 from specs.facts.given_up import GivenUp
-from specs.facts.rows import Rows
-from specs.facts.segments import NOWHERE, positions
+from specs.facts.segments import positions
 from specs.facts.stored import broker_died
-from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Party
 
 ID = "DLQ-10"
@@ -49,7 +42,6 @@ HEEDED = frozenset({Kind.PULL})
 COLUMNS = CALL_COLUMNS
 
 
-@dataclass(frozen=True, slots=True)
 class GivenUpAgain(Finding):
     """Its batch was tried again because of others, or is not known."""
 
@@ -57,7 +49,6 @@ class GivenUpAgain(Finding):
     second: Row
 
 
-@dataclass(frozen=True, slots=True)
 class GivenUpTwice(Finding):
     """Nothing of its batch had to be tried again in between. delivered: its last delivery, where it is known."""
 

@@ -9,13 +9,8 @@ continuous work (`continuous_ms`), after which it has to make room for others: s
 retry, else since it was added at the earliest. Says nothing where no further call comes.
 """
 
-from __future__ import annotations
-
-from dataclasses import dataclass
-
 import numpy as np
 
-from specs.clauses.judging import Finding
 from specs.clauses.premises import (
     AUTO_MODE,
     BATCH_OF_ONE,
@@ -25,18 +20,14 @@ from specs.clauses.premises import (
     ORDERLY,
     Premise,
 )
-from specs.clauses.rows import over_us
-from specs.clauses.words import at, ms, who
-from specs.facts.calls import may_be_by_hand
-from specs.facts.findings import Findings
-from specs.facts.moments import Line
+from specs.clauses.terms import Finding, Findings, Line, Row, Rows, at, ms, over_us, who
+from specs.facts.calls import CALL_KINDS, may_be_by_hand
+from specs.facts.columns import MS, NEVER, NONE, NOWHERE, Ints
 from specs.facts.presence import were_there
 from specs.facts.ready import READY_COLUMNS, Lanes, Leases, first_that_fetched
-from specs.facts.rows import Rows
-from specs.facts.segments import MS, NEVER, NONE, NOWHERE, Ints, chosen, is_first, positions
+from specs.facts.segments import chosen, is_first, positions
 from specs.facts.stored import copies
 from specs.facts.tenures import Tenures
-from specs.history.row import Row
 from specs.plan.traits import Stake, Trait
 from specs.vocabulary import LISTENER_SUSPENDS, Key, Kind, Outcome, Party
 
@@ -61,25 +52,13 @@ PREMISE = (
 )
 SOURCES = ("docs/sources.md#dead-letters", "docs/sources.md#orderly-loop")
 STAKES = (Stake(Trait.FRESH_LEASE),)
-KINDS = frozenset(
-    {
-        Kind.DELIVER,
-        Kind.DEAD_LETTER,
-        Kind.LOCK,
-        Kind.UNLOCK,
-        Kind.PULL,
-        Kind.ADD,
-        Kind.DROP,
-        Kind.RESET,
-    }
-)
+KINDS = CALL_KINDS | {Kind.DROP, Kind.LOCK, Kind.UNLOCK}
 SETTINGS = ("client_lease_ms", "continuous_ms")
 NEEDS = frozenset({Kind.DEAD_LETTER, Kind.DELIVER, Kind.LOCK, Kind.PULL})
 EXCUSED_BY = frozenset({Kind.CRASH, Kind.LEAVE})
 COLUMNS = (*READY_COLUMNS, "code")
 
 
-@dataclass(frozen=True, slots=True)
 class StoodStill(Finding):
     """add: where the incarnation began, where the message was no retry. last: its last delivery.
 

@@ -7,22 +7,14 @@ certain where it lies at the floor itself; beyond a gap in the offsets only wher
 each of their sends has named its place. A server that died or stood still since is not held to it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
-from specs.clauses.judging import Finding
 from specs.clauses.premises import BROKER_LIVES, BROKER_NOT_PAUSED, NOT_MOVED
-from specs.clauses.rows import over_us
-from specs.clauses.words import at, ms, who
-from specs.facts.findings import Findings
+from specs.clauses.terms import Finding, Findings, Row, Rows, at, ms, over_us, who
+from specs.facts.columns import MS, NEVER, NONE
 from specs.facts.intervals import Intervals
-from specs.facts.rows import Rows
-from specs.facts.segments import MS, NEVER, NONE
-from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Level, Outcome, Party
 
 ID = "FLR-2"
@@ -42,7 +34,6 @@ CONCLUDES_FROM_ABSENCE = True
 COLUMNS = ("queue_offset", "value")
 
 
-@dataclass(frozen=True, slots=True)
 class FloorIsLate(Finding):
     acknowledged: Row
     reading: Row

@@ -7,19 +7,12 @@ commits of offsets the same is said by a clause of its own: here the store speak
 by one.
 """
 
-from __future__ import annotations
-
-from dataclasses import dataclass
-
 import numpy as np
 
-from specs.clauses.judging import Finding
 from specs.clauses.premises import NOT_MOVED, NOT_REMOVED
-from specs.clauses.words import at, who
-from specs.facts.findings import Findings
-from specs.facts.rows import Rows
-from specs.facts.segments import NEVER, NO_TEXT, NONE, NOWHERE, Ints, dense
-from specs.history.row import Row
+from specs.clauses.terms import Finding, Findings, Row, Rows, at, who
+from specs.facts.columns import NEVER, NO_TEXT, NONE, NOWHERE, Ints
+from specs.facts.segments import dense
 from specs.vocabulary import Key, Kind, Level, Outcome, Party, Queue
 
 ID = "FLR-1"
@@ -37,7 +30,6 @@ CONCLUDES_FROM_ABSENCE = True
 COLUMNS = ("queue_offset", "reconsume_times", "value")
 
 
-@dataclass(frozen=True, slots=True)
 class Unfinished(Finding):
     handed: Row
     reading: Row

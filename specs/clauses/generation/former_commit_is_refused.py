@@ -15,31 +15,14 @@ other's was answered. It is the broker's side of CMT-5, which asks the same of a
 here the client does not know. With the leases of RocketMQ no broker refuses a commit.
 """
 
-from __future__ import annotations
-
-from dataclasses import dataclass
-
 import numpy as np
 
-from specs.clauses.judging import Finding
 from specs.clauses.premises import BROKER_LIVES, GENERATIONS
-from specs.clauses.words import at, ms, who
-from specs.facts.findings import Findings
-from specs.facts.moments import Line
+from specs.clauses.terms import Finding, Findings, Line, Row, Rows, at, ms, who
+from specs.facts.columns import NEVER, NO_TEXT, NONE, NOWHERE, Ints, Mask
 from specs.facts.presence import brokers_died
-from specs.facts.rows import Rows
-from specs.facts.segments import (
-    NEVER,
-    NO_TEXT,
-    NONE,
-    NOWHERE,
-    Ints,
-    Mask,
-    chosen,
-    positions,
-)
+from specs.facts.segments import chosen, positions
 from specs.facts.tenures import Tenures
-from specs.history.row import Row
 from specs.plan.traits import Stake, Trait
 from specs.vocabulary import Key, Kind, Outcome, Party
 
@@ -60,7 +43,6 @@ TOLD_OF_REFUSED_COMMITS = True
 COLUMNS = ("client_id", "generation", "incarnation")
 
 
-@dataclass(frozen=True, slots=True)
 class FormerOneTaken(Finding):
     """others: the commit that shows that the lane is another's. add: None where the generations show it."""
 

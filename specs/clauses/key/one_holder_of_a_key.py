@@ -11,21 +11,13 @@ time, of those that lie with it, is ORD-11's; and where nobody tells hand-outs a
 a time, ORD-3 says of calls what is said of hand-outs here.
 """
 
-from __future__ import annotations
-
-from dataclasses import dataclass
-
 import numpy as np
 
-from specs.clauses.judging import Finding
 from specs.clauses.premises import BROKER_LIVES, CONNECTED, NO_WALL_CLOCK_STEP, NOT_REMOVED
-from specs.clauses.rows import over_us
-from specs.clauses.words import at, ms, who
-from specs.facts.findings import Findings
+from specs.clauses.terms import Finding, Findings, Row, Rows, at, ms, over_us, who
+from specs.facts.columns import NO_TEXT, NOWHERE, Ints, Mask
 from specs.facts.message_leases import LEASE_COLUMNS, OF_LEASES, MessageLeases
-from specs.facts.rows import Rows
-from specs.facts.segments import NO_TEXT, NOWHERE, Ints, Mask, Segments, dense, is_first
-from specs.history.row import Row
+from specs.facts.segments import Segments, dense, is_first
 from specs.vocabulary import Key, Kind, Party
 
 ID = "KEY-1"
@@ -40,7 +32,6 @@ NEEDS = frozenset({Kind.RECEIVE})
 COLUMNS = (*LEASE_COLUMNS, "sharding_key")
 
 
-@dataclass(frozen=True, slots=True)
 class TwoHoldersOfAKey(Finding):
     first: Row
     second: Row

@@ -6,8 +6,6 @@ must not is decided by the abstract lock table. A history of clients at work sho
 as LSE-1 and LSE-4.
 """
 
-from __future__ import annotations
-
 from specs.clauses.premises import BROKER_LIVES, NO_WALL_CLOCK_STEP
 from specs.vocabulary import Party
 

@@ -5,21 +5,13 @@ from their messages. Decided for clients that were seen to begin with the lane: 
 operator, a stranger) is none of the group's members.
 """
 
-from __future__ import annotations
-
-from dataclasses import dataclass
-
 import numpy as np
 
-from specs.clauses.judging import Finding
 from specs.clauses.premises import BROADCASTING
-from specs.clauses.words import at, who
-from specs.facts.findings import Findings
+from specs.clauses.terms import Finding, Findings, Line, Row, Rows, at, who
+from specs.facts.columns import NEVER, NOWHERE
 from specs.facts.leases import named
-from specs.facts.moments import Line
-from specs.facts.rows import Rows
-from specs.facts.segments import NEVER, NOWHERE, is_first, positions
-from specs.history.row import Row
+from specs.facts.segments import is_first, positions
 from specs.vocabulary import Key, Kind, Party
 
 ID = "LSE-12"
@@ -33,7 +25,6 @@ KINDS = frozenset({Kind.ADD, Kind.LOCK})
 NEEDS = frozenset({Kind.ADD, Kind.LOCK})
 
 
-@dataclass(frozen=True, slots=True)
 class LeaseAsked(Finding):
     add: Row
     lock: Row

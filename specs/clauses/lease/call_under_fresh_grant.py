@@ -23,23 +23,15 @@ incarnation that the client had dropped earlier, and it had been granted the lan
 leaving*: it was shutting down, or may have been, and gave its lanes back while their loops went on.
 """
 
-from __future__ import annotations
-
-from dataclasses import dataclass
-
 import numpy as np
 
 from specs.clauses import rows as of_row
-from specs.clauses.judging import Finding
 from specs.clauses.premises import NO_WALL_CLOCK_STEP, NOT_PAUSED, ORDERLY
-from specs.clauses.words import at, ms, who
-from specs.facts.findings import Findings
+from specs.clauses.terms import Finding, Findings, Line, Row, Rows, at, ms, who
+from specs.facts.columns import MS, NONE, NOWHERE, Ints, Mask
 from specs.facts.leases import LEASE_COLUMNS, LeaseNews, named, over_us, refusals
-from specs.facts.moments import Line
 from specs.facts.presence import of_old_lives, of_processes_before, paused_since, were_leaving
-from specs.facts.rows import Rows
-from specs.facts.segments import MS, NONE, NOWHERE, Ints, Mask, chosen, positions
-from specs.history.row import Row
+from specs.facts.segments import chosen, positions
 from specs.vocabulary import Key, Kind, Outcome, Party
 
 ID = "LSE-3"
@@ -59,7 +51,6 @@ LOOKS_BACK = True
 COLUMNS = (*LEASE_COLUMNS, "incarnation", "op_id", "process")
 
 
-@dataclass(frozen=True, slots=True)
 class NoLease(Finding):
     """last: the answer, the unlock or the add after which there was no lease."""
 
@@ -67,7 +58,6 @@ class NoLease(Finding):
     call: Row
 
 
-@dataclass(frozen=True, slots=True)
 class LateUnlock(NoLease):
     """drop: of an earlier incarnation. grant: after it, and before the unlock `last`."""
 
@@ -75,7 +65,6 @@ class LateUnlock(NoLease):
     grant: Row
 
 
-@dataclass(frozen=True, slots=True)
 class CalledWhileLeaving(NoLease):
     """After the unlock of a client that was, or may have been, shutting down."""
 

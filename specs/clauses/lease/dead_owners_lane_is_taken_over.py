@@ -16,35 +16,17 @@ Rooted in rows of the survivor at both ends: its assignment, and a request that 
 nobody has joined, and that nobody else holds the lease, is known in a closed world only.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
-from specs.clauses.judging import Finding
 from specs.clauses.premises import BROKER_LIVES, NO_WALL_CLOCK_STEP, ORDERLY, Premise
-from specs.clauses.words import at, ms
-from specs.facts.findings import Findings
+from specs.clauses.terms import Finding, Findings, Line, Row, Rows, at, ms
+from specs.facts.columns import MS, NEVER, NO_TEXT, NONE, NOWHERE, Ints, Mask
 from specs.facts.leases import LEASE_COLUMNS, Grants, over_us, refusals
-from specs.facts.moments import Line
-from specs.facts.rows import Rows
 from specs.facts.run_context import RunContext
-from specs.facts.segments import (
-    MS,
-    NEVER,
-    NO_TEXT,
-    NONE,
-    NOWHERE,
-    Ints,
-    Mask,
-    chosen,
-    dense,
-    positions,
-)
+from specs.facts.segments import chosen, dense, positions
 from specs.facts.shares import that_hold
-from specs.history.row import Row
 from specs.plan.traits import Stake, Trait
 from specs.vocabulary import Key, Kind, Outcome, Party
 
@@ -94,7 +76,6 @@ NEEDS = frozenset({Kind.ASSIGN, Kind.CRASH, Kind.LOCK})
 COLUMNS = (*LEASE_COLUMNS, "detail", "value")
 
 
-@dataclass(frozen=True, slots=True)
 class NotTakenOver(Finding):
     """grant: the dead client's. later: what shows the survivor at work, too late for the lane."""
 
@@ -122,7 +103,7 @@ def judge(rows: Rows, findings: Findings) -> None:
             if rows.client[work] not in rows.client[mine[rows.begin[mine] < rows.begin[work]]]:
                 findings.at_stake_times(own, 1)
                 roles = {"grant": own, "crash": crash, "assignment": int(share[first])}
-                lane = {"lane": str(findings.lane_of(own))}
+                lane = {"lane": str(rows.lane_of(own))}
                 findings.shown(NotTakenOver, {**roles, "later": work}, lane)
         if not late.any():
             taken = mine[rows.begin[mine] == until]
@@ -190,7 +171,7 @@ def _lately_us(rows: Rows, asked: Ints) -> Ints:
     """What happened from then on is no longer ago than the bound, when these requests begin."""
     names = ("broker_lease_ms", "rebalance_ms", "delay_bound_ms", "schedule_slack_ms")
     bound_us: Ints = np.sum([rows.config(name, asked) for name in names], axis=0) * MS
-    clocks_us = rows.of_runs(lambda context: context.info.clock_bound_us, asked)
+    clocks_us = rows.clocks_us(asked)
     found: Ints = rows.started[asked] - clocks_us - bound_us
     return found
 

@@ -17,35 +17,15 @@ the successor is refused within one rebalance interval (`LATE_MS`, or more) of t
 and when the lane was dropped, a call of it ran, or none did.
 """
 
-from __future__ import annotations
-
-from dataclasses import dataclass
-
 import numpy as np
 
-from specs.clauses.judging import Finding
 from specs.clauses.links import Sending
 from specs.clauses.premises import BROKER_LIVES, NO_WALL_CLOCK_STEP, NOT_PAUSED, ORDERLY, Premise
-from specs.clauses.words import at, ms
-from specs.facts.findings import Findings
+from specs.clauses.terms import Finding, Findings, Line, Row, Rows, at, ms
+from specs.facts.columns import MS, NEVER, NO_TEXT, NONE, NOWHERE, Ints, Mask
 from specs.facts.leases import LEASE_COLUMNS, Grants, named, over_us, refusals
-from specs.facts.moments import Line
 from specs.facts.presence import brokers_died, died_since, of_old_lives, paused_since
-from specs.facts.rows import Rows
-from specs.facts.segments import (
-    MS,
-    NEVER,
-    NO_TEXT,
-    NONE,
-    NOWHERE,
-    Ints,
-    Mask,
-    chosen,
-    dense,
-    is_first,
-    positions,
-)
-from specs.history.row import Row
+from specs.facts.segments import chosen, dense, is_first, positions
 from specs.plan.traits import Stake, Trait
 from specs.vocabulary import Key, Kind, Outcome, Party
 
@@ -78,26 +58,22 @@ LATE_MS = 20_000
 """How long clients put a release off: to their next rebalance, or by `unlockDelayTimeMills`; both by default."""
 
 
-@dataclass(frozen=True, slots=True)
 class NotReleased(Finding):
     lock: Row
     drop: Row
     refused: Row
 
 
-@dataclass(frozen=True, slots=True)
 class LateAfterCall(NotReleased):
     """call: ran when the lane was dropped."""
 
     call: Row
 
 
-@dataclass(frozen=True, slots=True)
 class Late(NotReleased):
     pass
 
 
-@dataclass(frozen=True, slots=True)
 class TakenAgain(NotReleased):
     """unlock: before the grant `lock`, and no new incarnation between them."""
 
@@ -148,7 +124,7 @@ def _lives_yet(rows: Rows, lock: Ints, drop: Ints, asked: Ints) -> Mask:
     since its drop?"""
     now, clocks_us = (
         rows.end[asked],
-        rows.of_runs(lambda context: context.info.clock_bound_us, asked),
+        rows.clocks_us(asked),
     )
     limit_us = rows.config("broker_lease_ms", asked) * MS - clocks_us
     found: Mask = rows.ended[asked] - rows.started[lock] <= limit_us
@@ -167,7 +143,7 @@ def _refused(rows: Rows, findings: Findings, lock: Ints, drop: Ints, refused: In
     since_us = np.maximum(rows.started[drop], np.where(work == NOWHERE, NONE, over_us(rows, work)))
     slack_us = rows.config("schedule_slack_ms", refused) * MS
     late_us = rows.started[refused] - since_us - slack_us
-    wrong = late_us > rows.of_runs(lambda context: context.info.clock_bound_us, refused)
+    wrong = late_us > rows.clocks_us(refused)
     wrong &= chosen(rows.end, work, NONE) < begin[refused]
     wrong &= chosen(begin, unlock, NONE) <= begin[lock]
     for index in positions(wrong).tolist():

@@ -6,8 +6,6 @@ other cause; a broker takes the broker's name from the request, and so may be as
 the lanes are judged one by one, and a lane that another one blocks looks like one that is not free (LSE-4).
 """
 
-from __future__ import annotations
-
 from specs.clauses.premises import BROKER_LIVES, NO_WALL_CLOCK_STEP
 from specs.vocabulary import Party
 

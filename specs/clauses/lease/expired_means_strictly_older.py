@@ -10,21 +10,13 @@ unlock without an answer frees nothing for certain, and the lease ends in its ti
 is LSE-3.
 """
 
-from __future__ import annotations
-
-from dataclasses import dataclass
-
 import numpy as np
 
-from specs.clauses.judging import Finding
 from specs.clauses.premises import BROKER_LIVES, NO_FRAME_TWICE, NO_WALL_CLOCK_STEP, UNHINDERED
-from specs.clauses.rows import over_us
-from specs.clauses.words import MS, at, ms
-from specs.facts.findings import Findings
+from specs.clauses.terms import Finding, Findings, Row, Rows, at, ms, over_us
+from specs.facts.columns import MS
 from specs.facts.free_lanes import FreeLanes
 from specs.facts.leases import LEASE_COLUMNS, Contests, refusals
-from specs.facts.rows import Rows
-from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
 
 ID = "LSE-14"
@@ -47,7 +39,6 @@ EDGE_MS = 10
 """A grant of an owned lane this short before the end of the lease is a matter of its limit, and not of ownership."""
 
 
-@dataclass(frozen=True, slots=True)
 class WrongEnd(Finding):
     """asked: by somebody else; granted too early, or refused too late."""
 

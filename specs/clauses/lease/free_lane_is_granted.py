@@ -11,34 +11,15 @@ seen to join the group, where nobody turns out to have been at work on the lane 
 lease that was granted before the lane's first request would have run out.
 """
 
-from __future__ import annotations
-
-from dataclasses import dataclass
-
 import numpy as np
 
-from specs.clauses.judging import Finding
 from specs.clauses.premises import BROKER_LIVES, NO_FRAME_TWICE, NO_WALL_CLOCK_STEP, UNHINDERED
-from specs.clauses.rows import over_us
-from specs.clauses.words import at, ms
-from specs.facts.findings import Findings
+from specs.clauses.terms import Finding, Findings, Line, Row, Rows, at, ms, over_us
+from specs.facts.columns import MS, NEVER, NONE, NOWHERE, Ints, Mask
 from specs.facts.free_lanes import FreeLanes
 from specs.facts.leases import LEASE_COLUMNS, refusals
-from specs.facts.moments import Line
 from specs.facts.presence import last_deaths, members_since
-from specs.facts.rows import Rows
-from specs.facts.segments import (
-    MS,
-    NEVER,
-    NONE,
-    NOWHERE,
-    Ints,
-    Mask,
-    chosen,
-    is_first,
-    positions,
-)
-from specs.history.row import Row
+from specs.facts.segments import chosen, is_first, positions
 from specs.vocabulary import Key, Kind, Outcome, Party
 
 ID = "LSE-4"
@@ -59,7 +40,6 @@ CONCLUDES_FROM_ABSENCE = True
 COLUMNS = LEASE_COLUMNS
 
 
-@dataclass(frozen=True, slots=True)
 class Refused(Finding):
     """unlock: the owner's, where that freed the lane; else None."""
 
@@ -68,7 +48,6 @@ class Refused(Finding):
     refused: Row
 
 
-@dataclass(frozen=True, slots=True)
 class NeverGranted(Finding):
     """since: the crash of the broker, the last grant before its new epoch, the asker's join, or the first request."""
 

@@ -11,20 +11,12 @@ Rooted in the ADD: who is seen to pull only was perhaps granted the lane earlier
 nothing here: who pulls while it shuts down needs a lease as well.
 """
 
-from __future__ import annotations
-
-from dataclasses import dataclass
-
-from specs.clauses.judging import Finding
 from specs.clauses.premises import ORDERLY
-from specs.clauses.words import at, ms, who
-from specs.facts.findings import Findings
+from specs.clauses.terms import Finding, Findings, Line, Row, Rows, at, ms, who
+from specs.facts.columns import NONE, NOWHERE
 from specs.facts.leases import LEASE_COLUMNS, LeaseNews, named
-from specs.facts.moments import Line
 from specs.facts.presence import of_old_lives, of_processes_before
-from specs.facts.rows import Rows
-from specs.facts.segments import NONE, NOWHERE, chosen, is_first, positions
-from specs.history.row import Row
+from specs.facts.segments import chosen, is_first, positions
 from specs.vocabulary import Key, Kind, Outcome, Party
 
 ID = "LSE-11"
@@ -40,7 +32,6 @@ LOOKS_BACK = True
 COLUMNS = (*LEASE_COLUMNS, "incarnation", "process")
 
 
-@dataclass(frozen=True, slots=True)
 class PulledWithoutLease(Finding):
     add: Row
     pull: Row

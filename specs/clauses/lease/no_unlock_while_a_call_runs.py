@@ -14,31 +14,13 @@ incarnation whose call runs (some tell that only once they have given the lane b
 *Late unlock*: it had dropped an earlier incarnation, and was granted the lane anew since.
 """
 
-from __future__ import annotations
-
-from dataclasses import dataclass
-
 import numpy as np
 
-from specs.clauses.judging import Finding
 from specs.clauses.premises import ORDERLY, Premise
-from specs.clauses.words import at, ms, who
-from specs.facts.findings import Findings
+from specs.clauses.terms import Finding, Findings, Line, Row, Rows, at, ms, who
+from specs.facts.columns import MS, NEVER, NONE, NOWHERE, Ints, Mask
 from specs.facts.leases import named
-from specs.facts.moments import Line
-from specs.facts.rows import Rows
-from specs.facts.segments import (
-    MS,
-    NEVER,
-    NONE,
-    NOWHERE,
-    Ints,
-    Mask,
-    chosen,
-    dense,
-    positions,
-)
-from specs.history.row import Row
+from specs.facts.segments import chosen, dense, positions
 from specs.vocabulary import Key, Kind, Outcome, Party
 
 ID = "LSE-15"
@@ -64,20 +46,17 @@ NEEDS = frozenset({Kind.DELIVER, Kind.UNLOCK})
 COLUMNS = ("client_id", "process", "incarnation", "outcome")
 
 
-@dataclass(frozen=True, slots=True)
 class UnlockedTooSoon(Finding):
     running: Row
     unlock: Row
 
 
-@dataclass(frozen=True, slots=True)
 class DroppedWhileRunning(UnlockedTooSoon):
     """drop: of the incarnation whose call runs."""
 
     drop: Row
 
 
-@dataclass(frozen=True, slots=True)
 class LateUnlock(UnlockedTooSoon):
     """drop: of an earlier incarnation. grant: after it."""
 

@@ -11,18 +11,10 @@ either of the two has ever given the lane back, and the history would not tell o
 Says nothing about listeners that outlive their grant (see one_processor_at_a_time).
 """
 
-from __future__ import annotations
-
-from dataclasses import dataclass
-
-from specs.clauses.judging import Finding
 from specs.clauses.premises import BROKER_LIVES, NO_WALL_CLOCK_STEP, UNHINDERED
-from specs.clauses.rows import ended_before, over_us
-from specs.clauses.words import at, ms
-from specs.facts.findings import Findings
+from specs.clauses.rows import ended_before
+from specs.clauses.terms import Finding, Findings, Row, Rows, at, ms, over_us
 from specs.facts.leases import LEASE_COLUMNS, Contests, Grants
-from specs.facts.rows import Rows
-from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Party
 
 ID = "LSE-1"
@@ -40,7 +32,6 @@ NEEDS = frozenset({Kind.LOCK})
 COLUMNS = LEASE_COLUMNS
 
 
-@dataclass(frozen=True, slots=True)
 class TwoOwners(Finding):
     first: Row
     second: Row

@@ -27,35 +27,15 @@ dropped the lane, and given it back, before its call was over (some tell the dro
 anew.
 """
 
-from __future__ import annotations
-
-from dataclasses import dataclass
-
 import numpy as np
 
-from specs.clauses.judging import Finding
 from specs.clauses.premises import BROKER_LIVES, NO_WALL_CLOCK_STEP, ORDERLY, Premise
-from specs.clauses.words import at, ms
-from specs.facts.findings import Findings
+from specs.clauses.terms import Finding, Findings, Line, Row, Rows, at, ms
+from specs.facts.columns import MS, NEVER, NO_TEXT, NONE, NOWHERE, Ints, Mask
 from specs.facts.handovers import workers
 from specs.facts.leases import LEASE_COLUMNS, Grants, named
-from specs.facts.moments import Line
 from specs.facts.presence import brokers_died, of_old_lives, paused_since, were_leaving
-from specs.facts.rows import Rows
-from specs.facts.segments import (
-    MS,
-    NEVER,
-    NO_TEXT,
-    NONE,
-    NOWHERE,
-    Ints,
-    Mask,
-    chosen,
-    dense,
-    is_first,
-    positions,
-)
-from specs.history.row import Row
+from specs.facts.segments import chosen, dense, is_first, positions
 from specs.plan.config import ROCKETMQ, Config
 from specs.vocabulary import Key, Kind, Party
 
@@ -107,14 +87,12 @@ def may_end_with_its_connection(config: Config) -> bool:
 EXCUSED_IF = {Kind.FAULT: may_end_with_its_connection}
 
 
-@dataclass(frozen=True, slots=True)
 class TwoProcessors(Finding):
     lock: Row
     running: Row
     second: Row
 
 
-@dataclass(frozen=True, slots=True)
 class DroppedWhileRunning(TwoProcessors):
     """drop: by the running client, of the incarnation whose call runs. unlock: its own, after that."""
 
@@ -122,7 +100,6 @@ class DroppedWhileRunning(TwoProcessors):
     unlock: Row
 
 
-@dataclass(frozen=True, slots=True)
 class LateUnlock(TwoProcessors):
     """drop: by the running client, of an earlier incarnation. unlock: its own, after the grant that followed."""
 
@@ -175,7 +152,7 @@ def _leased(rows: Rows, workers: Ints, seconds: Ints) -> tuple[Ints, Ints, Ints,
     grants, client = rows.shared(Grants), rows.lane_client
     grant, worker = Line(client, rows.begin, workers).all_of(client[grants.at])
     lock, line = grants.at[grant], Line(rows.lane, rows.begin, seconds)
-    clocks_us = rows.of_runs(lambda context: context.info.clock_bound_us, lock)
+    clocks_us = rows.clocks_us(lock)
     until_us = rows.started[lock] + rows.config("broker_lease_ms", lock) * MS - clocks_us
     last = line.last_within(rows.lane[lock], rows.started, until_us)
     until = np.minimum(grants.until[grant], chosen(rows.begin, last, NONE) + 1)

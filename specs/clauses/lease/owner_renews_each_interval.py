@@ -13,14 +13,9 @@ and the broker: a crash or a pause of either, or a fault of the link, also one t
 answer before that request. It is judged again from its next request on.
 """
 
-from __future__ import annotations
-
-from dataclasses import dataclass
-
 import numpy as np
 
 from specs.clauses import rows as of_row
-from specs.clauses.judging import Finding
 from specs.clauses.premises import (
     BROKER_LIVES,
     BROKER_NOT_PAUSED,
@@ -29,14 +24,11 @@ from specs.clauses.premises import (
     ORDERLY,
     Premise,
 )
-from specs.clauses.words import at, ms, who
-from specs.facts.findings import Findings
+from specs.clauses.terms import Finding, Findings, Line, Row, Rows, at, ms, who
+from specs.facts.columns import MS, NOWHERE, Ints, Mask
 from specs.facts.leases import named, over_us
-from specs.facts.moments import Line
 from specs.facts.presence import brokers_died, count_brokers, of_old_lives, were_leaving
-from specs.facts.rows import Rows
-from specs.facts.segments import MS, NOWHERE, Ints, Mask, Segments, positions
-from specs.history.row import Row
+from specs.facts.segments import Segments, positions
 from specs.vocabulary import Key, Kind, Party
 
 ID = "LSE-13"
@@ -69,7 +61,6 @@ TOLD_OF_REFUSED_COMMITS = True
 COLUMNS = ("incarnation",)
 
 
-@dataclass(frozen=True, slots=True)
 class NotRenewed(Finding):
     """last: the request, or the ADD, after which the client did not ask. later: what it did instead, or at last."""
 

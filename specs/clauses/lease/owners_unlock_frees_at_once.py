@@ -9,21 +9,14 @@ it the asker's own; then nothing is claimed. An unlock of a lease that has run o
 says nothing about the next one.
 """
 
-from __future__ import annotations
-
-from dataclasses import dataclass
-
 import numpy as np
 
-from specs.clauses.judging import Finding
 from specs.clauses.premises import BROKER_LIVES, NO_FRAME_TWICE, NO_WALL_CLOCK_STEP, UNHINDERED
-from specs.clauses.words import at, ms
-from specs.facts.findings import Findings
+from specs.clauses.terms import Finding, Findings, Row, Rows, at, ms
+from specs.facts.columns import NEVER, NOWHERE
 from specs.facts.free_lanes import FreeLanes
 from specs.facts.leases import LEASE_COLUMNS
-from specs.facts.rows import Rows
-from specs.facts.segments import NEVER, NOWHERE, chosen
-from specs.history.row import Row
+from specs.facts.segments import chosen
 from specs.vocabulary import Key, Kind, Outcome, Party
 
 ID = "LSE-6"
@@ -41,7 +34,6 @@ REFINES = ("LSE-4",)
 COLUMNS = LEASE_COLUMNS
 
 
-@dataclass(frozen=True, slots=True)
 class NotFreed(Finding):
     grant: Row
     unlock: Row

@@ -9,27 +9,13 @@ answered: a lane that is not free then is a matter of LSE-4 or LSE-6. What the o
 of a stranger, and does not count.
 """
 
-from __future__ import annotations
-
-from dataclasses import dataclass
-
 from specs.clauses import rows as of_row
-from specs.clauses.judging import Finding
 from specs.clauses.premises import BROKER_LIVES, NO_FRAME_TWICE, NO_WALL_CLOCK_STEP, UNHINDERED
-from specs.clauses.words import at, ms
-from specs.facts.findings import Findings
+from specs.clauses.terms import Finding, Findings, Line, Row, Rows, at, ms
+from specs.facts.columns import NONE, NOWHERE
 from specs.facts.free_lanes import FreeLanes
-from specs.facts.leases import (
-    LEASE_COLUMNS,
-    Contests,
-    Grants,
-    over_us,
-    refusals,
-)
-from specs.facts.moments import Line
-from specs.facts.rows import Rows
-from specs.facts.segments import NONE, NOWHERE, chosen, positions
-from specs.history.row import Row
+from specs.facts.leases import LEASE_COLUMNS, Contests, Grants, over_us, refusals
+from specs.facts.segments import chosen, positions
 from specs.vocabulary import Key, Kind, Outcome, Party
 
 ID = "LSE-7"
@@ -47,7 +33,6 @@ REFINES = ("LSE-1", "LSE-4", "LSE-14")
 COLUMNS = LEASE_COLUMNS
 
 
-@dataclass(frozen=True, slots=True)
 class Changed(Finding):
     """asked: after the refusal, by somebody else than the owner; granted too early, or refused too late."""
 

@@ -5,20 +5,11 @@ unlock, and after it a third request (by anyone but the owner) is granted. The s
 for. The stranger's unlock may be unanswered: if it does nothing, it does not matter whether it arrived.
 """
 
-from __future__ import annotations
-
-from dataclasses import dataclass
-
-from specs.clauses.judging import Finding
 from specs.clauses.premises import BROKER_LIVES, NO_WALL_CLOCK_STEP, UNHINDERED
-from specs.clauses.rows import over_us
-from specs.clauses.words import at, ms
-from specs.facts.findings import Findings
+from specs.clauses.terms import Finding, Findings, Line, Row, Rows, at, ms, over_us
+from specs.facts.columns import NONE
 from specs.facts.leases import LEASE_COLUMNS, Contests, named
-from specs.facts.moments import Line
-from specs.facts.rows import Rows
-from specs.facts.segments import NONE, chosen, positions
-from specs.history.row import Row
+from specs.facts.segments import chosen, positions
 from specs.plan.traits import Stake, Trait
 from specs.vocabulary import Key, Kind, Party
 
@@ -38,7 +29,6 @@ REFINES = ("LSE-1",)
 COLUMNS = LEASE_COLUMNS
 
 
-@dataclass(frozen=True, slots=True)
 class FreedByStranger(Finding):
     grant: Row
     unlock: Row

@@ -27,37 +27,19 @@ What *settled* means, and what else is left out, is said in `specs.facts.settled
 whom a dead owner's lane is assigned takes it is the affair of LSE-5.
 """
 
-from __future__ import annotations
-
-from dataclasses import dataclass
-
 import numpy as np
 
-from specs.clauses.judging import Finding
 from specs.clauses.premises import AUTO_MODE, DEALT, NO_FILTER, NO_RESET, ORDERLY, SETTLED, Premise
 from specs.clauses.rows import is_copy_topic
-from specs.clauses.words import at, ms, who
-from specs.facts.findings import Findings
+from specs.clauses.terms import Finding, Findings, Line, Row, Rows, at, ms, who
+from specs.facts.columns import MS, NEVER, NONE, NOWHERE, Ints, Mask
 from specs.facts.leases import over_us as when_over_us
-from specs.facts.moments import Line
 from specs.facts.owners import Owners, SettledReads
 from specs.facts.presence import died_since, members_since, newest_members
-from specs.facts.rows import Rows
-from specs.facts.segments import (
-    MS,
-    NEVER,
-    NONE,
-    NOWHERE,
-    Ints,
-    Mask,
-    chosen,
-    ints,
-    positions,
-)
+from specs.facts.segments import chosen, ints, positions
 from specs.facts.settled import SETTLED_COLUMNS, SETTLED_KINDS, readings
 from specs.facts.tenures import Tenures
-from specs.facts.vacancies import Vacancies
-from specs.history.row import Row
+from specs.facts.vacancies import Vacancies, takings
 from specs.vocabulary import Key, Kind, Outcome, Party
 
 ID = "LIV-2"
@@ -95,7 +77,6 @@ MAY_LEAVE_OUT = ("MACHINE_ROOM",)
 """Strategies that deal out, but may leave a queue to nobody."""
 
 
-@dataclass(frozen=True, slots=True)
 class Orphaned(Finding):
     """end: why the last incarnation is over. join: the start of a member that lives."""
 
@@ -107,7 +88,6 @@ class Orphaned(Finding):
     marker: Row
 
 
-@dataclass(frozen=True, slots=True)
 class NeverHad(Finding):
     """add: of another queue of the topic. join: the start of a member that lives."""
 
@@ -117,7 +97,6 @@ class NeverHad(Finding):
     marker: Row
 
 
-@dataclass(frozen=True, slots=True)
 class TooLate(Finding):
     """add: the last incarnation. end: why it was over. again: the next one."""
 
@@ -208,10 +187,7 @@ def _too_late(rows: Rows, findings: Findings) -> None:
 
 def _never_had(rows: Rows, findings: Findings) -> None:
     """Queues that a settled reading finds, of which a group that works on their topic has never had the lane."""
-    taken = rows.are(Kind.ADD, Kind.RESET) | (
-        rows.are(Kind.DELIVER) & rows.names_incarnation & (rows.offset != NONE)
-    )
-    words = rows.words("group")
+    taken, words = takings(rows), rows.words("group")
     for begun in readings(rows):
         context, topic = rows.context_of(int(begun[0])), rows.name_of("topic", int(begun[0]))
         config = context.info.config

@@ -11,13 +11,8 @@ result: that a client lets go of a lane in the midst of a call, or commits what 
 drain reads, so that a message which is sent meanwhile is owed like any other. Nothing is said about how long it took.
 """
 
-from __future__ import annotations
-
-from dataclasses import dataclass
-
 import numpy as np
 
-from specs.clauses.judging import Finding
 from specs.clauses.premises import (
     AUTO_MODE,
     IN_PLACE,
@@ -26,13 +21,11 @@ from specs.clauses.premises import (
     NOTHING_TAKEN_BACK,
     SETTLED,
 )
-from specs.clauses.words import at, start_of, who
-from specs.facts.findings import Findings
+from specs.clauses.terms import Finding, Findings, Row, Rows, at, start_of, who
+from specs.facts.columns import NOWHERE, Ints, Mask
 from specs.facts.owners import Owners, SettledReads
-from specs.facts.rows import Rows
-from specs.facts.segments import NOWHERE, Ints, Mask, positions
+from specs.facts.segments import positions
 from specs.facts.settled import LEASE, SETTLED_COLUMNS, SETTLED_KINDS
-from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Party
 
 ID = "LIV-1"
@@ -49,7 +42,6 @@ EXCUSED_BY = frozenset({Kind.CRASH, Kind.JOIN, Kind.LEAVE})
 COLUMNS = SETTLED_COLUMNS
 
 
-@dataclass(frozen=True, slots=True)
 class NeverFinished(Finding):
     """add, start: the incarnation from whose start on all is to be finished (the last one, or an earlier one that began
     lower), and what set its start: the ADD or a look-up. read: the message, found by the drain."""

@@ -14,13 +14,8 @@ added again while a call of its earlier life still runs waits for that call, and
 The slack of a timer is granted.
 """
 
-from __future__ import annotations
-
-from dataclasses import dataclass
-
 import numpy as np
 
-from specs.clauses.judging import Finding
 from specs.clauses.premises import (
     NO_FILTER,
     NO_RESET,
@@ -29,19 +24,11 @@ from specs.clauses.premises import (
     ORDERLY,
     Premise,
 )
-from specs.clauses.words import at, ms, who
-from specs.facts.findings import Findings
-from specs.facts.moments import Line
+from specs.clauses.terms import Finding, Findings, Line, Row, Rows, at, ms, who
+from specs.facts.columns import MS, NEVER, NONE, NOWHERE, Ints, Mask
 from specs.facts.presence import were_there
 from specs.facts.ready import READY_COLUMNS, Lanes, Leases, fetching
-from specs.facts.rows import Rows
 from specs.facts.segments import (
-    MS,
-    NEVER,
-    NONE,
-    NOWHERE,
-    Ints,
-    Mask,
     Segments,
     Timeline,
     by_time,
@@ -52,7 +39,6 @@ from specs.facts.segments import (
     pairs,
     positions,
 )
-from specs.history.row import Row
 from specs.plan.traits import Stake, Trait
 from specs.vocabulary import Key, Kind, Outcome, Party
 
@@ -82,7 +68,6 @@ BY_CLIENTS = True
 COLUMNS = (*READY_COLUMNS, "code")
 
 
-@dataclass(frozen=True, slots=True)
 class Starved(Finding):
     """pull: since when the lane waits. first, later: calls of one other lane."""
 

@@ -26,14 +26,9 @@ still.
 Nothing is said of a client that adds, pulls or calls no more: what never comes is the business of LIV-1 and LIV-2.
 """
 
-from __future__ import annotations
-
-from dataclasses import dataclass
-
 import numpy as np
 
 from specs.clauses.clause import Apart
-from specs.clauses.judging import Finding
 from specs.clauses.premises import (
     BROKER_LIVES,
     BROKER_NOT_PAUSED,
@@ -44,10 +39,8 @@ from specs.clauses.premises import (
     ORDERLY,
     Premise,
 )
-from specs.clauses.rows import over_us
-from specs.clauses.words import at, ms, who
-from specs.facts.findings import Findings
-from specs.facts.moments import Line
+from specs.clauses.terms import Finding, Findings, Line, Row, Rows, at, ms, over_us, who
+from specs.facts.columns import MS, NEVER, NONE, NOWHERE
 from specs.facts.presence import calm_since, have_threads
 from specs.facts.ready import (
     READY_COLUMNS,
@@ -59,19 +52,8 @@ from specs.facts.ready import (
     pulled_again,
     ready_calls,
 )
-from specs.facts.rows import Rows
-from specs.facts.segments import (
-    MS,
-    NEVER,
-    NONE,
-    NOWHERE,
-    by_time,
-    chosen,
-    is_first,
-    positions,
-)
+from specs.facts.segments import by_time, chosen, is_first, positions
 from specs.facts.waits import ASKED, Waits
-from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
 
 ID = "LIV-5"
@@ -130,7 +112,6 @@ BY_CLIENTS = True
 COLUMNS = READY_COLUMNS
 
 
-@dataclass(frozen=True, slots=True)
 class NotCalled(Finding):
     """before: the lane's last call; None where the pull found it with nothing to do.
 
@@ -146,7 +127,6 @@ class NotCalled(Finding):
     ready_us: int
 
 
-@dataclass(frozen=True, slots=True)
 class NotPulled(Finding):
     """pull: the last one. renewal: of the lease; None where the grant alone outlives the bound. again: the next one."""
 
@@ -157,7 +137,6 @@ class NotPulled(Finding):
     again: Row
 
 
-@dataclass(frozen=True, slots=True)
 class NotAdded(Finding):
     """lock: the first grant of those that stand. add: when the client added the lane at last."""
 

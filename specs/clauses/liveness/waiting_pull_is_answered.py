@@ -14,22 +14,14 @@ paused or died (also where the two answers name different epochs of it), of a pu
 (its client asks again), of delayed and half messages, and of groups that filter, since not every message is for them.
 """
 
-from __future__ import annotations
-
-from dataclasses import dataclass
-
 import numpy as np
 
-from specs.clauses.judging import Finding
 from specs.clauses.premises import BROKER_LIVES, BROKER_NOT_PAUSED, NO_FILTER, NOT_PAUSED, Premise
-from specs.clauses.rows import over_us
-from specs.clauses.words import at, ms, who
-from specs.facts.findings import Findings
-from specs.facts.rows import Rows
-from specs.facts.segments import MS, NEVER, NONE, Ints, by_time, ints, positions
+from specs.clauses.terms import Finding, Findings, Row, Rows, at, ms, over_us, who
+from specs.facts.columns import MS, NEVER, NONE, Ints
+from specs.facts.segments import by_time, ints, positions
 from specs.facts.stored import STORED_COLUMNS as SEND_COLUMNS
 from specs.facts.stored import STORED_WEAKLY, copies, delayed, halves
-from specs.history.row import Row
 from specs.plan.traits import Stake, Trait
 from specs.vocabulary import Key, Kind, Outcome, Party
 
@@ -59,7 +51,6 @@ NEEDS = frozenset({Kind.PULL, Kind.SEND})
 COLUMNS = tuple(dict.fromkeys(["client_id", "started_us", "ended_us", "value", *SEND_COLUMNS]))
 
 
-@dataclass(frozen=True, slots=True)
 class NotWoken(Finding):
     """sent: the first message that came while the pull waited."""
 

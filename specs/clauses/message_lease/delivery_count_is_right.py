@@ -10,30 +10,12 @@ handed out as often as it may be. Says nothing about a message that comes again 
 nor about any once one was answered that may be of any message (`specs.facts.message_leases`).
 """
 
-from __future__ import annotations
-
-from dataclasses import dataclass
-
-from specs.clauses.judging import Finding
 from specs.clauses.premises import BROKER_LIVES, CONNECTED, NOT_MOVED
-from specs.clauses.words import at, who
-from specs.facts.findings import Findings
+from specs.clauses.terms import Finding, Findings, Line, Row, Rows, at, who
+from specs.facts.columns import NEVER, NO_TEXT, NONE, NOWHERE, Ints, Mask
 from specs.facts.message_leases import LEASE_COLUMNS, MessageLeases, may_be_cut
 from specs.facts.message_names import may_be_any
-from specs.facts.moments import Line
-from specs.facts.rows import Rows
-from specs.facts.segments import (
-    NEVER,
-    NO_TEXT,
-    NONE,
-    NOWHERE,
-    Ints,
-    Mask,
-    Segments,
-    chosen,
-    positions,
-)
-from specs.history.row import Row
+from specs.facts.segments import Segments, chosen, positions
 from specs.vocabulary import Key, Kind, Outcome, Party
 
 ID = "PML-4"
@@ -52,18 +34,15 @@ SETTINGS = ("max_reconsume_times",)
 COLUMNS = LEASE_COLUMNS
 
 
-@dataclass(frozen=True, slots=True)
 class CountRepeats(Finding):
     first: Row
     second: Row
 
 
-@dataclass(frozen=True, slots=True)
 class CountRunsAhead(Finding):
     handed: Row
 
 
-@dataclass(frozen=True, slots=True)
 class BeyondTheLimit(Finding):
     handed: Row
 

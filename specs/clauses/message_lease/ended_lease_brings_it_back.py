@@ -18,14 +18,11 @@ acknowledgement or a release, nor of a lane in which a request may be of any mes
 (`specs.facts.message_leases`).
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from dataclasses import dataclass
 
 import numpy as np
 
-from specs.clauses.judging import Finding
 from specs.clauses.premises import (
     BROKER_LIVES,
     BROKER_NOT_PAUSED,
@@ -34,15 +31,12 @@ from specs.clauses.premises import (
     NOT_REMOVED,
     Premise,
 )
-from specs.clauses.words import at, ms, who
-from specs.facts.findings import Findings
+from specs.clauses.terms import Finding, Findings, Line, Row, Rows, at, ms, who
+from specs.facts.columns import MS, NEVER, NO_TEXT, NONE, NOWHERE
 from specs.facts.leases import over_us
 from specs.facts.message_leases import LEASE_COLUMNS, applied_until, may_be_gone
 from specs.facts.message_names import may_be_any, offsets
-from specs.facts.moments import Line
-from specs.facts.rows import Rows
-from specs.facts.segments import MS, NEVER, NO_TEXT, NONE, NOWHERE, positions
-from specs.history.row import Row
+from specs.facts.segments import positions
 from specs.vocabulary import Key, Kind, Level, Outcome, Party
 
 ID = "PML-5"
@@ -76,7 +70,6 @@ LOOKS_BACK = True
 COLUMNS = (*LEASE_COLUMNS, "suspend_ms")
 
 
-@dataclass(frozen=True, slots=True)
 class NotBroughtBack(Finding):
     """released: the answered release that ended the lease; None where its time did. asked: the question in vain."""
 

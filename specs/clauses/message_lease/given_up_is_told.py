@@ -7,21 +7,14 @@ advisory, whatever shows it). Where either may be of any message of the lane (`s
 is said of it any more. A message that the floor passes before its last hand-out is a matter of the floor's own clause.
 """
 
-from __future__ import annotations
-
-from dataclasses import dataclass
-
 import numpy as np
 
-from specs.clauses.judging import Finding
 from specs.clauses.premises import BROKER_LIVES, NO_RESET, NOT_REMOVED
-from specs.clauses.words import at, who
-from specs.facts.findings import Findings
+from specs.clauses.terms import Finding, Findings, Row, Rows, at, who
+from specs.facts.columns import MS, NEVER, NO_TEXT, NONE, Ints
 from specs.facts.message_leases import may_be_gone
 from specs.facts.message_names import may_be_any, offsets
-from specs.facts.rows import Rows
-from specs.facts.segments import MS, NEVER, NO_TEXT, NONE, Ints, positions
-from specs.history.row import Row
+from specs.facts.segments import positions
 from specs.vocabulary import Key, Kind, Level, Outcome, Party
 
 ID = "PML-6"
@@ -42,7 +35,6 @@ CONCLUDES_FROM_ABSENCE = True
 COLUMNS = ("lease_id", "message_id", "queue_offset", "reconsume_times", "value")
 
 
-@dataclass(frozen=True, slots=True)
 class GivenUpInSilence(Finding):
     """passed: the first reading beyond the message. reading: one that came long after."""
 

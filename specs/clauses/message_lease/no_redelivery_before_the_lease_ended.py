@@ -10,27 +10,11 @@ a late release and take it for nothing. A renewal, an acknowledgement or another
 may have ended the pause, and so may whatever ends a lease with its holder's connection.
 """
 
-from __future__ import annotations
-
-from dataclasses import dataclass
-
-from specs.clauses.judging import Finding
 from specs.clauses.premises import BROKER_LIVES, CONNECTED, NO_WALL_CLOCK_STEP, NOT_MOVED
-from specs.clauses.rows import over_us
-from specs.clauses.words import at, ms, who
-from specs.facts.findings import Findings
-from specs.facts.message_leases import (
-    LEASE_COLUMNS,
-    OF_LEASES,
-    MessageLeases,
-    clocks_us,
-    may_be_cut,
-    of_one_message,
-)
-from specs.facts.moments import Line
-from specs.facts.rows import Rows
-from specs.facts.segments import MS, NO_TEXT, NOWHERE, Ints, is_first, positions
-from specs.history.row import Row
+from specs.clauses.terms import Finding, Findings, Line, Row, Rows, at, ms, over_us, who
+from specs.facts.columns import MS, NO_TEXT, NOWHERE, Ints
+from specs.facts.message_leases import LEASE_COLUMNS, OF_LEASES, MessageLeases, may_be_cut
+from specs.facts.segments import is_first, positions
 from specs.vocabulary import Key, Kind, Outcome, Party
 
 ID = "PML-2"
@@ -49,13 +33,11 @@ NEEDS = frozenset({Kind.RECEIVE})
 COLUMNS = (*LEASE_COLUMNS, "suspend_ms")
 
 
-@dataclass(frozen=True, slots=True)
 class HandedOutAgain(Finding):
     first: Row
     second: Row
 
 
-@dataclass(frozen=True, slots=True)
 class HandedOutWithinThePause(Finding):
     first: Row
     release: Row
@@ -66,7 +48,7 @@ def judge(rows: Rows, findings: Findings) -> None:
     """At stake whenever the message is handed out again, and once more where that is the first time after a pause."""
     again, _ = rows.shared(MessageLeases).again()
     findings.at_stake(again)
-    first, second = rows.shared(of_one_message)
+    first, second = rows.shared(MessageLeases).of_one_message
     is_last = is_first(second)
     findings.broken(HandedOutAgain, first=first[is_last], second=second[is_last])
     _judge_pauses(rows, findings)
@@ -76,7 +58,7 @@ def _judge_pauses(rows: Rows, findings: Findings) -> None:
     first, release, second = _after_pauses(rows)
     findings.at_stake(second)
     pause_us = rows.number("suspend_ms")[release] * MS
-    last_us = rows.started[release] + pause_us - rows.shared(clocks_us)[second] - MS
+    last_us = rows.started[release] + pause_us - rows.clocks_us(second) - MS
     early = rows.ended[second] < last_us
     first, release, second = first[early], release[early], second[early]
     findings.broken(HandedOutWithinThePause, first=first, release=release, second=second)

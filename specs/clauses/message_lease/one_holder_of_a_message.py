@@ -16,21 +16,12 @@ A member that leaves any group may have closed the connection by which it holds 
 that works on when its lease is over.
 """
 
-from __future__ import annotations
-
-from dataclasses import dataclass
-
 import numpy as np
 
-from specs.clauses.judging import Finding
 from specs.clauses.premises import BROKER_LIVES, CONNECTED, NO_WALL_CLOCK_STEP, NOT_MOVED
-from specs.clauses.rows import over_us
-from specs.clauses.words import at, ms, who
-from specs.facts.findings import Findings
-from specs.facts.message_leases import LEASE_COLUMNS, OF_LEASES, MessageLeases, of_one_message
-from specs.facts.rows import Rows
+from specs.clauses.terms import Finding, Findings, Row, Rows, at, ms, over_us, who
+from specs.facts.message_leases import LEASE_COLUMNS, OF_LEASES, MessageLeases
 from specs.facts.segments import is_first
-from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Party
 
 ID = "PML-1"
@@ -47,7 +38,6 @@ COLUMNS = LEASE_COLUMNS
 CONCLUDES_FROM_ABSENCE = True
 
 
-@dataclass(frozen=True, slots=True)
 class TwoHolders(Finding):
     first: Row
     second: Row
@@ -55,7 +45,7 @@ class TwoHolders(Finding):
 
 def judge(rows: Rows, findings: Findings) -> None:
     """At stake whenever the message is handed to somebody else than before; told is the last one who has it."""
-    first, second = rows.shared(of_one_message)
+    first, second = rows.shared(MessageLeases).of_one_message
     of_two = rows.client[first] != rows.client[second]
     first, second = first[of_two], second[of_two]
     again, before = rows.shared(MessageLeases).again()

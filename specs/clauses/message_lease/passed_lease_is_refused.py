@@ -6,18 +6,11 @@ what was finished meanwhile may be acknowledged once more. Says nothing of reque
 under a lease that ran out while nobody else was handed the message.
 """
 
-from __future__ import annotations
-
-from dataclasses import dataclass
-
-from specs.clauses.judging import Finding
 from specs.clauses.premises import BROKER_LIVES, CONNECTED, NO_WALL_CLOCK_STEP, NOT_MOVED
-from specs.clauses.words import at, who
-from specs.facts.findings import Findings
+from specs.clauses.terms import Finding, Findings, Row, Rows, at, who
+from specs.facts.columns import NO_TEXT, NOWHERE
 from specs.facts.message_leases import LEASE_COLUMNS, OF_LEASES, MessageLeases
-from specs.facts.rows import Rows
-from specs.facts.segments import NO_TEXT, NOWHERE, chosen, positions
-from specs.history.row import Row
+from specs.facts.segments import chosen, positions
 from specs.vocabulary import Key, Kind, Outcome, Party
 
 ID = "PML-3"
@@ -35,7 +28,6 @@ NEEDS = frozenset({Kind.RECEIVE, Kind.ACK})
 COLUMNS = LEASE_COLUMNS
 
 
-@dataclass(frozen=True, slots=True)
 class LateOneTaken(Finding):
     """first: the lease that passed on. second: the one that lives. late: the request under the first."""
 

@@ -11,23 +11,17 @@ are delayed messages (they lie elsewhere first), half messages, and sends to the
 broker may put them elsewhere).
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
-from specs.clauses.judging import Finding
 from specs.clauses.premises import BROKER_LIVES
-from specs.clauses.words import at, who
-from specs.facts.findings import Findings
-from specs.facts.rows import Rows
+from specs.clauses.terms import Finding, Findings, Row, Rows, at, who
+from specs.facts.columns import NEVER, NO_TEXT, NONE, NOWHERE, Ints, Mask
 from specs.facts.run_context import RunContext
-from specs.facts.segments import NEVER, NO_TEXT, NONE, NOWHERE, Ints, Mask, by_time
+from specs.facts.segments import by_time
 from specs.facts.stored import copies, halves
-from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
 
 ID = "ORD-9"
@@ -45,7 +39,6 @@ NEEDS = frozenset({Kind.SEND})
 COLUMNS = ("queue_offset", "delay_level", "message_id", "attempt", "detail")
 
 
-@dataclass(frozen=True, slots=True)
 class Overtook(Finding):
     """reads: that show the place of a send whose answer does not. offsets: of the earlier and the later one. first: the
     later one's first try, where this is a further one."""

@@ -12,31 +12,14 @@ was, and it succeeded, it counts until a call of the incarnation has put back, o
 Says nothing about where the incarnation begins, nor about holes.
 """
 
-from __future__ import annotations
-
-from dataclasses import dataclass
-
 import numpy as np
 
-from specs.clauses.judging import Finding
 from specs.clauses.premises import NO_RESET, ORDERLY
-from specs.clauses.words import at, who
+from specs.clauses.terms import Finding, Findings, Row, Rows, at, who
 from specs.facts.calls import may_be_by_hand, may_put_back_unseen_of
-from specs.facts.findings import Findings
-from specs.facts.rows import Rows
-from specs.facts.segments import (
-    NONE,
-    NOWHERE,
-    Mask,
-    Segments,
-    chosen,
-    dense,
-    first_of_each,
-    is_first,
-    positions,
-)
+from specs.facts.columns import NONE, NOWHERE, Mask
+from specs.facts.segments import Segments, chosen, dense, first_of_each, is_first, positions
 from specs.facts.tenures import TENURE_COLUMNS, TENURE_KINDS, Tenures
-from specs.history.row import Row
 from specs.vocabulary import CommitMode, Key, Kind, Outcome, Party
 
 ID = "ORD-2"
@@ -52,7 +35,6 @@ HEEDED = frozenset({Kind.PULL})
 COLUMNS = (*TENURE_COLUMNS, "commit_mode")
 
 
-@dataclass(frozen=True, slots=True)
 class WentBack(Finding):
     """root: shows that what lies below the highest was not put back before; where that row does not itself."""
 

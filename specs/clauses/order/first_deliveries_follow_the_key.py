@@ -13,28 +13,15 @@ later epoch tells, its log may have been cut short or made anew, so that the num
 most possible.
 """
 
-from __future__ import annotations
-
-from dataclasses import dataclass
-
 import numpy as np
 
-from specs.clauses.judging import Finding
 from specs.clauses.premises import IN_PLACE, NO_RESET, NOT_REMOVED, NOTHING_TAKEN_BACK, SENT_IN_TURN
-from specs.clauses.words import at, who
-from specs.facts.findings import Findings
-from specs.facts.rows import Rows
-from specs.facts.segments import (
-    NEVER,
-    NONE,
-    NOWHERE,
-    Segments,
-    dense,
-    is_first,
-    positions,
-)
-from specs.history.row import Row
-from specs.vocabulary import Key, Kind, Lane, Party
+from specs.clauses.terms import Finding, Findings, Row, Rows, at, who
+from specs.facts.columns import NONE, NOWHERE
+from specs.facts.gone import kept_from
+from specs.facts.presence import brokers_died
+from specs.facts.segments import Segments, dense, is_first, positions
+from specs.vocabulary import Key, Kind, Party
 
 ID = "ORD-12"
 TITLE = "first deliveries follow the key"
@@ -51,7 +38,6 @@ LOOKS_BACK = True
 COLUMNS = ("client_id", "incarnation", "queue_offset", "sharding_key", "key_seq")
 
 
-@dataclass(frozen=True, slots=True)
 class KeyOvertaken(Finding):
     highest: Row
     second: Row
@@ -89,42 +75,12 @@ def judge(rows: Rows, findings: Findings) -> None:
     overtaken = number[place] <= number[before]
     offset, other = rows.offset[place], rows.offset[before]
     stored_so = (offset != NONE) & (other != NONE) & (offset > other)
-    wrong = overtaken & ~stored_so
-    for which in np.flatnonzero(wrong).tolist():
-        late, early = int(place[which]), int(before[which])
-        wrong[which] = not (was_reset(rows, late) or was_removed(rows, late, early))
+    removed = (offset != NONE) & (offset < kept_from(rows, before))
+    reset = rows.moved_from(place) < rows.begin[place]
+    wrong = overtaken & ~stored_so & ~reset & ~removed
     before, place = before[wrong], place[wrong]
-    pairs = zip(before.tolist(), place.tolist(), strict=True)
-    lives = [not has_broker_died(rows, early, late) for early, late in pairs]
-    certain = np.asarray(lives, np.bool_)
+    certain = ~brokers_died(rows, before, rows.begin[place])
     findings.broken(KeyOvertaken, highest=before, second=place, certain=certain)
-
-
-def has_broker_died(rows: Rows, before: int, place: int) -> bool:
-    """Did the broker of both deliveries die between them?"""
-    since, epoch = int(rows.begin[before]), int(rows.number("broker_epoch")[before])
-    now = int(rows.begin[place])
-    name = rows.name_of("broker", place)
-    return rows.context_of(place).broker_died_since(name, since, epoch, now)
-
-
-def was_reset(rows: Rows, place: int) -> bool:
-    """Had somebody moved the offset of the delivery's lane before it began?"""
-    resets = rows.context_of(place).resets
-    if not resets:
-        return False
-    group, topic, broker = (
-        rows.words(name)[int(rows.text(name)[place])] for name in ("group", "topic", "broker")
-    )
-    lane = Lane(group, topic, broker, int(rows.number("queue_id")[place]))
-    return resets.get(lane, NEVER) < int(rows.begin[place])
-
-
-def was_removed(rows: Rows, place: int, before: int) -> bool:
-    """Had the broker removed the message on purpose before the other one was delivered?"""
-    offset = int(rows.offset[place])
-    kept = rows.context_of(place).kept_from(rows.queue_of(place), int(rows.begin[before]))
-    return NONE < offset < kept
 
 
 def explain(found: KeyOvertaken) -> str:

@@ -18,35 +18,19 @@ go on at, whether or not who recorded it says `detail=corrected`) is not judged.
 nothing.
 """
 
-from __future__ import annotations
-
-from dataclasses import dataclass
-
 import numpy as np
 
-from specs.clauses.judging import Finding
 from specs.clauses.premises import NO_RESET, ORDERLY
-from specs.clauses.words import at, who
+from specs.clauses.terms import Finding, Findings, Line, Row, Rows, at, who
 from specs.facts.calls import (
     CALL_COLUMNS,
     certainly_acknowledged,
     may_be_by_hand,
     may_put_back_unseen_of,
 )
-from specs.facts.findings import Findings
-from specs.facts.moments import Line
-from specs.facts.rows import Rows
-from specs.facts.segments import (
-    NEVER,
-    NONE,
-    NOWHERE,
-    chosen,
-    dense,
-    first_of_each,
-    positions,
-)
+from specs.facts.columns import NEVER, NONE, NOWHERE
+from specs.facts.segments import chosen, dense, first_of_each, positions
 from specs.facts.tenures import Tenures
-from specs.history.row import Row
 from specs.plan.traits import Stake, Trait
 from specs.vocabulary import Key, Kind, Outcome, Party
 
@@ -66,7 +50,6 @@ EXCUSED_BY = frozenset({Kind.CRASH})
 COLUMNS = (*CALL_COLUMNS, "detail")
 
 
-@dataclass(frozen=True, slots=True)
 class RedeliveredMore(Finding):
     """done: the old owner's delivery of the message. last: its last call."""
 
@@ -78,7 +61,6 @@ class RedeliveredMore(Finding):
     again: Row
 
 
-@dataclass(frozen=True, slots=True)
 class RedeliveredAfterShutdown(RedeliveredMore):
     """The old owner was shutting down when it dropped the lane."""
 

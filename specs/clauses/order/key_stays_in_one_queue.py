@@ -11,20 +11,14 @@ the others of it lie only readers show, and this clause asks none (SND-5 asks wh
 what readers show).
 """
 
-from __future__ import annotations
-
 import re
-from dataclasses import dataclass
 
 import numpy as np
 
-from specs.clauses.judging import Finding
 from specs.clauses.premises import BROKER_LIVES, SAME_QUEUES
-from specs.clauses.words import at, who
-from specs.facts.findings import Findings
-from specs.facts.rows import Rows
-from specs.facts.segments import NEVER, NO_TEXT, NONE, NOWHERE, Timeline, dense, positions
-from specs.history.row import Row
+from specs.clauses.terms import Finding, Findings, Row, Rows, at, who
+from specs.facts.columns import NEVER, NO_TEXT, NONE, NOWHERE
+from specs.facts.segments import Timeline, dense, positions
 from specs.vocabulary import Key, Kind, Outcome, Party
 
 ID = "ORD-1"
@@ -42,7 +36,6 @@ NEEDS = frozenset({Kind.SEND})
 COLUMNS = ("client_id", "sharding_key", "view", "queue_offset", "outcome", "delay_level", "attempt")
 
 
-@dataclass(frozen=True, slots=True)
 class Strayed(Finding):
     earlier: Row
     later: Row

@@ -20,38 +20,19 @@ new does is ORD-2's, since they are first deliveries of the new owner; that none
 its own says it (docs/decisions/0016-redeliveries-come-first.md).
 """
 
-from __future__ import annotations
-
-from dataclasses import dataclass
-
 import numpy as np
 
-from specs.clauses.judging import Finding
 from specs.clauses.premises import BROKER_LIVES, NO_FILTER, NO_RESET, NOT_REMOVED, ORDERLY
-from specs.clauses.words import at, who
+from specs.clauses.terms import Finding, Findings, Line, Row, Rows, at, who
 from specs.facts.backlog import Backlog
 from specs.facts.calls import CALL_COLUMNS, CALL_KINDS
+from specs.facts.columns import NEVER, NONE, NOWHERE, Ints, Mask
 from specs.facts.dead_letters import may_be_untold
-from specs.facts.findings import Findings
 from specs.facts.finished import Finished
 from specs.facts.gone import kept_from
-from specs.facts.moments import Line
 from specs.facts.presence import brokers_died
-from specs.facts.rows import Rows
-from specs.facts.segments import (
-    NEVER,
-    NONE,
-    NOWHERE,
-    Ints,
-    Mask,
-    by_time,
-    chosen,
-    dense,
-    is_first,
-    positions,
-)
+from specs.facts.segments import by_time, chosen, dense, is_first, positions
 from specs.facts.tenures import Tenures
-from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
 
 ID = "ORD-4"
@@ -72,7 +53,6 @@ LOOKS_BACK = True
 COLUMNS = (*CALL_COLUMNS, "delay_level", "detail")
 
 
-@dataclass(frozen=True, slots=True)
 class StartedBeyond(Finding):
     """stored: what shows that an offset was stored; named: the highest commit, where that is a look-up's answer beyond
     it; message: what shows that `offset` holds a message; drop: why that is not finished, where its call ended well."""

@@ -5,17 +5,10 @@ A call that runs at the drop may go on to its end. A client that works on the la
 `call_under_fresh_grant`.
 """
 
-from __future__ import annotations
-
-from dataclasses import dataclass
-
-from specs.clauses.judging import Finding
-from specs.clauses.words import at, ms, who
-from specs.facts.findings import Findings
-from specs.facts.rows import Rows
-from specs.facts.segments import NOWHERE, Timeline, chosen, positions
+from specs.clauses.terms import Finding, Findings, Row, Rows, at, ms, who
+from specs.facts.columns import NOWHERE
+from specs.facts.segments import Timeline, chosen, positions
 from specs.facts.tenures import Tenures
-from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Party
 
 ID = "ORD-13"
@@ -30,7 +23,6 @@ NEEDS = frozenset({Kind.DELIVER, Kind.DROP})
 COLUMNS = ("client_id", "incarnation")
 
 
-@dataclass(frozen=True, slots=True)
 class StartedAfterwards(Finding):
     drop: Row
     call: Row

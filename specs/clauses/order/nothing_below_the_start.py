@@ -10,32 +10,13 @@ names no incarnation speaks for its client). An incarnation that met one of them
 judged no more, until it is added anew; one that was added while an operator's request was under way met it, too.
 """
 
-from __future__ import annotations
-
-from dataclasses import dataclass
-
 import numpy as np
 
-from specs.clauses.judging import Finding
 from specs.clauses.premises import NO_RESET
-from specs.clauses.words import at, who
-from specs.facts.findings import Findings
-from specs.facts.moments import Line
-from specs.facts.rows import Rows
-from specs.facts.segments import (
-    NEVER,
-    NONE,
-    NOWHERE,
-    Ints,
-    Mask,
-    Segments,
-    chosen,
-    dense,
-    first_of_each,
-    positions,
-)
+from specs.clauses.terms import Finding, Findings, Line, Row, Rows, at, who
+from specs.facts.columns import NEVER, NONE, NOWHERE, Ints, Mask
+from specs.facts.segments import Segments, chosen, dense, first_of_each, positions
 from specs.facts.tenures import TENURE_COLUMNS, TENURE_KINDS, Tenures
-from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
 
 ID = "ORD-5"
@@ -55,7 +36,6 @@ TOLD_OF_REFUSED_COMMITS = True
 COLUMNS = (*TENURE_COLUMNS, "detail")
 
 
-@dataclass(frozen=True, slots=True)
 class BelowTheStart(Finding):
     start: Row
     delivered: Row

@@ -30,16 +30,11 @@ After an operator's reset of the lane nothing is said, nor of a group that wants
 configuration or by what a member says when it joins.
 """
 
-from __future__ import annotations
-
-from dataclasses import dataclass
-
 import numpy as np
 
-from specs.clauses.judging import Finding
 from specs.clauses.premises import NO_FILTER, NO_RESET, NOT_REMOVED, ORDERLY, Premise
-from specs.clauses.words import at, start_of, who
-from specs.facts.findings import Findings
+from specs.clauses.terms import Finding, Findings, Line, Row, Rows, at, start_of, who
+from specs.facts.columns import NEVER, NONE, NOWHERE, Ints, Mask
 from specs.facts.gone import floor_before
 from specs.facts.messages import (
     GIVEN,
@@ -49,14 +44,7 @@ from specs.facts.messages import (
     may_be_lost,
     safe_since,
 )
-from specs.facts.moments import Line
-from specs.facts.rows import Rows
 from specs.facts.segments import (
-    NEVER,
-    NONE,
-    NOWHERE,
-    Ints,
-    Mask,
     Segments,
     chosen,
     dense,
@@ -66,7 +54,6 @@ from specs.facts.segments import (
     positions,
 )
 from specs.facts.tenures import TENURE_COLUMNS, TENURE_KINDS, Tenures
-from specs.history.row import Row
 from specs.plan.config import Config
 from specs.vocabulary import Key, Kind, Outcome, Party
 
@@ -94,7 +81,6 @@ CONCLUDES_FROM_ABSENCE = True
 COLUMNS = (*TENURE_COLUMNS, *MESSAGE_COLUMNS)
 
 
-@dataclass(frozen=True, slots=True)
 class PassedOver(Finding):
     """before: the delivery, or the ADD, from which on the incarnation goes. message: its send. beyond: the delivery."""
 
@@ -103,7 +89,6 @@ class PassedOver(Finding):
     beyond: Row
 
 
-@dataclass(frozen=True, slots=True)
 class PassedOverAtHandover(PassedOver):
     """before: the highest that anybody was given until then."""
 

@@ -9,19 +9,12 @@ What the broker says to have removed by the end of the drain may have gone while
 announced minimum nothing is claimed.
 """
 
-from __future__ import annotations
-
-from dataclasses import dataclass
-
 import numpy as np
 
-from specs.clauses.judging import Finding
 from specs.clauses.premises import BROKER_LIVES, DRAINED, Premise
-from specs.clauses.words import at
-from specs.facts.findings import Findings
-from specs.facts.rows import Rows
-from specs.facts.segments import NEVER, NO_TEXT, NONE, Ints, by_time
-from specs.history.row import Row
+from specs.clauses.terms import Finding, Findings, Row, Rows, at
+from specs.facts.columns import NEVER, NO_TEXT, NONE, Ints
+from specs.facts.segments import by_time, positions
 from specs.plan.traits import Stake, Trait
 from specs.vocabulary import Key, Kind, Outcome, Party
 
@@ -48,7 +41,6 @@ LOOKS_BACK = True
 COLUMNS = ("message_id", "queue_offset", "outcome", "value")
 
 
-@dataclass(frozen=True, slots=True)
 class Hole(Finding):
     below: Row
     above: Row
@@ -56,31 +48,25 @@ class Hole(Finding):
 
 
 def judge(rows: Rows, findings: Findings) -> None:
-    named = rows.text("message_id") != NO_TEXT
-    read, ok = rows.are(Kind.READ), rows.ended_as(Outcome.OK)
-    has_offset = rows.offset != NONE
-    markers = np.flatnonzero(read & ~has_offset & ~named)
-    found = np.flatnonzero(read & has_offset & ok & (rows.end < NEVER))
+    named, has_offset = rows.text("message_id") != NO_TEXT, rows.offset != NONE
+    read, told = rows.are(Kind.READ), rows.ended_as(Outcome.OK) & (rows.end < NEVER)
+    markers = positions(read & ~has_offset & ~named)
+    found = positions(read & has_offset & told)
     found = found[by_time(rows.queue[found], rows.end[found])]
-    reads = np.flatnonzero(read & (has_offset | named))
-    queue = rows.queue[found]
-    for each in np.unique(rows.queue[markers]).tolist():
-        mine = markers[rows.queue[markers] == each]
-        low, high = np.searchsorted(queue, [each, each + 1])
-        for marker in mine[
-            ok[mine] & (rows.end[mine] < NEVER) & (rows.value[mine] != NONE)
-        ].tolist():
-            if not _disturbed(rows, marker, mine):
-                unread = _unread(rows, marker, reads[rows.queue[reads] == each])
-                _judge(rows, findings, marker, found[low:high], unread)
+    reads = positions(read & (has_offset | named))
+    for marker in markers[told[markers] & (rows.value[markers] != NONE)].tolist():
+        queue = rows.queue[marker]
+        if not _disturbed(rows, marker, markers[rows.queue[markers] == queue]):
+            low, high = np.searchsorted(rows.queue[found], [queue, queue + 1])
+            unread = _unread(rows, marker, reads[rows.queue[reads] == queue])
+            _judge(rows, findings, marker, found[low:high], unread)
 
 
 def _disturbed(rows: Rows, marker: int, markers: Ints) -> bool:
     """Did another drain of the queue overlap with this one, or had the broker crashed before it ended?"""
     begin, end = rows.begin[marker], rows.end[marker]
     overlaps = (rows.begin[markers] <= end) & (rows.end[markers] >= begin)
-    broker = rows.text("broker")[marker]
-    died = rows.context_of(marker).deaths_of(rows.words("broker")[broker] if broker >= 0 else "")
+    died = rows.context_of(marker).deaths_of(rows.name_of("broker", marker))
     return int(overlaps.sum()) > 1 or any(seq < end for seq in died)
 
 

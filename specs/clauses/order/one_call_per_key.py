@@ -16,35 +16,14 @@ taken to be given to keys in turn. A key's further calls are not asked about: wh
 recorded.
 """
 
-from __future__ import annotations
-
-from dataclasses import dataclass
-
 import numpy as np
 
-from specs.clauses.judging import Finding
 from specs.clauses.premises import KEY_ORDERED, NO_RESET
-from specs.clauses.rows import over_us
-from specs.clauses.words import at, ms, who
+from specs.clauses.terms import Finding, Findings, Line, Row, Rows, at, ms, over_us, who
 from specs.facts.calls import CALL_COLUMNS, Calls, may_be_given_up
-from specs.facts.findings import Findings
-from specs.facts.moments import Line
-from specs.facts.rows import Rows
-from specs.facts.segments import (
-    MS,
-    NEVER,
-    NO_TEXT,
-    NONE,
-    NOWHERE,
-    Ints,
-    Mask,
-    chosen,
-    dense,
-    ints,
-    positions,
-)
+from specs.facts.columns import MS, NEVER, NO_TEXT, NONE, NOWHERE, Ints, Mask
+from specs.facts.segments import chosen, dense, ints, positions
 from specs.facts.tenures import Tenures
-from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
 
 ID = "ORD-11"
@@ -61,7 +40,6 @@ NEEDS = frozenset({Kind.DELIVER})
 COLUMNS = (*CALL_COLUMNS, "sharding_key")
 
 
-@dataclass(frozen=True, slots=True)
 class OutOfTurn(Finding):
     """before: of the key's call before the new one; running: whether it was not over."""
 
@@ -70,7 +48,6 @@ class OutOfTurn(Finding):
     running: bool
 
 
-@dataclass(frozen=True, slots=True)
 class HeldBack(Finding):
     """later: a call of a later message that began long before the first call of the key."""
 

@@ -27,33 +27,15 @@ counted from the end of what held it up. Says nothing about a first call of whic
 cut, nor about calls of one worker beside each other (ORD-3).
 """
 
-from __future__ import annotations
-
-from dataclasses import dataclass
-
 import numpy as np
 
-from specs.clauses.judging import Finding
 from specs.clauses.premises import NO_WALL_CLOCK_STEP, ORDERLY, Premise
-from specs.clauses.words import at, who
-from specs.facts.findings import Findings
+from specs.clauses.terms import Finding, Findings, Line, Row, Rows, at, who
+from specs.facts.columns import MS, NEVER, NONE, NOWHERE, Ints, Mask
 from specs.facts.handovers import HANDOVER_COLUMNS, Handovers, workers
 from specs.facts.leases import applied_until
-from specs.facts.moments import Line
-from specs.facts.rows import Rows
-from specs.facts.segments import (
-    MS,
-    NEVER,
-    NONE,
-    NOWHERE,
-    Ints,
-    Mask,
-    chosen,
-    is_first,
-    positions,
-)
+from specs.facts.segments import chosen, is_first, positions
 from specs.facts.trouble import since_given, undisturbed
-from specs.history.row import Row
 from specs.plan.config import LOCK_WAIT_MS, ROCKETMQ, Config
 from specs.vocabulary import Key, Kind, Party
 
@@ -93,13 +75,11 @@ def has_leases(config: Config) -> bool:
 EXCUSED_IF = {Kind.LOCK: has_leases, Kind.UNLOCK: has_leases}
 
 
-@dataclass(frozen=True, slots=True)
 class TwoWorkers(Finding):
     running: Row
     second: Row
 
 
-@dataclass(frozen=True, slots=True)
 class WentOnAfterTheDrop(TwoWorkers):
     """drop: of the lane, by the worker of the running call, before the second call began."""
 
@@ -112,7 +92,7 @@ def judge(rows: Rows, findings: Findings) -> None:
     judged = undisturbed(rows, pairs.first, pairs.second) & ~_gave_back(rows, pairs.first)
     first, second = pairs.first[judged], pairs.second[judged]
     lasts_ms = rows.of_runs(lambda context: _lasts_ms(context.info.config), first)
-    clocks_us = rows.of_runs(lambda context: context.info.clock_bound_us, first)
+    clocks_us = rows.clocks_us(first)
     told = lasts_ms != NEVER
     drop = pairs.dropped(first, second)
     age_us = rows.started[second] - rows.started[first] + clocks_us

@@ -13,33 +13,15 @@ refused), and a commit of the value that a pull was told to go on at, whether or
 one lane does; what comes again from further back than that is not judged here.
 """
 
-from __future__ import annotations
-
-from dataclasses import dataclass
-
 import numpy as np
 
-from specs.clauses.judging import Finding
 from specs.clauses.premises import NO_RESET, ORDERLY
-from specs.clauses.words import at, who
+from specs.clauses.terms import Finding, Findings, Line, Row, Rows, at, who
 from specs.facts.calls import may_be_by_hand, may_put_back_unseen_of
-from specs.facts.findings import Findings
-from specs.facts.moments import Line
-from specs.facts.rows import OUTCOMES, Rows
-from specs.facts.segments import (
-    NEVER,
-    NO_TEXT,
-    NONE,
-    NOWHERE,
-    Ints,
-    Mask,
-    Segments,
-    by_time,
-    dense,
-    positions,
-)
+from specs.facts.columns import NEVER, NO_TEXT, NONE, NOWHERE, Ints, Mask
+from specs.facts.rows import OUTCOMES
+from specs.facts.segments import Segments, by_time, dense, positions
 from specs.facts.tenures import Tenures
-from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
 
 ID = "ORD-10"
@@ -66,7 +48,6 @@ COLUMNS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
 class CameAgain(Finding):
     add: Row
     done: Row

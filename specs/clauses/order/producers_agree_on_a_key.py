@@ -7,20 +7,13 @@ producer keeps to its choice is ORD-1. A history shows only the hashes that occu
 Java's hash to the ones that matter, among them the smallest, which has no positive twin.
 """
 
-from __future__ import annotations
-
-from dataclasses import dataclass
-
 import numpy as np
 
-from specs.clauses.judging import Finding
 from specs.clauses.order.key_stays_in_one_queue import BY_KEY
 from specs.clauses.premises import SAME_QUEUES
-from specs.clauses.words import at, who
-from specs.facts.findings import Findings
-from specs.facts.rows import Rows
-from specs.facts.segments import NO_TEXT, NONE, dense, first_of_each, positions
-from specs.history.row import Row
+from specs.clauses.terms import Finding, Findings, Row, Rows, at, who
+from specs.facts.columns import NO_TEXT, NONE
+from specs.facts.segments import dense, first_of_each, positions
 from specs.plan.traits import Stake, Trait
 from specs.vocabulary import Key, Kind, Party
 
@@ -41,7 +34,6 @@ VECTORS = "key_to_queue.json"
 COLUMNS = ("client_id", "sharding_key", "view")
 
 
-@dataclass(frozen=True, slots=True)
 class Disagreed(Finding):
     first: Row
     second: Row

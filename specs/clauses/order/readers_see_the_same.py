@@ -10,21 +10,15 @@ Sends to the topics of retries and dead letters, which a broker may put elsewher
 elsewhere first, are left out.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
-from specs.clauses.judging import Finding
 from specs.clauses.premises import BROKER_LIVES
-from specs.clauses.words import at, who
-from specs.facts.findings import Findings
-from specs.facts.rows import Rows
-from specs.facts.segments import NEVER, NO_TEXT, NONE, Ints, by_time, dense, first_of_each
+from specs.clauses.terms import Finding, Findings, Row, Rows, at, who
+from specs.facts.columns import NEVER, NO_TEXT, NONE, Ints
+from specs.facts.segments import by_time, dense, first_of_each
 from specs.facts.stored import copies
-from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
 
 ID = "ORD-7"
@@ -39,7 +33,6 @@ NEEDS = frozenset({Kind.DELIVER})
 COLUMNS = ("broker_epoch", "incarnation", "message_id", "queue_offset", "outcome", "delay_level")
 
 
-@dataclass(frozen=True, slots=True)
 class TwoMessages(Finding):
     first: Row
     second: Row

@@ -14,21 +14,15 @@ as they ascend.
 Memory: the sends that were under way together, until the end: a reader comes last.
 """
 
-from __future__ import annotations
-
 from collections import deque
-from dataclasses import dataclass
 
 import numpy as np
 
-from specs.clauses.judging import Finding
 from specs.clauses.premises import ANSWERED, BROKER_LIVES, IN_FLIGHT, NO_FRAME_TWICE
-from specs.clauses.words import at, who
-from specs.facts.findings import Findings
-from specs.facts.rows import Rows
-from specs.facts.segments import NEVER, NO_TEXT, NONE, NOWHERE, Ints, Mask, Segments, dense
+from specs.clauses.terms import Finding, Findings, Row, Rows, at, who
+from specs.facts.columns import NEVER, NO_TEXT, NONE, NOWHERE, Ints, Mask
+from specs.facts.segments import Segments, dense
 from specs.facts.stored import copies, halves
-from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
 
 ID = "ORD-15"
@@ -46,7 +40,6 @@ NEEDS = frozenset({Kind.SEND})
 COLUMNS = ("process", "queue_offset", "delay_level", "message_id", "attempt", "detail", "value")
 
 
-@dataclass(frozen=True, slots=True)
 class LiesBehind(Finding):
     """reads: that show where the two lie, where the answers do not. offsets: of the earlier and of the later one."""
 

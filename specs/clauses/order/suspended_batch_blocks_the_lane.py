@@ -11,30 +11,13 @@ of a message that is known to be gone (`specs.facts.gone`). Of several batches e
 Says nothing about which message of the batch comes first, nor about other lanes.
 """
 
-from __future__ import annotations
-
-from dataclasses import dataclass
-
 import numpy as np
 
-from specs.clauses.judging import Finding
 from specs.clauses.premises import NO_RESET, ORDERLY
-from specs.clauses.rows import over_us
-from specs.clauses.words import at, who
+from specs.clauses.terms import Finding, Findings, Row, Rows, at, over_us, who
 from specs.facts.calls import CALL_COLUMNS, CALL_KINDS, Calls
-from specs.facts.findings import Findings
-from specs.facts.rows import Rows
-from specs.facts.segments import (
-    NOWHERE,
-    Batches,
-    Ints,
-    Segments,
-    chosen,
-    is_first,
-    pairs,
-    positions,
-)
-from specs.history.row import Row
+from specs.facts.columns import NOWHERE, Ints
+from specs.facts.segments import Batches, Segments, chosen, is_first, pairs, positions
 from specs.vocabulary import Key, Kind, Party
 
 ID = "ORD-3"
@@ -51,7 +34,6 @@ HEEDED = frozenset({Kind.PULL, Kind.TRIM})
 COLUMNS = CALL_COLUMNS
 
 
-@dataclass(frozen=True, slots=True)
 class Overtaken(Finding):
     """owed: a message of the running call, or of the batch that was suspended. dead_letter: of it, when one failed."""
 

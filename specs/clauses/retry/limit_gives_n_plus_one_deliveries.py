@@ -7,22 +7,14 @@ given up whose last delivery carried less than N. N = 0 means one delivery; no l
 those of RTY-3.
 """
 
-from __future__ import annotations
-
-from dataclasses import dataclass
-
 import numpy as np
 
-from specs.clauses.judging import Finding
 from specs.clauses.premises import DEAD_LETTER_SENT, NO_ROLLBACK, ORDERLY
-from specs.clauses.words import at, who
+from specs.clauses.terms import Finding, Findings, Line, Row, Rows, at, who
 from specs.facts.calls import CALL_COLUMNS, CALL_KINDS
-from specs.facts.findings import Findings
-from specs.facts.moments import Line
-from specs.facts.rows import Rows
-from specs.facts.segments import NEVER, NONE, NOWHERE, Ints, Mask, chosen, positions
+from specs.facts.columns import NEVER, NONE, NOWHERE, Ints, Mask
+from specs.facts.segments import chosen, positions
 from specs.facts.tries import Tries
-from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Party
 
 ID = "RTY-5"
@@ -40,7 +32,6 @@ COLUMNS = CALL_COLUMNS
 LOOKS_BACK = True
 
 
-@dataclass(frozen=True, slots=True)
 class LimitMissed(Finding):
     """next: the delivery that came too much, or the dead letter that came too soon. call: what shows that the call is
     there as a whole, where a history may lack some of it."""

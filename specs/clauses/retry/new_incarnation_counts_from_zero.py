@@ -7,23 +7,15 @@ asked for each message, not for the lane: keys go side by side. A copy in a retr
 nothing once the lane was reset.
 """
 
-from __future__ import annotations
-
-from dataclasses import dataclass
-
 import numpy as np
 
-from specs.clauses.judging import Finding
 from specs.clauses.premises import IN_PLACE, NO_RESET
-from specs.clauses.words import at, who
+from specs.clauses.terms import Finding, Findings, Line, Row, Rows, at, who
 from specs.facts.calls import puts_back
-from specs.facts.findings import Findings
-from specs.facts.moments import Line
-from specs.facts.rows import Rows
-from specs.facts.segments import NONE, NOWHERE, chosen, dense, is_first, positions
+from specs.facts.columns import NONE, NOWHERE
+from specs.facts.segments import chosen, dense, is_first, positions
 from specs.facts.stored import copies
 from specs.facts.tenures import Tenures
-from specs.history.row import Row
 from specs.plan.traits import Stake, Trait
 from specs.vocabulary import Key, Kind, Party
 
@@ -41,7 +33,6 @@ NEEDS = frozenset({Kind.ADD, Kind.DELIVER})
 COLUMNS = ("client_id", "commit_mode", "incarnation", "outcome", "queue_offset", "reconsume_times")
 
 
-@dataclass(frozen=True, slots=True)
 class CountedOn(Finding):
     """before: a suspended delivery by another incarnation. add: where this one began."""
 

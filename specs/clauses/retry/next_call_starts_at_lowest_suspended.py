@@ -11,21 +11,14 @@ see RTY-9. Nothing is remembered across an ADD or a reset: a call that began bef
 nothing when it ends.
 """
 
-from __future__ import annotations
-
-from dataclasses import dataclass
-
 import numpy as np
 
-from specs.clauses.judging import Finding
 from specs.clauses.premises import NO_RESET, ORDERLY
-from specs.clauses.words import at, who
+from specs.clauses.terms import Finding, Findings, Row, Rows, at, who
 from specs.facts.calls import CALL_COLUMNS, CALL_KINDS, Calls
-from specs.facts.findings import Findings
-from specs.facts.rows import Rows
-from specs.facts.segments import NEVER, NONE, NOWHERE, Ints, Mask, chosen, is_first, positions
+from specs.facts.columns import NEVER, NONE, NOWHERE, Ints, Mask
+from specs.facts.segments import chosen, is_first, positions
 from specs.facts.tries import Tries
-from specs.history.row import Row
 from specs.vocabulary import LISTENER_SUSPENDS, Key, Kind, Party
 
 ID = "RTY-4"
@@ -45,7 +38,6 @@ HEEDED = frozenset({Kind.PULL, Kind.TRIM})
 COLUMNS = CALL_COLUMNS
 
 
-@dataclass(frozen=True, slots=True)
 class StartedElsewhere(Finding):
     """lowest, highest: of the suspended batch (one row where it held one message)."""
 
@@ -54,7 +46,6 @@ class StartedElsewhere(Finding):
     next: Row
 
 
-@dataclass(frozen=True, slots=True)
 class LeftBehind(Finding):
     """suspended: it was put back and has not come again. dead_letter: of it, when one failed."""
 

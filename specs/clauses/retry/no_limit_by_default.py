@@ -8,19 +8,11 @@ what an earlier call has finished nothing is said. The default of concurrent con
 counts for them: it is no matter of this clause.
 """
 
-from __future__ import annotations
-
-from dataclasses import dataclass
-
-from specs.clauses.judging import Finding
 from specs.clauses.premises import ORDERLY, Premise
-from specs.clauses.words import at, who
-from specs.facts.findings import Findings
-from specs.facts.moments import Line
-from specs.facts.rows import Rows
-from specs.facts.segments import NOWHERE, dense, positions
+from specs.clauses.terms import Finding, Findings, Line, Row, Rows, at, who
+from specs.facts.columns import NOWHERE
+from specs.facts.segments import dense, positions
 from specs.facts.tenures import Tenures
-from specs.history.row import Row
 from specs.history.runinfo import RunInfo
 from specs.vocabulary import LISTENER_SUSPENDS, CommitMode, Key, Kind, Outcome, Party
 
@@ -52,7 +44,6 @@ NEEDS = frozenset({Kind.DELIVER})
 COLUMNS = ("commit_mode", "incarnation", "op_id", "queue_offset")
 
 
-@dataclass(frozen=True, slots=True)
 class GivenUp(Finding):
     """last: the incarnation's last delivery of the message."""
 

@@ -11,19 +11,10 @@ is remembered across an ADD, a reset, or a pull that was told to go on further b
 earlier life, and asks for nothing when it ends. Says nothing about another incarnation, nor about coming late.
 """
 
-from __future__ import annotations
-
-from dataclasses import dataclass
-
-from specs.clauses.judging import Finding
 from specs.clauses.premises import IN_PLACE
-from specs.clauses.rows import over_us
-from specs.clauses.words import MS, at, ms, who
+from specs.clauses.terms import Finding, Findings, Row, Rows, at, ms, over_us, who
 from specs.facts.calls import CALL_COLUMNS, CALL_KINDS, Calls, pause_ms
-from specs.facts.findings import Findings
-from specs.facts.rows import Rows
-from specs.facts.segments import Ints, Mask
-from specs.history.row import Row
+from specs.facts.columns import MS, Ints, Mask
 from specs.vocabulary import Key, Kind, Party
 
 ID = "RTY-1"
@@ -40,7 +31,6 @@ HEEDED = frozenset({Kind.PULL})
 COLUMNS = (*CALL_COLUMNS, "suspend_ms")
 
 
-@dataclass(frozen=True, slots=True)
 class TooEarly(Finding):
     suspended: Row
     again: Row

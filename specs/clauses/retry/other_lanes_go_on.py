@@ -19,13 +19,8 @@ what they had tried for the last time. Says nothing of a lane whose last call
 asked for its messages again, or of a message that was delivered before.
 """
 
-from __future__ import annotations
-
-from dataclasses import dataclass
-
 import numpy as np
 
-from specs.clauses.judging import Finding
 from specs.clauses.premises import (
     NO_FILTER,
     NO_RESET,
@@ -35,19 +30,12 @@ from specs.clauses.premises import (
     Premise,
 )
 from specs.clauses.rows import asks_again
-from specs.clauses.words import at, ms, who
+from specs.clauses.terms import Finding, Findings, Row, Rows, at, ms, who
 from specs.facts.calls import may_be_used_up, pause_ms, puts_back
-from specs.facts.findings import Findings
+from specs.facts.columns import MS, NEVER, NONE, NOWHERE, Ints, Mask
 from specs.facts.presence import have_threads, last_crash
 from specs.facts.ready import READY_COLUMNS, Lanes, Ready, could_work, ready_calls
-from specs.facts.rows import Rows
 from specs.facts.segments import (
-    MS,
-    NEVER,
-    NONE,
-    NOWHERE,
-    Ints,
-    Mask,
     Timeline,
     by_time,
     chosen,
@@ -58,7 +46,6 @@ from specs.facts.segments import (
     highest_so_far,
     pairs,
 )
-from specs.history.row import Row
 from specs.plan.traits import Stake, Trait
 from specs.vocabulary import Key, Kind, Party
 
@@ -95,7 +82,6 @@ COLUMNS = READY_COLUMNS
 BY_CLIENTS = True
 
 
-@dataclass(frozen=True, slots=True)
 class HeldBack(Finding):
     """before: the lane's last call; None where the pull found it with nothing to do. busy: a call of another lane.
 

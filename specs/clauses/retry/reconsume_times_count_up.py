@@ -10,22 +10,14 @@ the lane goes on beyond it. A lane dropped and added again counts from 0 again: 
 a client does after it has left and come again, or died, whatever name the incarnation has then.
 """
 
-from __future__ import annotations
-
-from dataclasses import dataclass
-
 import numpy as np
 
-from specs.clauses.judging import Finding
 from specs.clauses.premises import DEAD_LETTER_SENT, NO_ROLLBACK, ORDERLY
-from specs.clauses.words import at, who
+from specs.clauses.terms import Finding, Findings, Line, Row, Rows, at, who
 from specs.facts.calls import CALL_COLUMNS, CALL_KINDS
-from specs.facts.findings import Findings
-from specs.facts.moments import Line
-from specs.facts.rows import Rows
-from specs.facts.segments import NONE, NOWHERE, dense
+from specs.facts.columns import NONE, NOWHERE
+from specs.facts.segments import dense
 from specs.facts.tries import Tries
-from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Party
 
 ID = "RTY-3"
@@ -43,7 +35,6 @@ COLUMNS = CALL_COLUMNS
 LOOKS_BACK = True
 
 
-@dataclass(frozen=True, slots=True)
 class Miscounted(Finding):
     """before: the delivery that it repeats, or the add that it is the first delivery after."""
 

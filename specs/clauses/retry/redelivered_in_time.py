@@ -19,24 +19,16 @@ the batch if that is later, and may take the whole bound from then on. Nothing i
 to come again too, or is given up. A call beyond the batch is ORD-3's matter: after it the rest is forgotten. Nothing
 waits any more once the lane was added anew, its offset was reset, or a pull was told to go on further back."""
 
-from __future__ import annotations
-
-from dataclasses import dataclass
-
 import numpy as np
 
-from specs.clauses.judging import Finding
 from specs.clauses.premises import NO_RESET, NO_WALL_CLOCK_STEP, NOT_PAUSED, ORDERLY, Premise
-from specs.clauses.words import at, ms, who
+from specs.clauses.terms import Finding, Findings, Line, Row, Rows, at, ms, who
 from specs.facts.calls import CALL_COLUMNS, CALL_KINDS, own_pause_ms, pause_ms
-from specs.facts.findings import Findings
-from specs.facts.moments import Line
+from specs.facts.columns import MS, NEVER, NOWHERE, Ints, Mask
 from specs.facts.presence import count_brokers, have_threads, were_there
 from specs.facts.put_back import PutBack, Waiting
 from specs.facts.ready import Lanes, Leases
-from specs.facts.rows import Rows
-from specs.facts.segments import MS, NEVER, NOWHERE, Ints, Mask, chosen, positions
-from specs.history.row import Row
+from specs.facts.segments import chosen, positions
 from specs.plan.config import LOCK_WAIT_MS
 from specs.plan.traits import Stake, Trait
 from specs.vocabulary import Key, Kind, Outcome, Party
@@ -64,7 +56,6 @@ HEEDED = frozenset({Kind.PULL})
 COLUMNS = (*CALL_COLUMNS, "suspend_ms")
 
 
-@dataclass(frozen=True, slots=True)
 class TooLate(Finding):
     """add: where the incarnation began. dead_letter: the failed send from whose end the time counts, if there was one.
 
@@ -79,7 +70,6 @@ class TooLate(Finding):
     due_us: int
 
 
-@dataclass(frozen=True, slots=True)
 class RestTooLate(Finding):
     """Likewise, where a part of the batch had come again: part, a delivery of it, before and after."""
 

@@ -9,43 +9,17 @@ before it. Nor is anything claimed of a call that ended after the next one had b
 ROLLBACK's had ended. Nothing is remembered across an ADD, a reset, or a pull that was told to go on further back.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
-from specs.clauses.judging import Finding
 from specs.clauses.premises import NO_RESET, ORDERLY
-from specs.clauses.rows import over_us
-from specs.clauses.words import at, who
+from specs.clauses.terms import Finding, Findings, Line, Row, Rows, at, over_us, who
 from specs.facts.calls import CALL_COLUMNS, CALL_KINDS, Calls, may_be_used_up
-from specs.facts.findings import Findings
-from specs.facts.moments import Line
-from specs.facts.rows import Rows
-from specs.facts.segments import (
-    NEVER,
-    NONE,
-    NOWHERE,
-    Ints,
-    Mask,
-    Timeline,
-    chosen,
-    is_first,
-    pairs,
-    positions,
-)
-from specs.history.row import Row
+from specs.facts.columns import NEVER, NONE, NOWHERE, Ints, Mask
+from specs.facts.segments import Timeline, chosen, is_first, pairs, positions
 from specs.plan.traits import Stake, Trait
-from specs.vocabulary import (
-    LISTENER_RESULTS,
-    CommitMode,
-    Key,
-    Kind,
-    Outcome,
-    Party,
-)
+from specs.vocabulary import LISTENER_RESULTS, CommitMode, Key, Kind, Outcome, Party
 
 ID = "RTY-9"
 TITLE = "a manual ROLLBACK replays all that was taken"
@@ -64,7 +38,6 @@ HEEDED = frozenset({Kind.PULL})
 COLUMNS = CALL_COLUMNS
 
 
-@dataclass(frozen=True, slots=True)
 class NotReplayed(Finding):
     """taken: the lowest message that had to come before, or the one whose counter moved (counted)."""
 

@@ -12,29 +12,13 @@ again by itself, and shows a counter that it has counted on. A copy of a message
 nothing, nor one of a message whose send the history does not hold: where it begins in the middle, the send-back of
 which the copy was made may lie before."""
 
-from __future__ import annotations
-
-from dataclasses import dataclass
-
 import numpy as np
 
-from specs.clauses.judging import Finding
 from specs.clauses.premises import CLOSED_WORLD, CONCURRENT, NO_WALL_CLOCK_STEP
 from specs.clauses.stored import waits_ms
-from specs.clauses.words import MS, at, ms, who
-from specs.facts.findings import Findings
-from specs.facts.rows import Rows
-from specs.facts.segments import (
-    NONE,
-    NOWHERE,
-    Segments,
-    chosen,
-    dense,
-    first_of_each,
-    ints,
-    positions,
-)
-from specs.history.row import Row
+from specs.clauses.terms import Finding, Findings, Row, Rows, at, ms, who
+from specs.facts.columns import MS, NONE, NOWHERE
+from specs.facts.segments import Segments, chosen, dense, first_of_each, ints, positions
 from specs.vocabulary import RETRY_PREFIX, Key, Kind, Party
 
 ID = "RTY-10"
@@ -55,7 +39,6 @@ DEFAULT_LEVEL = 3
 """What level 0 means, for a message that was never sent back before."""
 
 
-@dataclass(frozen=True, slots=True)
 class TooSoon(Finding):
     """wait_us: what the level means."""
 
@@ -65,7 +48,6 @@ class TooSoon(Finding):
     wait_us: int
 
 
-@dataclass(frozen=True, slots=True)
 class Miscounted(Finding):
     sent: Row
     returned: Row
@@ -83,7 +65,8 @@ def judge(rows: Rows, findings: Findings) -> None:
     (message, count), is_back = dense(rows.run, rows.source), back[where]
     of_group = dense(message[where], rows.group[where])[0]
     returned = Segments(of_group).last_before(is_back)
-    own = [_is_of_its_group(rows, row) for row in where.tolist()]
+    topics = [(rows.name_of("topic", row), rows.name_of("group", row)) for row in where.tolist()]
+    own = [topic == RETRY_PREFIX + group for topic, group in topics]
     sent, first = (
         chosen(each, first_of_each(message[each], count), NOWHERE)[message[where]]
         for each in (rows.of(Kind.SEND), where[is_back])
@@ -97,30 +80,19 @@ def judge(rows: Rows, findings: Findings) -> None:
     soonest = Segments(same).highest_before(np.where(is_back, -due_us, NONE))
     known = (soonest != NOWHERE) & chosen(is_back.astype(np.int64), soonest, 0) > 0
     wrong = counts & ~known
-    findings.broken(
-        Miscounted, sent=sent[wrong], returned=where[returned[wrong]], copy=where[wrong]
-    )
-    slack_us = MS + rows.of_runs(lambda context: context.info.clock_bound_us, where)
-    soon = counts & known & (rows.started[where] < due_us[soonest] - slack_us)
-    findings.broken(
-        TooSoon,
-        {"wait_us": waits[soonest[soon]]},
-        sent=sent[soon],
-        returned=where[soonest[soon]],
-        copy=where[soon],
-    )
-
-
-def _is_of_its_group(rows: Rows, row: int) -> bool:
-    """Is this topic that of its group's retries?"""
-    return rows.name_of("topic", row) == RETRY_PREFIX + rows.name_of("group", row)
+    last = where[returned[wrong]]
+    findings.broken(Miscounted, sent=sent[wrong], returned=last, copy=where[wrong])
+    early = rows.started[where] < due_us[soonest] - MS - rows.clocks_us(where)
+    soon, by = counts & known & early, soonest[counts & known & early]
+    wait = {"wait_us": waits[by]}
+    findings.broken(TooSoon, wait, sent=sent[soon], returned=where[by], copy=where[soon])
 
 
 def _wait_us(rows: Rows, back: int) -> int:
     """What the level of this send-back means."""
     table = waits_ms(rows.config_of(back).delay_levels)
-    asked = int(rows.number("delay_level")[back])
-    level = asked or DEFAULT_LEVEL + int(rows.number("reconsume_times")[back])
+    asked, times = (int(rows.number(name)[back]) for name in ("delay_level", "reconsume_times"))
+    level = asked or DEFAULT_LEVEL + times
     return MS * table[min(level, len(table)) - 1] if table and level > 0 else 0
 
 

@@ -7,23 +7,14 @@ waits until a call has ended in ROLLBACK, or has begun of which nobody knows how
 a manual ROLLBACK replays it soon. What follows from a SUSPEND is said by ORD-3 and RTY-1; this clause says that a throw
 and a null are one. Its counter is RTY-3's matter."""
 
-from __future__ import annotations
-
-from dataclasses import dataclass
-
 import numpy as np
 
-from specs.clauses.judging import Finding
 from specs.clauses.premises import NO_RESET, ORDERLY
 from specs.clauses.retry.next_call_starts_at_lowest_suspended import lowest_of_each, passed_by
 from specs.clauses.retry.no_redelivery_before_suspend import is_too_early
-from specs.clauses.rows import over_us
-from specs.clauses.words import at, who
+from specs.clauses.terms import Finding, Findings, Row, Rows, at, over_us, who
 from specs.facts.calls import CALL_COLUMNS, CALL_KINDS, Calls
-from specs.facts.findings import Findings
-from specs.facts.rows import Rows
-from specs.facts.segments import NOWHERE
-from specs.history.row import Row
+from specs.facts.columns import NOWHERE
 from specs.plan.traits import Stake, Trait
 from specs.vocabulary import Key, Kind, Outcome, Party
 
@@ -45,7 +36,6 @@ COLUMNS = (*CALL_COLUMNS, "suspend_ms")
 NO_RESULT = frozenset({Outcome.NULL, Outcome.THREW})
 
 
-@dataclass(frozen=True, slots=True)
 class NotSuspended(Finding):
     """failed: a message of the call without a result. dead_letter: why it is certainly still owed, if it was tried.
 

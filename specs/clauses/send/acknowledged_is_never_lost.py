@@ -22,35 +22,16 @@ word about it, a message that is gone is lost. So is one that was removed before
 that messages are kept (`keep_ms`; 0 says nothing), unless a fault had filled the broker's disk or a wall clock was set.
 """
 
-from __future__ import annotations
-
-from dataclasses import dataclass
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from specs.clauses.context import FLUSHED_LATER
-from specs.clauses.judging import Finding
 from specs.clauses.premises import DRAINED, NOT_REMOVED
-from specs.clauses.words import at, who
-from specs.facts.findings import Findings
-from specs.facts.rows import Rows
-from specs.facts.segments import (
-    MS,
-    NEVER,
-    NONE,
-    Ints,
-    Mask,
-    by_time,
-    chosen,
-    composite,
-    distinct,
-    pairs,
-    positions,
-)
+from specs.clauses.terms import Finding, Findings, Row, Rows, at, who
+from specs.facts.columns import MS, NEVER, NONE, Ints, Mask
+from specs.facts.segments import by_time, chosen, composite, distinct, pairs, positions
 from specs.facts.stored import STORED_COLUMNS, STORED_WEAKLY, copies, delayed, halves, placed
-from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
 
 ID = "SND-1"
@@ -70,7 +51,6 @@ EXCUSED_IF = {
 COLUMNS = (*STORED_COLUMNS, "started_us", "ended_us")
 
 
-@dataclass(frozen=True, slots=True)
 class Lost(Finding):
     """first: of a batch, the row that names a place. read: the reading that did not find the message, or the other
     message that lies in its place."""

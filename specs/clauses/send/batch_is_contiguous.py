@@ -9,29 +9,13 @@ behind its neighbour of each, or at the end of one. Whether all of a batch is th
 death of the broker the end of its log may be cut, so batches sent before that are passed over.
 """
 
-from __future__ import annotations
-
-from dataclasses import dataclass
-
 import numpy as np
 
-from specs.clauses.judging import Finding
 from specs.clauses.premises import BROKER_LIVES
-from specs.clauses.words import at, who
-from specs.facts.findings import Findings
-from specs.facts.rows import Rows
-from specs.facts.segments import (
-    NEVER,
-    NO_TEXT,
-    NONE,
-    NOWHERE,
-    Ints,
-    Segments,
-    by_time,
-    positions,
-)
+from specs.clauses.terms import Finding, Findings, Row, Rows, at, who
+from specs.facts.columns import NEVER, NO_TEXT, NONE, NOWHERE, Ints
+from specs.facts.segments import Segments, by_time, positions
 from specs.facts.stored import STORED_COLUMNS, broker_died, halves, refused
-from specs.history.row import Row
 from specs.plan.traits import Stake, Trait
 from specs.vocabulary import Key, Kind, Outcome, Party
 
@@ -50,7 +34,6 @@ NEEDS = frozenset({Kind.READ, Kind.SEND})
 COLUMNS = STORED_COLUMNS
 
 
-@dataclass(frozen=True, slots=True)
 class Interrupted(Finding):
     part: Row
     next_part: Row

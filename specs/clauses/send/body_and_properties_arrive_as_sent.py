@@ -13,30 +13,12 @@ sent it on into the same topic: what was seen elsewhere than at the place that t
 possibly the same message. A delivery is judged when it begins, a read when it ends.
 """
 
-from __future__ import annotations
-
-from dataclasses import dataclass
-
 import numpy as np
 
-from specs.clauses.judging import Finding
-from specs.clauses.words import at, who
-from specs.facts.findings import Findings
-from specs.facts.rows import Rows
-from specs.facts.segments import (
-    NEVER,
-    NO_TEXT,
-    NONE,
-    NOWHERE,
-    Ints,
-    Mask,
-    dense,
-    first_of_each,
-    ints,
-    positions,
-)
-from specs.facts.stored import copies, delayed, halves
-from specs.history.row import Row
+from specs.clauses.terms import Finding, Findings, Row, Rows, at, who
+from specs.facts.columns import NEVER, NO_TEXT, NONE, NOWHERE, Ints, Mask
+from specs.facts.segments import dense, first_of_each, ints, positions
+from specs.facts.stored import copies, delayed, halves, sightings
 from specs.vocabulary import Key, Kind, Outcome, Party
 
 ID = "SND-10"
@@ -66,7 +48,6 @@ COLUMNS = (
 LOOKS_BACK = True
 
 
-@dataclass(frozen=True, slots=True)
 class Changed(Finding):
     """level: the delay level that the message ought to say, None where none was compared."""
 
@@ -83,8 +64,8 @@ def judge(rows: Rows, findings: Findings) -> None:
     level, props = rows.number("delay_level"), rows.number("props_hash")
     whole = (body != NONE) & (rows.text("origin_id") == NO_TEXT) & ~copies(rows)
     sends = positions(whole & rows.are(Kind.SEND))
-    read = rows.are(Kind.READ) & rows.ended_as(Outcome.OK) & (rows.end < NEVER)
-    where = positions(whole & (rows.are(Kind.DELIVER) | read))
+    shows, seen_at = sightings(rows)
+    where = positions(whole & shows)
     if not len(sends) or not len(where):
         return
     message, count = dense(rows.run, rows.source, rows.text("topic"))
@@ -111,8 +92,7 @@ def judge(rows: Rows, findings: Findings) -> None:
         | other_properties(sends, originals)
     ]
     np.minimum.at(until, message[others], rows.begin[others])
-    seen_at = np.where(rows.are(Kind.DELIVER)[where], rows.begin[where], rows.end[where])
-    sent = first[message[where]]
+    seen_at, sent = seen_at[where], first[message[where]]
     judged = (sent != NOWHERE) & (rows.begin[sent] < seen_at) & (seen_at < until[message[where]])
     where, sent = where[judged], sent[judged]
     findings.at_stake(where)

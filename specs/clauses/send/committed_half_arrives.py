@@ -16,29 +16,15 @@ broker removed messages of the queue on purpose, or where a read failed. Where b
 died since is judged. That nobody sees the message before is the business of SND-6, that it comes once that of SND-2.
 """
 
-from __future__ import annotations
-
-from dataclasses import dataclass
-
 import numpy as np
 
-from specs.clauses.judging import Finding
 from specs.clauses.premises import BROKER_NOT_PAUSED, CLOSED_WORLD, DRAINED, NOT_REMOVED, Premise
 from specs.clauses.stored import COMMIT, ROLLBACK
-from specs.clauses.words import at, who
-from specs.facts.findings import Findings
+from specs.clauses.terms import Finding, Findings, Row, Rows, at, who
+from specs.facts.columns import MS, NEVER, NO_TEXT, Ints
 from specs.facts.readings import COLUMNS as READING_COLUMNS
 from specs.facts.readings import Queue, queues_with
-from specs.facts.rows import Rows
-from specs.facts.segments import MS, NEVER, NO_TEXT, Ints
-from specs.facts.stored import (
-    STORED_COLUMNS,
-    STORED_WEAKLY,
-    copies,
-    halves,
-    refused,
-)
-from specs.history.row import Row
+from specs.facts.stored import STORED_COLUMNS, STORED_WEAKLY, copies, halves, refused
 from specs.plan.traits import Stake, Trait
 from specs.vocabulary import Key, Kind, Outcome, Party
 
@@ -62,7 +48,6 @@ NEEDS = frozenset({Kind.READ, Kind.SEND, Kind.END_TRANSACTION})
 COLUMNS = tuple(dict.fromkeys(["client_id", "attempt", *STORED_COLUMNS, *READING_COLUMNS]))
 
 
-@dataclass(frozen=True, slots=True)
 class NotThere(Finding):
     half: Row
     commit: Row

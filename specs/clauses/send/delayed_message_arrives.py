@@ -23,33 +23,14 @@ is delivered, and not yet flushed it. A broker measures the wait by its wall clo
 claimed. A level beyond the table is the last one.
 """
 
-from __future__ import annotations
-
-from dataclasses import dataclass
-
 import numpy as np
 
-from specs.clauses.judging import Finding
 from specs.clauses.premises import DRAINED, NO_WALL_CLOCK_STEP, NOT_REMOVED
-from specs.clauses.words import at, ms, who
-from specs.facts.findings import Findings
-from specs.facts.moments import Line
+from specs.clauses.terms import Finding, Findings, Line, Row, Rows, at, ms, who
+from specs.facts.columns import NEVER, NO_TEXT, NONE, NOWHERE, Ints
 from specs.facts.readings import COLUMNS as READING_COLUMNS
 from specs.facts.readings import Queue, queues_with
-from specs.facts.rows import Rows
-from specs.facts.segments import (
-    NEVER,
-    NO_TEXT,
-    NONE,
-    NOWHERE,
-    Ints,
-    Segments,
-    chosen,
-    dense,
-    first_of_each,
-    is_first,
-    positions,
-)
+from specs.facts.segments import Segments, chosen, dense, first_of_each, is_first, positions
 from specs.facts.stored import (
     STORED_COLUMNS,
     STORED_WEAKLY,
@@ -59,7 +40,6 @@ from specs.facts.stored import (
     levels,
     refused,
 )
-from specs.history.row import Row
 from specs.plan.traits import Stake, Trait
 from specs.vocabulary import SCHEDULE_TOPIC, Key, Kind, Outcome, Party
 
@@ -81,14 +61,12 @@ EXCUSED_BY = frozenset({Kind.CRASH, Kind.PAUSE})
 COLUMNS = tuple(dict.fromkeys([*STORED_COLUMNS, *READING_COLUMNS]))
 
 
-@dataclass(frozen=True, slots=True)
 class NotThere(Finding):
     sent: Row
     read: Row
     wait_us: int
 
 
-@dataclass(frozen=True, slots=True)
 class Overtaken(Finding):
     """earlier: acknowledged before `later` was sent, and read (`behind`) behind it (`before`)."""
 

@@ -10,23 +10,16 @@ nothing is claimed. The topics of retries and dead letters are left out: there t
 message may come is the business of SND-11.
 """
 
-from __future__ import annotations
-
-from dataclasses import dataclass
-
 import numpy as np
 
-from specs.clauses.judging import Finding
 from specs.clauses.premises import NO_WALL_CLOCK_STEP
-from specs.clauses.words import at, ms, who
-from specs.facts.findings import Findings
-from specs.facts.rows import Rows
-from specs.facts.segments import MS, NEVER, dense
+from specs.clauses.terms import Finding, Findings, Row, Rows, at, ms, saw, who
+from specs.facts.columns import MS, NEVER
+from specs.facts.segments import dense
 from specs.facts.stored import copies as copies_of
-from specs.facts.stored import levels
-from specs.history.row import Row
+from specs.facts.stored import levels, sightings
 from specs.plan.traits import Stake, Trait
-from specs.vocabulary import Key, Kind, Outcome, Party
+from specs.vocabulary import Key, Kind, Party
 
 ID = "SND-7"
 TITLE = "a delayed message waits"
@@ -45,7 +38,6 @@ LOOKS_BACK = True
 COLUMNS = ("message_id", "origin_id", "outcome", "delay_level", "detail", "started_us", "ended_us")
 
 
-@dataclass(frozen=True, slots=True)
 class SeenTooSoon(Finding):
     """sent: of the sends before, the one whose message could be seen first."""
 
@@ -63,12 +55,10 @@ def judge(rows: Rows, findings: Findings) -> None:
     delayed = np.zeros(count, np.bool_)
     delayed[message[sends[waits > 0]]] = True
     of_delayed = delayed[message] & ~copies
-    deliver = rows.are(Kind.DELIVER)
-    read = rows.are(Kind.READ) & rows.ended_as(Outcome.OK) & (rows.end < NEVER)
-    seen = np.flatnonzero((deliver | read) & of_delayed)
+    shows, when = sightings(rows)
+    seen = np.flatnonzero(shows & of_delayed)
     steps = rows.clock_stepped(seen)
-    is_call = deliver[seen]
-    when = np.where(is_call, rows.begin[seen], rows.end[seen])
+    is_call, when = rows.are(Kind.DELIVER)[seen], when[seen]
     when_us = np.where(is_call | (rows.ended[seen] >= NEVER), rows.started[seen], rows.ended[seen])
     mine = of_delayed[sends]
     by_message: dict[int, list[tuple[int, int]]] = {}
@@ -106,8 +96,7 @@ def judge(rows: Rows, findings: Findings) -> None:
 
 def explain(found: SeenTooSoon) -> str:
     sent, seen = found.sent, found.seen
-    what = "read" if seen.kind is Kind.READ else "was given"
     return (
-        f"{who(seen)} {what} message {sent.message_id} at {at(seen)}, though {who(sent)} had sent it at {at(sent)} "
+        f"{saw(seen)} message {sent.message_id} at {at(seen)}, though {who(sent)} had sent it at {at(sent)} "
         f"with delay level {sent.delay_level}, which is {ms(found.wait_us)}"
     )

@@ -10,32 +10,14 @@ those of a broker that died since, nor what it said to have removed. Copies amon
 their tags.
 """
 
-from __future__ import annotations
-
-from dataclasses import dataclass
-
 import numpy as np
 
-from specs.clauses.judging import Finding
 from specs.clauses.premises import BROKER_LIVES, FILTERED, NO_RESET, NOT_REMOVED
-from specs.clauses.words import at, who
-from specs.facts.findings import Findings
-from specs.facts.rows import Rows
-from specs.facts.segments import (
-    NEVER,
-    NONE,
-    NOWHERE,
-    Ints,
-    Mask,
-    Segments,
-    composite,
-    dense,
-    first_of_each,
-    positions,
-)
+from specs.clauses.terms import Finding, Findings, Row, Rows, at, who
+from specs.facts.columns import NEVER, NONE, NOWHERE, Ints, Mask
+from specs.facts.segments import Segments, composite, dense, first_of_each, positions
 from specs.facts.stored import STORED_WEAKLY, broker_died, copies, halves
 from specs.facts.tenures import Tenures
-from specs.history.row import Row
 from specs.vocabulary import Key, Kind, Outcome, Party
 
 ID = "SND-8"
@@ -63,12 +45,10 @@ COLUMNS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
 class Unwanted(Finding):
     given: Row
 
 
-@dataclass(frozen=True, slots=True)
 class PassedOver(Finding):
     before: Row
     sent: Row

@@ -10,22 +10,15 @@ commit that another clock times less than the bound later may have come first. T
 business of SND-13.
 """
 
-from __future__ import annotations
-
-from dataclasses import dataclass
-
 import numpy as np
 
-from specs.clauses.judging import Finding
 from specs.clauses.premises import CLOSED_WORLD, NOTHING_TAKEN_BACK
 from specs.clauses.stored import COMMIT
-from specs.clauses.words import at, who
-from specs.facts.findings import Findings
-from specs.facts.rows import Rows
-from specs.facts.segments import NEVER, NONE, NOWHERE, Ints, dense
+from specs.clauses.terms import Finding, Findings, Row, Rows, at, saw, who
+from specs.facts.columns import NEVER, NONE, NOWHERE, Ints
+from specs.facts.segments import dense
 from specs.facts.stored import copies as copies_of
-from specs.facts.stored import halves, refused
-from specs.history.row import Row
+from specs.facts.stored import halves, refused, sightings
 from specs.plan.traits import Stake, Trait
 from specs.vocabulary import Key, Kind, Outcome, Party
 
@@ -46,13 +39,11 @@ NEEDS = frozenset({Kind.SEND})
 COLUMNS = ("message_id", "origin_id", "outcome", "code", "detail", "value", "attempt")
 
 
-@dataclass(frozen=True, slots=True)
 class SeenUncommitted(Finding):
     half: Row
     seen: Row
 
 
-@dataclass(frozen=True, slots=True)
 class AskedTooOften(Finding):
     asked: Row
     most: int
@@ -64,12 +55,8 @@ def judge(rows: Rows, findings: Findings) -> None:
     message, count = dense(rows.run, rows.source, rows.text("topic"))
     sends = rows.are(Kind.SEND) & ~copies
     half = sends & halves(rows)
-    commit = (
-        rows.are(Kind.END_TRANSACTION)
-        & (rows.value == COMMIT)
-        & ~rows.ended_as(Outcome.REFUSED)
-        & ~copies
-    )
+    commit = rows.are(Kind.END_TRANSACTION) & (rows.value == COMMIT)
+    commit &= ~rows.ended_as(Outcome.REFUSED) & ~copies
     first_half = np.full(count, NOWHERE, np.int64)
     begun = np.full(count, NEVER, np.int64)
     for one in np.flatnonzero(half).tolist():  # few messages are half ones
@@ -79,24 +66,18 @@ def judge(rows: Rows, findings: Findings) -> None:
     frees = np.flatnonzero((sends & ~half & ~refused(rows)) | commit)
     np.minimum.at(free, message[frees], rows.begin[frees])
 
-    deliver = rows.are(Kind.DELIVER)
-    read = rows.are(Kind.READ) & rows.ended_as(Outcome.OK) & (rows.end < NEVER)
-    seen = np.flatnonzero((deliver | read) & ~copies)
-    when = np.where(deliver[seen], rows.begin[seen], rows.end[seen])
-    mine = begun[message[seen]] < when
-    seen, when = seen[mine], when[mine]
+    shows, when = sightings(rows)
+    seen = np.flatnonzero(shows & ~copies & (begun[message] < when))
     findings.at_stake(seen)
-    too_soon = free[message[seen]] >= when
-    early = seen[too_soon]
-    certain = np.asarray(
-        [
-            not _may_be_free_before(rows, one, frees[message[frees] == message[one]])
-            for one in early
-        ],
-        np.bool_,
-    )
+    early = seen[free[message[seen]] >= when[seen]]
+    theirs = (frees[message[frees] == message[one]] for one in early)
+    certain = [
+        not _may_be_free_before(rows, one, some) for one, some in zip(early, theirs, strict=True)
+    ]
     halves_of = first_half[message[early]]
-    findings.broken(SeenUncommitted, half=halves_of, seen=early, certain=certain)
+    findings.broken(
+        SeenUncommitted, half=halves_of, seen=early, certain=np.asarray(certain, np.bool_)
+    )
 
     asked = np.flatnonzero(rows.are(Kind.CHECK) & ~copies)
     findings.at_stake(asked)
@@ -122,8 +103,7 @@ def explain(found: SeenUncommitted | AskedTooOften) -> str:
             f"{asked.attempt}, where {found.most} times are the most"
         )
     half, seen = found.half, found.seen
-    what = "read" if seen.kind is Kind.READ else "was given"
     return (
-        f"{who(seen)} {what} message {half.message_id} at {at(seen)}, though {who(half)} had sent it as a half "
+        f"{saw(seen)} message {half.message_id} at {at(seen)}, though {who(half)} had sent it as a half "
         f"message at {at(half)} and nobody had committed it"
     )

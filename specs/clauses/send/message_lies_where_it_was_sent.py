@@ -10,20 +10,13 @@ witness can show, nothing is said either. Another producer might send it too, an
 begins late: there, and in an open world, it is possible at most.
 """
 
-from __future__ import annotations
-
-from dataclasses import dataclass
-
 import numpy as np
 
-from specs.clauses.judging import Finding
-from specs.clauses.words import at, who
-from specs.facts.findings import Findings
-from specs.facts.rows import Rows
-from specs.facts.segments import NEVER, NO_TEXT, NONE, Ints, dense, first_of_each
-from specs.facts.stored import copies, refused
-from specs.history.row import Row
-from specs.vocabulary import Key, Kind, Outcome, Party
+from specs.clauses.terms import Finding, Findings, Row, Rows, at, saw, who
+from specs.facts.columns import NO_TEXT, NONE, Ints, Mask
+from specs.facts.segments import dense, first_of_each
+from specs.facts.stored import copies, refused, sightings
+from specs.vocabulary import Key, Kind, Party
 
 ID = "SND-12"
 TITLE = "a message lies where it was sent"
@@ -41,7 +34,6 @@ LOOKS_BACK = True
 COLUMNS = ("message_id", "origin_id", "queue_offset", "outcome", "code", "attempt")
 
 
-@dataclass(frozen=True, slots=True)
 class Elsewhere(Finding):
     sends: tuple[Row, ...]
     seen: Row
@@ -51,21 +43,17 @@ EVIDENCE_MAX = 9
 
 
 def judge(rows: Rows, findings: Findings) -> None:
-    original = (
-        (rows.text("origin_id") == NO_TEXT) & (rows.text("message_id") != NO_TEXT) & ~copies(rows)
-    )
+    original = (rows.text("origin_id") == NO_TEXT) & ~copies(rows)
+    original &= rows.text("message_id") != NO_TEXT
     sends = np.flatnonzero(original & rows.are(Kind.SEND))
     if not len(sends):
         return
     message, count = dense(rows.run, rows.source, rows.text("topic"))
     judged = _can_be_judged(rows, sends, message, count)
-    deliver = rows.are(Kind.DELIVER)
-    read = rows.are(Kind.READ) & rows.ended_as(Outcome.OK) & (rows.end < NEVER)
     placed = (rows.offset != NONE) & (rows.number("queue_id") != NONE)
-    seen = np.flatnonzero(original & placed & (deliver | read) & judged[message])
-    seen = seen[
-        np.argsort(np.where(deliver[seen], rows.begin[seen], rows.end[seen]), kind="stable")
-    ]
+    shows, when = sightings(rows)
+    seen = np.flatnonzero(original & placed & shows & judged[message])
+    seen = seen[np.argsort(when[seen], kind="stable")]
     pair, pairs = dense(message[seen], rows.queue[seen])
     first = seen[first_of_each(pair, pairs)]  # in each queue, the first time
     mine = sends[judged[message[sends]]]
@@ -75,7 +63,7 @@ def judge(rows: Rows, findings: Findings) -> None:
     )
     elsewhere = ~np.isin(named[: len(first)], named[len(first) :])
     many = np.bincount(message[first], minlength=count) > EVIDENCE_MAX
-    _few(rows, findings, first, (message, elsewhere, many, sends))
+    _few(findings, (first, when), (message, elsewhere, many, sends))
 
 
 def _can_be_judged(rows: Rows, sends: Ints, message: Ints, count: int) -> np.ndarray:
@@ -94,13 +82,10 @@ def _can_be_judged(rows: Rows, sends: Ints, message: Ints, count: int) -> np.nda
     return found
 
 
-def _few(
-    rows: Rows, findings: Findings, first: Ints, known: tuple[Ints, np.ndarray, np.ndarray, Ints]
-) -> None:
+def _few(findings: Findings, seen: tuple[Ints, Ints], known: tuple[Ints, Mask, Mask, Ints]) -> None:
     """Counted are the first queues in which a message was seen, as many as a witness can show."""
-    message, elsewhere, many, sends = known
+    (first, when), (message, elsewhere, many, sends) = seen, known
     kept = np.ones(len(first), np.bool_)
-    when = np.where(rows.are(Kind.DELIVER), rows.begin, rows.end)
     for each in np.flatnonzero(many).tolist():
         its = np.flatnonzero(message[first] == each)
         kept[its[np.argsort(when[first[its]], kind="stable")][EVIDENCE_MAX:]] = False
@@ -113,8 +98,7 @@ def _few(
 def explain(found: Elsewhere) -> str:
     last, seen = found.sends[-1], found.seen
     where = ", ".join(dict.fromkeys(str(row.queue) for row in found.sends))
-    what = "read" if seen.kind is Kind.READ else "was given"
     return (
-        f"{who(last)} sent message {last.message_id} to {where} (at {at(last)}), but {who(seen)} {what} it at offset "
+        f"{who(last)} sent message {last.message_id} to {where} (at {at(last)}), but {saw(seen)} it at offset "
         f"{seen.queue_offset} of {seen.queue} at {at(seen)}"
     )

@@ -18,34 +18,14 @@ Only where the history holds every producer, from its first message on (a closed
 log that begins in the middle is of an open one.
 """
 
-from __future__ import annotations
-
-from dataclasses import dataclass
-
 import numpy as np
 
 from specs.clauses.context import FLUSHED_LATER
-from specs.clauses.judging import Finding
 from specs.clauses.premises import CLOSED_WORLD, NO_FRAME_TWICE
-from specs.clauses.words import at, who
-from specs.facts.findings import Findings
-from specs.facts.rows import Rows
-from specs.facts.segments import (
-    NEVER,
-    NO_TEXT,
-    NONE,
-    Ints,
-    Mask,
-    Segments,
-    Timeline,
-    by_time,
-    chosen,
-    dense,
-    is_first,
-    positions,
-)
-from specs.facts.stored import broker_died, copies, delayed, halves, refused
-from specs.history.row import Row
+from specs.clauses.terms import Finding, Findings, Row, Rows, at, saw, who
+from specs.facts.columns import NEVER, NO_TEXT, NONE, Ints, Mask
+from specs.facts.segments import Segments, Timeline, by_time, chosen, dense, is_first, positions
+from specs.facts.stored import broker_died, copies, delayed, halves, refused, sightings
 from specs.vocabulary import Key, Kind, Outcome, Party
 
 ID = "SND-2"
@@ -74,12 +54,10 @@ EXCUSED_IF = {Kind.CRASH: lambda config: config.flush == FLUSHED_LATER}
 CONCLUDES_FROM_ABSENCE = True
 
 
-@dataclass(frozen=True, slots=True)
 class Invented(Finding):
     seen: Row
 
 
-@dataclass(frozen=True, slots=True)
 class StoredTwice(Finding):
     """sends: all of them. seen: the first row that shows it at each place that no answer named."""
 
@@ -87,7 +65,6 @@ class StoredTwice(Finding):
     seen: tuple[Row, ...]
 
 
-@dataclass(frozen=True, slots=True)
 class StoredAgainAfterCrash(Finding):
     """Likewise, of a message that moves to its place at its time, where the broker died since it was sent."""
 
@@ -104,9 +81,8 @@ def judge(rows: Rows, findings: Findings) -> None:
     first_send = np.full(count, NEVER, np.int64)
     sends = rows.of(Kind.SEND)
     np.minimum.at(first_send, message[sends], rows.begin[sends])
-    call, read = rows.are(Kind.DELIVER), rows.are(Kind.READ) & rows.ended_as(Outcome.OK)
-    where = positions(call | (read & (rows.end < NEVER)))
-    where, when = where[rows.closed_world(where)], np.where(call, rows.begin, rows.end)
+    shows, when = sightings(rows)
+    where = positions(shows & rows.closed_world(np.arange(rows.size)))
     early = first_send[message[where]] >= when[where]
     told = early & ~_of_any(rows, where)
     findings.at_stake(where[told | ~early])
@@ -160,7 +136,7 @@ def _places(rows: Rows, findings: Findings, where: Ints, when: Ints) -> None:
     shows = shows[by_time(message[shows], when[shows])]
     sends = sends[by_time(message[sends], rows.begin[sends])]
     of_message, sent = Segments(message[shows]), Timeline(message[sends], rows.begin[sends])
-    several = rows.of_runs(lambda context: context.info.clock_bound_us, shows) > 0
+    several = rows.clocks_us(shows) > 0
     until = np.where(several, NEVER, when[shows])
     is_new = is_first(message[shows], rows.queue[shows], rows.offset[shows])
     places = of_message.count_before(is_new) + is_new
@@ -234,9 +210,8 @@ def explain(found: Invented | StoredTwice | StoredAgainAfterCrash) -> str:
             f"{shown} too, the last time at {at(last)}"
         )
     seen = found.seen
-    what = "read" if seen.kind is Kind.READ else "was given"
     copied = f" (a copy of {seen.origin_id})" if seen.origin_id else ""
     return (
-        f"{who(seen)} {what} message {seen.message_id}{copied} at offset {seen.queue_offset} of {seen.queue} at "
+        f"{saw(seen)} message {seen.message_id}{copied} at offset {seen.queue_offset} of {seen.queue} at "
         f"{at(seen)}, but nobody had sent it"
     )

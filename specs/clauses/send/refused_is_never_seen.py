@@ -10,20 +10,13 @@ one of the two may be stored and the other one refused. It is at stake where som
 was read to the end, or a listener was called for the topic.
 """
 
-from __future__ import annotations
-
-from dataclasses import dataclass
-
 import numpy as np
 
-from specs.clauses.judging import Finding
 from specs.clauses.premises import NO_FRAME_TWICE
-from specs.clauses.words import at, who
-from specs.facts.findings import Findings
-from specs.facts.rows import Rows
-from specs.facts.segments import NONE, dense, is_first, positions
+from specs.clauses.terms import Finding, Findings, Row, Rows, at, saw, who
+from specs.facts.columns import NONE
+from specs.facts.segments import dense, is_first, positions
 from specs.facts.stored import refused as certainly_refused
-from specs.history.row import Row
 from specs.plan.traits import Stake, Trait
 from specs.vocabulary import Key, Kind, Outcome, Party
 
@@ -42,7 +35,6 @@ NEEDS = frozenset({Kind.SEND})
 COLUMNS = ("message_id", "origin_id", "outcome", "code", "attempt")
 
 
-@dataclass(frozen=True, slots=True)
 class SeenThoughRefused(Finding):
     refused: tuple[Row, ...]
     seen: Row
@@ -93,8 +85,7 @@ def _looked_for(rows: Rows, place: int) -> bool:
 def explain(found: SeenThoughRefused) -> str:
     last, seen = found.refused[-1], found.seen
     times = f"all {len(found.refused)} times" if len(found.refused) > 1 else "once"
-    what = "read" if seen.kind is Kind.READ else "was given"
     return (
         f"{who(last)} sent message {last.message_id} and was refused {times} (code {last.code} at {at(last)}), but "
-        f"{who(seen)} {what} it at offset {seen.queue_offset} of {seen.queue} at {at(seen)}"
+        f"{saw(seen)} it at offset {seen.queue_offset} of {seen.queue} at {at(seen)}"
     )

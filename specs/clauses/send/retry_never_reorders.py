@@ -11,21 +11,14 @@ twice, a refusal says nothing. It is the case of SND-4 that does harm, and the o
 messages are allowed.
 """
 
-from __future__ import annotations
-
-from dataclasses import dataclass
-
 import numpy as np
 
-from specs.clauses.judging import Finding
 from specs.clauses.premises import BROKER_LIVES, NO_FRAME_TWICE, SENT_IN_TURN
-from specs.clauses.words import at, who
-from specs.facts.findings import Findings
-from specs.facts.rows import Rows
-from specs.facts.segments import NEVER, NO_TEXT, NONE, Ints, Mask, by_time, dense, positions
+from specs.clauses.terms import Finding, Findings, Row, Rows, at, who
+from specs.facts.columns import NEVER, NO_TEXT, NONE, Ints, Mask
+from specs.facts.segments import by_time, dense, positions
 from specs.facts.stored import broker_died, copies, halves
 from specs.facts.stored import refused as certainly_refused
-from specs.history.row import Row
 from specs.plan.traits import Stake, Trait
 from specs.vocabulary import Key, Kind, Outcome, Party
 
@@ -54,7 +47,6 @@ COLUMNS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
 class StoredBehind(Finding):
     refused: tuple[Row, ...]
     later: Row

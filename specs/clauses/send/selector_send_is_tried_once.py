@@ -7,18 +7,11 @@ a new message of it, and keeping order is then its own affair. A second try of w
 only: the number is the message's, and another producer may have made the first.
 """
 
-from __future__ import annotations
-
-from dataclasses import dataclass
-
 import numpy as np
 
-from specs.clauses.judging import Finding
-from specs.clauses.words import at, who
-from specs.facts.findings import Findings
-from specs.facts.rows import Rows
-from specs.facts.segments import NEVER, NO_TEXT, NONE, NOWHERE, Segments, dense
-from specs.history.row import Row
+from specs.clauses.terms import Finding, Findings, Row, Rows, at, who
+from specs.facts.columns import NEVER, NO_TEXT, NONE, NOWHERE
+from specs.facts.segments import Segments, dense
 from specs.plan.traits import Stake, Trait
 from specs.vocabulary import Key, Kind, Outcome, Party
 
@@ -35,7 +28,6 @@ NEEDS = frozenset({Kind.SEND})
 COLUMNS = ("message_id", "origin_id", "client_id", "sharding_key", "attempt", "outcome")
 
 
-@dataclass(frozen=True, slots=True)
 class TriedAgain(Finding):
     """first: the try before it, None where none is told."""
 

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from specs.clauses.rows import acknowledges, asks_again
 from specs.clauses.words import at, ms, who
+from specs.facts.columns import NONE
 from specs.facts.intervals import Intervals
 from specs.facts.run_context import RunContext
-from specs.facts.segments import NONE
 from specs.history.row import Row, make_row
 from specs.history.runinfo import RunInfo
 from specs.history.text import parse_history

@@ -18,7 +18,6 @@ FILES = sorted(path for path in FOLDER.glob("*/*.py") if path.name != "__init__.
 OF_FACTS = {"client_id", "detail", "incarnation", "process"}
 READ_BY_NAME = {"text", "words", "name_of", "code", "number"}
 EXCEPTIONS = {
-    "assignment/no_queue_for_nobody.py": "a view names members, who may do nothing else",
     "commit/broadcast_keeps_its_offsets.py": "the file of offsets is a process's own, whatever the client is called",
 }
 RESETS = {
@@ -26,7 +25,6 @@ RESETS = {
     "commit/crash_loses_one_interval.py": "a reset is stored, as a commit is",
     "commit/fetch_answers_the_last_commit.py": "likewise",
     "commit/reset_wins_over_a_commit.py": "the promise is about resets",
-    "liveness/every_lane_finds_an_owner.py": "a group whose offset was moved has had the queue",
 }
 """Where what is stored is judged, a RESET stores; elsewhere it excuses, which tenures know."""
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from specs.facts.columns import NOWHERE
 from specs.facts.drains import Drains
 from specs.facts.rows import Rows
 from specs.facts.run_context import RunContext
-from specs.facts.segments import NOWHERE
 from specs.history.store import rows_to_table
 from specs.history.text import parse_history
 

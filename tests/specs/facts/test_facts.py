@@ -8,11 +8,10 @@ import numpy as np
 import pytest
 
 from specs.facts.calls import Calls
-from specs.facts.findings import Findings
+from specs.facts.columns import NEVER, NOWHERE
 from specs.facts.gone import gone_from
 from specs.facts.rows import Rows
 from specs.facts.run_context import RunContext
-from specs.facts.segments import NEVER, NOWHERE
 from specs.facts.tenures import Tenures
 from specs.facts.tries import Tries
 from specs.history.store import rows_to_table
@@ -168,4 +167,4 @@ def test_a_lane_without_a_number_is_called_as_its_rows_call_it() -> None:
     row = rows[0]._replace(queue_id=None)
     found = Rows(rows_to_table([row]), {info.run: RunContext.of_rows(info, [row])})
     assert found.queue_of(0) == row.queue
-    assert Findings(found, "ORD-1").lane_of(0) == row.lane
+    assert found.lane_of(0) == row.lane

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from specs.facts.backlog import Backlog
+from specs.facts.columns import NEVER, NOWHERE
 from specs.facts.corrections import Corrections
 from specs.facts.finished import Finished
 from specs.facts.rows import Rows
 from specs.facts.run_context import RunContext
-from specs.facts.segments import NEVER, NOWHERE
 from specs.facts.starts import Starts
 from specs.history.store import rows_to_table
 from specs.history.text import parse_history

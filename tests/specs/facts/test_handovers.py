@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from specs.facts.columns import NOWHERE
 from specs.facts.handovers import Handovers
 from specs.facts.rows import Rows
 from specs.facts.run_context import RunContext
-from specs.facts.segments import NOWHERE
 from specs.facts.trouble import undisturbed
 from specs.history.store import rows_to_table
 from specs.history.text import parse_history

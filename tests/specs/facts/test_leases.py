@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from specs.facts.columns import NOWHERE
 from specs.facts.free_lanes import FreeLanes
 from specs.facts.leases import Contests, Grants, LeaseNews
 from specs.facts.rows import Rows
 from specs.facts.run_context import RunContext
-from specs.facts.segments import NOWHERE, ints
+from specs.facts.segments import ints
 from specs.history.store import rows_to_table
 from specs.history.text import parse_history
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from specs.facts.message_leases import MessageLeases, of_one_message
+from specs.facts.message_leases import MessageLeases
 from specs.facts.rows import Rows
 from specs.facts.run_context import RunContext
 from specs.facts.segments import ints, positions
@@ -66,5 +66,5 @@ OVER = (
 def test_a_lease_is_ended_by_what_may_have_ended_it(what: str, text: str, lives: bool) -> None:
     """Does it live when the message is handed out anew?"""
     rows = columns(HANDED + text + AGAIN)
-    first, _ = rows.shared(of_one_message)
+    first, _ = rows.shared(MessageLeases).of_one_message
     assert (len(first) == 1) == lives

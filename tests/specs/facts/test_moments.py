@@ -7,8 +7,9 @@ from random import Random
 import numpy as np
 import pytest
 
+from specs.facts.columns import NOWHERE
 from specs.facts.moments import Line
-from specs.facts.segments import NOWHERE, ints
+from specs.facts.segments import ints
 
 SEEDS = range(40)
 Events = list[tuple[int, int, int, int]]

@@ -7,9 +7,10 @@ from random import Random
 import pytest
 
 from specs.facts import presence
+from specs.facts.columns import NEVER, NONE
 from specs.facts.rows import Rows
 from specs.facts.run_context import RunContext
-from specs.facts.segments import NEVER, NONE, ints
+from specs.facts.segments import ints
 from specs.history.store import rows_to_table
 from specs.history.text import parse_history
 from specs.vocabulary import Kind

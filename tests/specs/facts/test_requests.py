@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from specs.facts.columns import NONE
 from specs.facts.lookups import answers, each_lane
 from specs.facts.requests import may_apply_until
 from specs.facts.rows import Rows
 from specs.facts.run_context import RunContext
-from specs.facts.segments import NONE, ints
+from specs.facts.segments import ints
 from specs.history.store import rows_to_table
 from specs.history.text import parse_history
 
