@@ -115,8 +115,10 @@ def test_a_wrong_client_is_refuted_by_its_clause(
     target: GrpcTarget, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bug: str
 ) -> None:
     with sabotaged(target, PythonGrpc("5.1.2", SABOTAGED), bug, monkeypatch):
-        verdict = judged(target, tmp_path / "run", WORK)
-    assert found(verdict)[BUGS[bug]] is BROKEN
+        told = found(judged(target, tmp_path / "run", WORK))[BUGS[bug]]
+        if told is ClauseVerdict.NOT_CLAIMED:  # a busy machine did not come to rest in time
+            told = found(judged(target, tmp_path / "again", WORK))[BUGS[bug]]
+    assert told is BROKEN
 
 
 @needs_parts
