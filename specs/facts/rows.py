@@ -440,8 +440,11 @@ class Rows:
         """The seq from which somebody had moved the offset of the row's lane; NEVER where nobody did."""
         if not any(context.resets for context in self.runs.values()):
             return np.full(len(where), NEVER, np.int64)
-        each = where.tolist()
-        return ints([self.context_of(at).resets.get(self.lane_of(at), NEVER) for at in each])
+        _, one, lane = np.unique(self.lane[where], return_index=True, return_inverse=True)
+        of_each = [
+            self.context_of(at).resets.get(self.lane_of(at), NEVER) for at in where[one].tolist()
+        ]
+        return ints(of_each)[lane]
 
     def of_runs(self, ask: Callable[[RunContext], int], where: Ints) -> Ints:
         """A number that is known of the rows' runs."""

@@ -47,7 +47,7 @@ from tests.turns import TURNS, turn_of_the_commit
 
 KEPT, UNSTEADY, BROKEN = "kept", "unsteady", "broken"
 NOT_HERE, NOT_ENDED = "not here", "not ended"
-TARGET_S, PAGE_S = 420, 420
+TARGET_S, PAGE_S = 420, 600
 """After which a cell is ended: a target is red then, and of a page is told that it was not read to its end."""
 TAIL = 40
 AHEAD = 5

@@ -102,7 +102,7 @@ def test_what_had_no_time_is_skipped(ci: ModuleType) -> None:
     assert ci.count(ci.PARTS[0], ["5 passed in 0.01s"], 2).failed == 1
 
 
-@pytest.mark.parametrize(("limit_s", "minutes"), [(27 * 60, 18), (11 * 60, 2), (60, 1)])
+@pytest.mark.parametrize(("limit_s", "minutes"), [(29 * 60, 18), (13 * 60, 2), (60, 1)])
 def test_a_part_is_told_for_how_long_it_may_begin_something(limit_s: int, minutes: int) -> None:
     """So that it ends by itself."""
     done = made(part("tells", "print('{minutes} passed in 1.0s')", f", {limit_s}"))

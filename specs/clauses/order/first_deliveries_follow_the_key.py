@@ -72,13 +72,13 @@ def judge(rows: Rows, findings: Findings) -> None:
     after = positions(first & (highest != NOWHERE))
     findings.at_stake(where[after])
     place, before = where[after], where[highest[after]]
-    overtaken = number[place] <= number[before]
     offset, other = rows.offset[place], rows.offset[before]
     stored_so = (offset != NONE) & (other != NONE) & (offset > other)
+    wrong = (number[place] <= number[before]) & ~stored_so
+    place, before, offset = place[wrong], before[wrong], offset[wrong]
     removed = (offset != NONE) & (offset < kept_from(rows, before))
-    reset = rows.moved_from(place) < rows.begin[place]
-    wrong = overtaken & ~stored_so & ~reset & ~removed
-    before, place = before[wrong], place[wrong]
+    wrong = ~removed & (rows.moved_from(place) >= rows.begin[place])
+    place, before = place[wrong], before[wrong]
     certain = ~brokers_died(rows, before, rows.begin[place])
     findings.broken(KeyOvertaken, highest=before, second=place, certain=certain)
 

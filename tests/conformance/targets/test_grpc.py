@@ -92,18 +92,25 @@ TO_THE_END = replace(
 proxy renews what waits for fifty, and loses where it lies (docs/systems/rocketmq-grpc.md)."""
 
 
+def at_rest(clause: str, target: GrpcTarget, folder: Path, work: Work) -> dict[str, ClauseVerdict]:
+    """What is said of all clauses by a run that says something of this one, or by a second one.
+
+    On a busy machine a run may not come to rest in time, and then nothing is said of what waits for it.
+    """
+    for name in ("run", "again"):
+        told = found(judged(target, folder / name, work))
+        if told[clause] is not ClauseVerdict.NOT_CLAIMED:
+            return told
+    pytest.skip(f"nothing is said of {clause}: two runs did not come to rest on this machine")
+
+
 @needs_parts
 @pytest.mark.long
 def test_it_is_upheld_and_leaves_nothing(target: GrpcTarget, tmp_path: Path) -> None:
-    """All that it promises is at stake and upheld, and no driver is left.
-
-    On a busy machine a run may not come to rest in time; then nothing is said of LIV-1, which the gate of promises asks
-    of this target (`conform`).
-    """
+    """All that it promises is at stake and upheld, and no driver is left."""
     before = children()
-    told = found(judged(target, tmp_path / "run", TO_THE_END))
+    told = at_rest("LIV-1", target, tmp_path, TO_THE_END)
     nobody_dies = {name: told[name] for name in CLAIMED if name != "ORD-4"}
-    assert nobody_dies.pop("LIV-1") in (KEPT, ClauseVerdict.NOT_CLAIMED)
     assert nobody_dies == dict.fromkeys(nobody_dies, KEPT)
     assert left_since(before) in ([], ["java", "java"]), "the servers may stay for the next"
 
@@ -115,10 +122,8 @@ def test_a_wrong_client_is_refuted_by_its_clause(
     target: GrpcTarget, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bug: str
 ) -> None:
     with sabotaged(target, PythonGrpc("5.1.2", SABOTAGED), bug, monkeypatch):
-        told = found(judged(target, tmp_path / "run", WORK))[BUGS[bug]]
-        if told is ClauseVerdict.NOT_CLAIMED:  # a busy machine did not come to rest in time
-            told = found(judged(target, tmp_path / "again", WORK))[BUGS[bug]]
-    assert told is BROKEN
+        told = at_rest(BUGS[bug], target, tmp_path, WORK)
+    assert told[BUGS[bug]] is BROKEN
 
 
 @needs_parts
