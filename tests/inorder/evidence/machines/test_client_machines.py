@@ -130,12 +130,11 @@ def test_the_reference_does_only_what_the_model_allows(machine: type[ProgramMach
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("seed", [1, 2, 3])
 @pytest.mark.parametrize("machine", MACHINES, ids=names)
 def test_the_reference_does_only_what_the_model_allows_in_a_long_search(
-    machine: type[ProgramMachine], seed: int
+    machine: type[ProgramMachine],
 ) -> None:
-    found = search(machine, seed, 1_500, steps=60)
+    found = search(machine, 1, 1_500, steps=60)
     assert found.broken is None, found.report
 
 
