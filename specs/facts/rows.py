@@ -343,8 +343,8 @@ class Rows:
         """Does this commit report a broker's correction: is that said, or did a pull name its value before?
 
         A pull names a value when it is told to go on there: code 21, or no code and further back, or nothing found and
-        further ahead. The commits of the incarnation (where the pull names none: of the client) that repeat it count,
-        up to the first other one after them, and until the incarnation begins anew.
+        further ahead. The commits of the incarnation (where the pull or the commit names none: of the client) that
+        repeat it count, up to the first other one after them, and until the incarnation begins anew.
         """
         found = self.corrected.copy()
         code, value = self.number("code"), self.value
@@ -369,15 +369,16 @@ class Rows:
         for _seq, is_pull, place in sorted(events):
             own: tuple[int, ...] = (int(self.incarnation[place]),)
             clients = (int(self.lane[place]), int(self.client[place]))
+            of_any = (*clients, 0)  # whichever incarnation the pull names
             if is_pull:
-                by = own if named[place] else clients
-                words[by] = int(value[place])
-                repeated.discard(by)
+                for by in (own if named[place] else clients, of_any):
+                    words[by] = int(value[place])
+                    repeated.discard(by)
             elif adds[place]:
                 words.pop(own, None)
                 repeated.discard(own)
             else:
-                for by in (own, clients) if named[place] else (clients,):
+                for by in (own, clients) if named[place] else (of_any,):
                     if words.get(by) == value[place]:
                         repeated.add(by)
                         found[place] = True

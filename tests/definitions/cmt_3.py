@@ -3,7 +3,7 @@
 Decisions where the page leaves room:
 
 - What was taken is a message of a call that ended, in manual mode, in whatever way but COMMIT, before the commit began.
-- What finishes it began after its call did, and ended before the commit began.
+- What finishes it began after its call did, and ended after that and before the commit began.
 - A result that finishes in auto mode may have finished where nobody says the mode.
 - A dead letter that names no incarnation is of its client's on the lane; one that does not say its mode, of that of the
   last call before it that suspended its message, or of none.
@@ -69,6 +69,7 @@ def _is_judged(rows: Rows, commit: Row) -> bool:
 def _moves_past(rows: Rows, config: Config, commit: Row, taken: Row) -> bool:
     return offset(taken) < (commit.value or 0) and not any(
         began_before(taken, row)
+        and end_of(taken) < end_of(row)
         and before(row, commit)
         and _commits_all(rows, config, row, commit)
         and _is_in_its_hands(rows, taken, row)

@@ -63,6 +63,8 @@ def _is_cleared(rows: Rows, first: Row, second: Row) -> bool:
 
 def _is_correction(rows: Rows, commit: Row) -> bool:
     """A commit of what a pull was told: the first one, and those that repeat it before the client reports another."""
+    if commit.outcome is Outcome.REFUSED:
+        return False
     return commit.detail == "corrected" or any(
         pull.code == OFFSET_MOVED
         and pull.value == commit.value

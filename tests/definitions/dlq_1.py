@@ -11,7 +11,7 @@ Decisions where the page leaves room:
 - A removal excuses if it began before the reading ended, and after any dead letter of the
   message (or the call that passed it) had begun.
 - A client may be told of a reset late: one since the incarnation was added excuses what is passed by.
-- While an operator moves a lane's offset nothing is claimed of its messages.
+- Where an operator was moving a lane's offset when the last reading began nothing is claimed of its messages.
 - A message that comes again to its client, even after others, was not passed by for good.
 - A message of which somebody of the group began to send a dead letter was not passed by in silence.
 """
@@ -208,9 +208,9 @@ def _last_readings(rows: Rows, topic: str) -> dict[Queue, Row]:
 
 
 def _is_being_moved(rows: Rows, row: Row, group: str) -> bool:
-    """Is an operator moving the lane's offset while dead letters are read?"""
+    """Is an operator moving the lane's offset when dead letters are read?"""
     return any(
-        same_lane(reset, row) and not before(reset, last) and not before(last, reset)
+        same_lane(reset, row) and began_before(reset, last) and not before(reset, last)
         for reset in took_effect(rows, Kind.RESET)
         for last in _last_readings(rows, dead_letter_topic(group)).values()
     )

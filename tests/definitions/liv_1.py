@@ -101,10 +101,12 @@ def _start(rows: Rows, config: Config, owner: Row, drain: Row) -> int:
 
 
 def _is_finished(rows: Rows, owner: Row, drain: Row, place: int) -> bool:
-    """Was it finished; or did its last call end well, though the lane had been dropped, or the drain was over?"""
+    """Was it finished; or may its last call have ended well, though the lane was dropped, or the drain over?"""
     begun = [row for row in rows if began_before(row, drain)]
     its_calls = [call for call in calls(begun) if offset(call) == place and same_lane(call, owner)]
-    worked = bool(its_calls) and ended_well(its_calls[-1])
+    worked = bool(its_calls) and (
+        ended_well(its_calls[-1]) or its_calls[-1].outcome is Outcome.UNKNOWN
+    )
     runs = any(
         same_incarnation(rows, call, owner) and not before(call, drain) for call in calls(begun)
     )

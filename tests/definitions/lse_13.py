@@ -8,8 +8,8 @@ Decisions where the page leaves room:
   that names this, or the next ADD.
 - Who asked, or added the lane, in the midst of a departure is shutting down, whatever it does later.
 - It is late when more than the time has passed.
-- A hindrance excuses if it was not over for longer than an answer may take when the last request began, and began
-  before what the client does next.
+- A crash excuses that came after the last request began; another hindrance if it was not over for longer than an
+  answer may take when the last request began, and began before what the client does next.
 """
 
 from __future__ import annotations
@@ -103,6 +103,8 @@ def _hinders(config: Config, row: Row, since: Row, work: Row) -> bool:
             row.client_id == work.client_id or row.broker == work.broker
         )
     late_us = config.delay_bound_ms * 1_000
+    if row.kind is Kind.CRASH:  # it is over at once, and a later request is answered
+        return concerned and between(since, row, work)
     return (
         concerned
         and began_before(row, work)

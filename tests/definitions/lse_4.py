@@ -9,7 +9,8 @@ Decisions where the page leaves room:
 - A lease from before the lane's first request may have been asked for the bound for delays before it was granted.
 - At the begin of the run somebody turns out to have been at work on the lane before who has it or gives it back at any
   time, and was not seen to join.
-- A step of a clock, or a frame that came twice, silences the clause from then on.
+- A step of a clock, or a frame that came twice, silences the clause from then on; a step at any time what is said of
+  the begin of the run.
 """
 
 from __future__ import annotations
@@ -120,6 +121,7 @@ def _is_free_at_first(rows: Rows, config: Config, refusal: Row) -> bool:
     """Is it the lane's begin: nobody else may have been granted it in the run, nor before?"""
     if _others(rows, config, refusal):
         return False
+    stepped = bool(of(rows, Kind.CLOCK_STEP))
     requests = [lock for lock in of(rows, Kind.LOCK) if same_lane(lock, refusal)]
     waited_ms = refusal.started_us // 1_000 - requests[0].started_us // 1_000
     if waited_ms > config.broker_lease_ms + config.delay_bound_ms:
@@ -130,7 +132,7 @@ def _is_free_at_first(rows: Rows, config: Config, refusal: Row) -> bool:
         if row.outcome is not Outcome.REFUSED or row.code
     )
     end = refusal._replace(seq_begin=refusal.seq_end or refusal.seq_begin)
-    return _had_joined(rows, end) and not at_work
+    return _had_joined(rows, end) and not at_work and not stepped
 
 
 def _had_joined(rows: Rows, row: Row) -> bool:

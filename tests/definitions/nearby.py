@@ -63,6 +63,10 @@ _CONFUSED: tuple[tuple[str, tuple[str, ...]], ...] = (
     (r"\bQUEUE\b", ("orders/b0/4",)),
     (r"\balice\b", ("bob",)),
     (r"\bbob\b", ("alice",)),
+    # Of a read, a look-up or a hand-out only one that succeeded says what it found.
+    (r"^(?!.* (?:reads|fetches|receives|witnesses) )(.*) ok$", (r"\1 unknown", r"\1 refused")),
+    (r"\bsuccess$", ("suspend", "unknown")),
+    (r"\bsuspend$", ("success", "unknown")),
 )
 
 

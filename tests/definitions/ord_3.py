@@ -4,7 +4,7 @@ Decisions where the page leaves room:
 
 - An incarnation has one running call at a time: a second one breaks the promise at whatever offset it starts.
 - A call is beyond what is owed of a batch when it starts above every message of it that is owed.
-- "Failed" is a dead letter that ended without being acknowledged, also where no answer came.
+- "Failed" is a dead letter that ended without being acknowledged, also where no answer came, and names the incarnation.
 - "The next call" is the one after the call of the message, wherever it starts.
 - A batch that was put back by a manual ROLLBACK is owed whatever is given up of it.
 """
@@ -66,7 +66,9 @@ def is_owed(rows: Rows, config: Config, message: Row, call: Row) -> bool:
         return False
     limit, retries = config.max_reconsume_times, message.reconsume_times
     used_up = limit >= 0 and (retries is None or retries >= limit)
-    return not used_up or any(before(each, _next_call(rows, message)) for each in tries)
+    return not used_up or any(
+        each.incarnation is not None and before(each, _next_call(rows, message)) for each in tries
+    )
 
 
 def _next_call(rows: Rows, message: Row) -> Row:

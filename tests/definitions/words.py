@@ -402,6 +402,7 @@ def had_by_others(rows: Rows, send: Row, moment: Row) -> bool:
         and call.queue_offset == send.queue_offset
         and ended_well(call)
         and before(call, first)
+        and not before(call, send)
         for call in calls(rows)
     )
 
@@ -494,10 +495,22 @@ def may_be_given_up_unseen(rows: Rows, config: Config, moment: Row, place: int) 
         and any(
             asks_again(row)
             and before(row, moment)
+            and (row.commit_mode != MANUAL or _is_committed_later(rows, row, moment))
             and (row.reconsume_times is None or row.reconsume_times >= limit)
             and not any(before(row, other) and same_name(row, other) for other in about)
             for row in about
         )
+    )
+
+
+def _is_committed_later(rows: Rows, call: Row, moment: Row) -> bool:
+    """Did a later call of the lane end in COMMIT before the moment? In manual mode that finishes what was given up."""
+    return any(
+        same_lane(other, call)
+        and began_before(call, other)
+        and before(other, moment)
+        and other.outcome is Outcome.COMMIT
+        for other in calls(rows)
     )
 
 

@@ -7,7 +7,7 @@ it comes too late).
 
 Judged where the ADD says where the incarnation started, or a look-up of its own since that was answered with a stored
 offset; one that found nothing stored, in a group that does not begin with the first message, leaves it unknown, and so
-does one that began before the drop and of which nobody saw the answer. One that names no incarnation may be of each
+does one that began before the drop and was not answered by then. One that names no incarnation may be of each
 that its client has not dropped: it tells no start, and is excused likewise. A broker's correction (the value that a
 pull was told to go on at) and a reset are excused, a commit that was refused is none, and excused is also a message
 that may have been given up before the drop where nobody told: in a lane that has shown no dead letter when the commit
@@ -92,16 +92,17 @@ def judge(rows: Rows, findings: Findings) -> None:
         if not start or (context.info.config.consume_from != "first" and nothing.any()):
             continue
         asked = np.append(work.asked.own(add, since, now), work.asked.nobodys(add, since, now))
-        known_at = work.answered_at[asked].max(initial=NONE)
+        if (work.answered_at[asked] > now).any():
+            continue
         told = (value[[add]], value[work.commits.own(add, since, now)], work.told[heard])
         ends = rows.offset[work.finished.own(add, since, now)] + 1
         finished = max(each.max(initial=-1) for each in (*told, ends))
         until = context.filtered_from(rows.name_of("group", add))
         started = rows.offset[work.began.own(add, since, now)]
-        if known_at < now < until and started.max(initial=-1) >= finished:
+        if now < until and started.max(initial=-1) >= finished:
             findings.at_stake_times(drop, 1)
         later = work.commits.own(add, now, until)
-        later = later[(begin[later] > known_at) & ~rows.correction[later]]
+        later = later[~rows.correction[later]]
         later = later[work.tenures.reset[later] == work.tenures.reset[add]]
         given_up = rows.offset[work.in_vain.own(add, since, now)].max(initial=-1) + 1
         beyond = value[later] > finished

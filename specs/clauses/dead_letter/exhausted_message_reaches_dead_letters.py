@@ -198,11 +198,11 @@ def _due(rows: Rows, drains: Drains, last: Ints, passed: Ints) -> tuple[Ints, In
     readings began: once for each message and place, by begin."""
     place, of = dense(rows.lane, rows.offset)[0], dense(rows.lane, rows.offset, rows.source)[0]
     named = (rows.group != NO_TEXT) & (rows.source != NO_TEXT)
-    letter = positions(rows.are(Kind.DEAD_LETTER) & rows.ended_as(Outcome.OK) & named)
+    letter = positions(rows.are(Kind.DEAD_LETTER) & named)
     letter = letter[np.argsort(rows.end[letter], kind="stable")]
-    weakly = np.isin(rows.number("code")[letter], STORED_WEAKLY)
-    sent, lost = letter[~weakly], letter[weakly]
-    told = np.isin(of[last], of[sent]) | np.isin(place[last], place[lost])
+    kept = rows.ended_as(Outcome.OK) & ~np.isin(rows.number("code"), STORED_WEAKLY)
+    sent, unsure = letter[kept[letter]], letter[~kept[letter]]
+    told = np.isin(of[last], of[sent]) | np.isin(place[last], place[unsure])
     asks, sent = ~told & named[last] & is_first(of[last]), sent[is_first(of[sent])]
     row = np.concatenate([sent, last[asks]])
     then = np.concatenate([np.full(len(sent), NOWHERE), passed[asks]])
