@@ -1,4 +1,4 @@
-"""A clause costs three files and a mutant: no other file of the product holds its id, so that none has to be looked for.
+"""A clause costs three files and a mutant: no other file of the product holds its id and has to be looked for.
 
 Docstrings and comments may speak of any clause. What counts is a text that code uses.
 """
