@@ -64,4 +64,4 @@ class Handovers:
 
 def workers(rows: Rows) -> Ints:
     """Of each row the number of its lane, client, process and life."""
-    return dense(rows.lane, rows.client, rows.own_process, rows.life)[0] if rows.size else rows.lane
+    return dense(rows.lane, rows.doer)[0] if rows.size else rows.lane

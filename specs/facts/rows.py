@@ -287,8 +287,13 @@ class Rows:
         return found
 
     @cached_property
+    def doer(self) -> Ints:
+        """Number of who did it: the client, the process that the row names, and its life."""
+        return self._numbered(self.run, self.client, self.own_process, self.life)
+
+    @cached_property
     def life(self) -> Ints:
-        """A number of each row: in which life of its client, in its group, it was done."""
+        """A number of each row: in which life of its client, in its group, it was done; of none: in any group."""
         crashed = self._count_of_each(
             (run, client, None, seq)
             for run in self.words("run")
@@ -307,8 +312,8 @@ class Rows:
         everywhere = self._count_of_each(each for each in anew if each[2] is None)
         here = np.zeros(self.size, np.int64)
         for group in sorted({each[2] for each in anew if each[2] is not None}):
-            mine = self.group == self.code("group", group)
-            here[mine] = self._count_of_each(each for each in anew if each[2] == group)[mine]
+            mine = (self.group == self.code("group", group)) | (self.group == NO_TEXT)
+            here[mine] += self._count_of_each(each for each in anew if each[2] == group)[mine]
         return self._numbered(crashed, everywhere, here)
 
     def _count_of_each(self, events: Iterable[tuple[str, str, str | None, int]]) -> Ints:

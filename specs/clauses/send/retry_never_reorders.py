@@ -6,9 +6,12 @@ the two lie the wrong way round, and nobody who reads the queue can tell. Decide
 refused (as for SND-3), both were acknowledged in one queue, and that broker did not crash between; a try that was not
 answered may have stored the first copy in time, and a second copy may lie anywhere. A producer did not send in turn
 where the later message began before any try of the earlier one had ended, or while one was under way; then nothing is
-said of the two. Nor is it of messages of two lives of a producer, which numbers its keys anew. Where frames may come
-twice, a refusal says nothing. It is the case of SND-4 that does harm, and the one that is left where retries of keyed
-messages are allowed.
+said of the two. A producer is one process of a client, in one life: the next one numbers its keys anew. A life ends
+with a crash, and where the client joins again after it left (a send names no group, so it may be any); one that joins
+again without a word of leaving may have begun anew, and what is found across that is at most possible. Nothing is said
+of messages of two producers, nor where the other one may have stored the message in time. Where frames may come twice,
+a refusal says nothing. It is the case of SND-4 that does harm, and the one that is left where retries of keyed messages
+are allowed.
 """
 
 import numpy as np
@@ -33,8 +36,10 @@ REFINES = ("SND-4",)
 STAKES = (Stake(Trait.FULL_DISK),)
 KINDS = frozenset({Kind.SEND})
 NEEDS = frozenset({Kind.SEND})
+EXCUSED_BY = frozenset({Kind.JOIN})
 COLUMNS = (
     "client_id",
+    "process",
     "message_id",
     "sharding_key",
     "key_seq",
@@ -81,25 +86,18 @@ def judge(rows: Rows, findings: Findings) -> None:
     where, key = where[order], key[order]
     stored = rows.ended_as(Outcome.OK) & (rows.offset != NONE) & ended
     for part in np.split(where, positions(np.diff(key) != 0) + 1):
-        _one_key(rows, findings, part, refused, stored)
+        stakes = _one_key(rows, findings, part, refused[part], stored[part])
+        findings.at_stake_times(int(part[0]), stakes)
 
 
-def _one_key(rows: Rows, findings: Findings, sends: Ints, refused: Mask, stored: Mask) -> None:
-    first = int(sends[0])
-    client, context = rows.client_of(first), rows.context_of(first)
-    if client in context.ended:
-        stakes = _one_by_one(rows, findings, sends, refused, stored)
-    else:
-        stakes = _of_one_process(rows, findings, sends, refused[sends], stored[sends])
-    if stakes:
-        findings.at_stake_times(first, stakes)
+def _one_key(rows: Rows, findings: Findings, sends: Ints, refused: Mask, stored: Mask) -> int:
+    """The opportunities of a key: each message that waits for a further try is compared with all that follows.
 
-
-def _of_one_process(
-    rows: Rows, findings: Findings, sends: Ints, refused: Mask, stored: Mask
-) -> int:
-    """The opportunities of a key: each message that waits for a further try is compared with all that follows."""
-    message, number = rows.text("message_id")[sends], rows.number("key_seq")[sends]
+    What another process or life of the client has sent tells only that the message may be there already.
+    """
+    message, number, doer = (
+        each[sends] for each in (rows.text("message_id"), rows.number("key_seq"), rows.doer)
+    )
     begin, end, queue = rows.begin[sends], rows.end[sends], rows.queue[sends]
     at_stake, found = np.zeros(len(sends), np.bool_), 0
     for code in np.unique(message[refused]):
@@ -108,19 +106,20 @@ def _of_one_process(
         if not len(tries):
             continue  # nobody knows that it was not there already
         first, last = int(tries[0]), len(sends)
+        its = doer == doer[first]
         if len(tries) < len(mine):
             last = int(mine[len(tries)])
-            earlier = positions(stored[:last] & (queue[:last] == queue[last]))
-            if stored[last] and len(earlier):
+            earlier = positions((stored & its)[:last] & (queue[:last] == queue[last]))
+            if stored[last] and its[last] and len(earlier):
                 later = sends[earlier[np.argmax(number[earlier])]]
-                before = sends[tries].tolist()
+                before = sends[tries[its[tries]]].tolist()
                 found += _is_found(rows, findings, before, int(later), int(sends[last]))
         after = slice(first + 1, last + 1)
         beside = end[first] >= begin[after]
         for each in tries.tolist():
             known = np.arange(first + 1, first + 1 + len(beside)) > each
             beside |= known & (begin[each] <= begin[after]) & (begin[after] <= end[each])
-        at_stake[after] |= stored[after] & (number[first] < number[after]) & ~beside
+        at_stake[after] |= (stored & its)[after] & (number[first] < number[after]) & ~beside
     return int(at_stake.sum()) + found
 
 
@@ -138,7 +137,11 @@ def _is_found(rows: Rows, findings: Findings, before: list[int], later: int, pla
         and rows.context_of(place).frames_twice > now
         and not _is_beside(rows, [*before, place], later)
     ):
-        findings.shown(StoredBehind, {"refused": before, "later": later, "stored": place})
+        joined = rows.context_of(place).latest(rows.client_of(place), Kind.JOIN, now)
+        certain = joined is None or joined < rows.begin[before[0]]
+        findings.shown(
+            StoredBehind, {"refused": before, "later": later, "stored": place}, certain=certain
+        )
         return True
     return False
 
@@ -148,48 +151,6 @@ def _is_beside(rows: Rows, tries: list[int], later: int) -> bool:
     begin, end = rows.begin, rows.end
     at = begin[later]
     return bool(end[tries[0]] >= at) or any(begin[each] <= at <= end[each] for each in tries)
-
-
-def _one_by_one(rows: Rows, findings: Findings, sends: Ints, refused: Mask, stored: Mask) -> int:
-    """Likewise of a client of which a process ended: any of the messages may be of that one."""
-    message = rows.text("message_id")
-    number, begin, end = rows.number("key_seq"), rows.begin, rows.end
-    waiting: dict[int, list[int]] = {}
-    unclear: set[int] = set()
-    highest: dict[int, int] = {}
-    context = rows.context_of(int(sends[0]))
-    client = rows.client_of(int(sends[0]))
-
-    def gone(place: int, now: int) -> bool:
-        """Was it another process of that name that sent this?"""
-        group = rows.name_of("group", place)
-        return context.is_of_an_old_life(client, group, int(begin[place]), now)
-
-    stakes = 0
-    columns = (rows.queue[sends], message[sends], refused[sends], stored[sends])
-    for place, queue, mine, is_refused, is_stored in zip(
-        sends.tolist(), *(column.tolist() for column in columns), strict=True
-    ):
-        if is_refused:
-            if mine not in unclear:
-                waiting.setdefault(mine, []).append(place)
-            continue
-        now = int(end[place])
-        if is_stored and not gone(place, now):
-            stakes += any(
-                number[others[0]] < number[place]
-                and not _is_beside(rows, others, place)
-                and not gone(others[0], now)
-                for others in waiting.values()
-            )
-            later, before = highest.get(queue), waiting.get(mine)
-            if later is None or number[place] > number[later] or gone(later, now):
-                highest[queue] = place
-            elif before and not gone(before[0], now):
-                stakes += _is_found(rows, findings, before, later, place)
-        unclear.add(mine)
-        waiting.pop(mine, None)
-    return stakes
 
 
 def explain(found: StoredBehind) -> str:

@@ -70,3 +70,24 @@ def test_a_row_of_another_level_names_no_process() -> None:
     _, (first, second) = parse_history(f"0ms..1ms {call('p1', 1)}\n2ms..3ms {call('c:7', 2)}")
     assert numbered([first, second]) == [1, 2]
     assert numbered([first, second._replace(level=Level.WIRE)]) == [1, 1]
+
+
+@pytest.mark.parametrize(
+    ("between", "found"),
+    [
+        ("till leaves shops\n5ms till joins shops", [1, 1]),
+        ("shop leaves shops\n5ms shop joins shops", [1, 2]),
+        ("shop leaves -\n5ms shop joins -", [1, 2]),
+        ("shop leaves shops", [1, 1]),
+        ("shop crashes -", [1, 2]),
+    ],
+)
+def test_what_names_no_group_is_of_another_life_after_any_of_its_client(
+    between: str, found: list[int]
+) -> None:
+    _, rows = parse_history(
+        f"0ms shop sends orders/b0/3 id=m1\n4ms {between}\n9ms shop sends orders/b0/3 id=m2"
+    )
+    columns = Rows(rows_to_table(rows), {rows[0].run: RunContext.of_rows(RunInfo("r"), rows)})
+    sent = columns.doer[columns.of(Kind.SEND)]
+    assert [1, 1 + (sent[0] != sent[1])] == found
