@@ -4,8 +4,11 @@ A producer is one process of a client, where that is recorded: two under one cli
 Judged of acknowledged sends of one producer that were under way together, by the places that the answers tell, and by
 those at which readers find the messages: a copy of the earlier one behind the later one breaks it, whichever copy was
 acknowledged. So a producer that sends again what had no answer breaks it by the second copy, and one that numbers its
-sends, so that the log takes each once and none before its turn, keeps it. That a message is stored twice is another
-clause's to say, and of sends that followed an answer ORD-9 says the same for all producers.
+sends, so that the log takes each once and none before its turn, keeps it. A copy is another one's where somebody else
+(another client, another process or life of it) sent the message to the queue too, answered or not; or the application's
+where the producer itself sent it once more when it had no send of it under way. In an open world a copy may be somebody
+else's whom nobody recorded, and is at most possible. That a message is stored twice is another clause's to say, and of
+sends that followed an answer ORD-9 says the same for all producers.
 
 Which send was first is when it was begun: whoever records asks for the next one when the producer has taken the last.
 Says nothing once a send of the producer's ended without anybody knowing how, in whatever queue: the producer may then
@@ -21,8 +24,8 @@ import numpy as np
 from specs.clauses.premises import ANSWERED, BROKER_LIVES, IN_FLIGHT, NO_FRAME_TWICE
 from specs.clauses.terms import Finding, Findings, Row, Rows, at, who
 from specs.facts.columns import NEVER, NO_TEXT, NONE, NOWHERE, Ints, Mask
-from specs.facts.segments import Segments, dense
-from specs.facts.stored import copies, halves
+from specs.facts.segments import Segments, dense, positions
+from specs.facts.stored import STORED_COLUMNS, copies, halves, refused
 from specs.vocabulary import Key, Kind, Outcome, Party
 
 ID = "ORD-15"
@@ -37,7 +40,7 @@ PREMISE = (IN_FLIGHT, ANSWERED, NO_FRAME_TWICE, BROKER_LIVES)
 SOURCES = ("docs/sources.md#sends-in-flight",)
 KINDS = frozenset({Kind.SEND, Kind.READ})
 NEEDS = frozenset({Kind.SEND})
-COLUMNS = ("process", "queue_offset", "delay_level", "message_id", "attempt", "detail", "value")
+COLUMNS = ("process", *STORED_COLUMNS, "attempt")
 
 
 class LiesBehind(Finding):
@@ -61,7 +64,7 @@ def judge(rows: Rows, findings: Findings) -> None:
     if not len(sends):
         return
     sends = sends[np.argsort(rows.begin[sends], kind="stable")]
-    producer, _ = dense(rows.queue[sends], rows.shared(_producers)[sends])
+    producer, _ = dense(rows.queue[sends], rows.doer[sends])
     together, sure = _together(rows, sends, producer), _are_sure(rows, sends)
     sends, together = sends[sure], together[sure]
     findings.at_stake(sends[together])
@@ -70,11 +73,6 @@ def judge(rows: Rows, findings: Findings) -> None:
         if _is_out_of_turn(rows, mine, its):
             flags = together[rows.queue[sends] == queue]
             _Queue(rows, findings, mine, flags).go_through(its)
-
-
-def _producers(rows: Rows) -> Ints:
-    """Number of each row's client and its process."""
-    return dense(rows.client, rows.own_process)[0]
 
 
 def _alone(rows: Rows) -> Mask:
@@ -129,18 +127,30 @@ def _is_out_of_turn(rows: Rows, sends: Ints, reads: Ints) -> bool:
 
 
 class _Queue:
-    """One queue's sends by their begin, and which of them were under way together."""
+    """One queue's sends by their begin, and which of them were under way together.
+
+    copied: by message the begin of the first other send that may have made a copy of it, which nobody answers for here.
+    """
 
     def __init__(self, rows: Rows, findings: Findings, sends: Ints, together: Mask) -> None:
         self.rows, self.findings, self.sends = rows, findings, sends.tolist()
         self.context = rows.context_of(self.sends[0])
         self.broker = rows.name_of("broker", self.sends[0])
-        self.message, self.producer = rows.text("message_id"), rows.shared(_producers)
+        self.message, self.producer = rows.text("message_id"), rows.doer
         self.together: dict[int, int] = {}
         self.twice: set[int] = set()
         for place, is_together in zip(self.sends, together.tolist(), strict=True):
             if is_together and self.together.setdefault(int(self.message[place]), place) != place:
                 self.twice.add(int(self.message[place]))
+        mine = positions(
+            rows.are(Kind.SEND) & ~refused(rows) & (rows.queue == rows.queue[sends[0]])
+        )
+        self.copied: dict[int, int] = {}
+        for each in mine[np.isin(self.message[mine], list(self.together))].tolist():
+            sent = self.together[int(self.message[each])]
+            met = rows.begin[each] < rows.end[sent] and rows.begin[sent] < rows.end[each]
+            if self.producer[each] != self.producer[sent] or not (met or each == sent):
+                self.copied.setdefault(int(self.message[each]), int(rows.begin[each]))
 
     def go_through(self, reads: Ints) -> None:
         rows = self.rows
@@ -166,6 +176,8 @@ class _Queue:
             sent = self.together.get(message)
             if sent is None or message in self.twice or rows.begin[sent] > rows.end[read]:
                 continue
+            if offset != rows.offset[sent] and self.copied.get(message, NEVER) < rows.end[read]:
+                continue
             later = latest.get(int(self.producer[sent]))
             if later is None or rows.begin[sent] > rows.begin[later[0]]:
                 latest[int(self.producer[sent])] = (sent, read)
@@ -184,6 +196,7 @@ class _Queue:
                 LiesBehind,
                 {"earlier": first, "later": second, "reads": reads},
                 {"offsets": (int(rows.offset[one]), int(rows.offset[two]))},
+                certain=not reads or context.info.closed_world,
             )
 
 
