@@ -74,6 +74,14 @@ class Tenures:
         found: Mask = self.reset[where] != chosen(self.reset, add, NOWHERE)
         return found | (chosen(rows.end, longest, NONE) > since)
 
+    def moved_to(self, row: int) -> int:
+        """The highest offset to which RESETs may have moved the row's tenure by its begin; -1 without one."""
+        rows, add = self.rows, self.add[[row]]
+        mine = rows.are(Kind.RESET) & (rows.lane == rows.lane[row]) & (rows.begin < rows.begin[row])
+        mine &= rows.end > chosen(rows.begin, add, NONE)
+        value = rows.value[mine]
+        return int(np.where(value < 0, NEVER, value).max(initial=-1))
+
     def moved_after(self, where: Ints, since: Ints) -> Ints:
         """When, after a moment, the stand of each of these rows ends: the lane is added anew, or moved; or NEVER."""
         rows, back = self.rows, told_back(self.rows)

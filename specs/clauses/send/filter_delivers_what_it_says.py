@@ -1,22 +1,32 @@
 """A group that subscribes to some tags is given every message with one of them, and no other message.
 
 Decided where the configuration names tags. A delivery of a message whose tag is none of them, or that has no tag,
-breaks the promise; rows of a message show its tags when they have the body's hash. Brokers compare hash codes, which
-may be equal for different tags, so that the client has to compare the texts. And a message with a wanted tag that an
-incarnation passed over breaks it: the incarnation delivered, for the first time each, a message before it and, as its
-next one, a message behind it. Decided for orderly clustering, where first deliveries ascend; a reset forgets what
-went before. Sends that are not acknowledged, acknowledged weakly (codes 10 to 12) or delayed are not awaited, nor are
-those of a broker that died since, nor what it said to have removed. Copies among the retries are delivered whatever
-their tags.
+breaks the promise; rows of a message show its tags when they have the body's hash: the delivery, or else the send that
+was acknowledged at that place with its id (unless another send of that id has a wanted tag). Brokers compare hash
+codes, which may be equal for different tags, so that the client has to compare the texts. And a message with a wanted
+tag that an incarnation passed over breaks it: the incarnation delivered, for the first time each, a message before it
+and, as its next one, a message behind it. Decided for orderly clustering, where first deliveries ascend; a reset
+forgets what went before, and a client may learn of it late: of an incarnation that was not added since nothing is said
+of what lies below where the reset moved the lane. Of an acknowledged batch the answer tells the place of the first
+message, and the others lie behind it. Sends that are not acknowledged, acknowledged weakly (codes 10 to 12) or delayed
+are not awaited, nor are those of a broker that died since, nor what it said to have removed. Copies among the retries
+are delivered whatever their tags.
 """
 
 import numpy as np
 
 from specs.clauses.premises import BROKER_LIVES, FILTERED, NO_RESET, NOT_REMOVED
 from specs.clauses.terms import Finding, Findings, Row, Rows, at, who
-from specs.facts.columns import NEVER, NONE, NOWHERE, Ints, Mask
-from specs.facts.segments import Segments, composite, dense, first_of_each, positions
-from specs.facts.stored import STORED_WEAKLY, broker_died, copies, halves
+from specs.facts.columns import NEVER, NO_TEXT, NONE, NOWHERE, Ints, Mask
+from specs.facts.segments import Segments, chosen, composite, dense, first_of_each, positions
+from specs.facts.stored import (
+    STORED_COLUMNS,
+    STORED_WEAKLY,
+    broker_died,
+    copies,
+    halves,
+    placed,
+)
 from specs.facts.tenures import Tenures
 from specs.vocabulary import Key, Kind, Outcome, Party
 
@@ -32,45 +42,52 @@ SOURCES = ("docs/sources.md#filters",)
 KINDS = frozenset({Kind.SEND, Kind.DELIVER, Kind.ADD, Kind.RESET})
 SETTINGS = ("message_model", "mode")
 NEEDS = frozenset({Kind.DELIVER})
-COLUMNS = (
-    "client_id",
-    "incarnation",
-    "queue_offset",
-    "outcome",
-    "code",
-    "delay_level",
-    "detail",
-    "body_hash",
-    "tags",
-)
+COLUMNS = (*STORED_COLUMNS, "client_id", "incarnation", "body_hash", "tags")
 
 
 class Unwanted(Finding):
+    """sent: the send that shows its tag, None where the delivery does."""
+
     given: Row
+    sent: Row | None
 
 
 class PassedOver(Finding):
+    """offset: where the message lies that was sent."""
+
     before: Row
     sent: Row
     behind: Row
+    offset: int
 
 
 def judge(rows: Rows, findings: Findings) -> None:
     original = ~copies(rows)
     wanted = _wanted(rows)
     whole = original & (rows.number("body_hash") != NONE)
-    given = positions(whole & rows.are(Kind.DELIVER))
+    usual = ~halves(rows) & np.isin(rows.number("delay_level"), (0, NONE))
+    stored = usual & rows.are(Kind.SEND) & rows.ended_as(Outcome.OK) & (rows.end < NEVER)
+    offset, _ = placed(rows, stored)
+    sends = positions(whole & stored & (offset != NONE))
+    calls = positions(original & rows.are(Kind.DELIVER))
+    sent = np.where(whole[calls], NOWHERE, _sends_of(rows, calls, sends, offset))
+    told = whole[calls] | (sent != NOWHERE)
+    given, sent, message = calls[told], sent[told], dense(rows.queue, rows.text("message_id"))[0]
+    also_wanted = np.isin(message[given], message[rows.are(Kind.SEND) & wanted])
+    unwanted = np.where(sent == NOWHERE, ~wanted[given], ~wanted[sent] & ~also_wanted)
     findings.at_stake(given)
-    findings.broken(Unwanted, given=given[~wanted[given]])
-    usual = (
-        ~halves(rows)
-        & ~np.isin(rows.number("code"), STORED_WEAKLY)
-        & np.isin(rows.number("delay_level"), (0, NONE))
-    )
-    stored = (
-        rows.are(Kind.SEND) & rows.ended_as(Outcome.OK) & (rows.end < NEVER) & (rows.offset != NONE)
-    )
-    _holes(rows, findings, original, positions(whole & wanted & usual & stored))
+    findings.broken(Unwanted, given=given[unwanted], sent=sent[unwanted])
+    weak = np.isin(rows.number("code"), STORED_WEAKLY)
+    _holes(rows, findings, original, sends[(wanted & ~weak)[sends]], offset)
+
+
+def _sends_of(rows: Rows, calls: Ints, sends: Ints, offset: Ints) -> Ints:
+    """Of each delivery a send that was acknowledged at its place with its id; NOWHERE without one."""
+    both = np.concatenate([calls, sends])
+    same, count = dense(rows.queue[both], offset[both], rows.text("message_id")[both])
+    named = rows.text("message_id")[calls] != NO_TEXT
+    found = chosen(sends, first_of_each(same[len(calls) :], count), NOWHERE)[same[: len(calls)]]
+    return np.where(named, found, NOWHERE)
 
 
 def _wanted(rows: Rows) -> Mask:
@@ -93,7 +110,7 @@ def _wanted(rows: Rows) -> Mask:
     return found
 
 
-def _holes(rows: Rows, findings: Findings, original: Mask, sends: Ints) -> None:
+def _holes(rows: Rows, findings: Findings, original: Mask, sends: Ints, offset: Ints) -> None:
     """Deliveries above all earlier ones of their incarnation, since it was added and since the last reset."""
     configs = [rows.config_of(int(place)) for place in _one_of_each_run(rows)]
     orderly = np.asarray(
@@ -106,43 +123,44 @@ def _holes(rows: Rows, findings: Findings, original: Mask, sends: Ints) -> None:
     if not len(sends) or not len(where):
         return
     life = dense(tenures.number, tenures.reset)[0][where]
-    offset = rows.offset[where]
-    highest = Segments(life).highest_before(offset)
-    raised = (highest != NOWHERE) & (offset > offset[np.maximum(highest, 0)])
+    highest = Segments(life).highest_before(offset[where])
+    raised = (highest != NOWHERE) & (offset[where] > offset[where[np.maximum(highest, 0)]])
     behind, before = where[raised], where[highest[raised]]
     if not len(behind):
         return
     # The first acknowledged send of each place, by place.
     ended = sends[np.argsort(rows.end[sends], kind="stable")]
-    place, count = dense(rows.queue[ended], rows.offset[ended])
+    place, count = dense(rows.queue[ended], offset[ended])
     sends = ended[first_of_each(place, count)]
     both = np.concatenate([rows.queue[sends], rows.queue[before]])
-    keys = composite(dense(both)[0], np.concatenate([rows.offset[sends], rows.offset[before]]))
+    keys = composite(dense(both)[0], offset[np.concatenate([sends, before])])
     ours, asked = keys[: len(sends)], keys[len(sends) :]
     order = np.argsort(ours, kind="stable")
     ours, sends = ours[order], sends[order]
     at = np.searchsorted(ours, asked, side="right")
     there = at < len(sends)
     next_sent = sends[np.minimum(at, len(sends) - 1)]
-    there &= (rows.queue[next_sent] == rows.queue[behind]) & (
-        rows.offset[next_sent] < rows.offset[behind]
-    )
+    there &= (rows.queue[next_sent] == rows.queue[behind]) & (offset[next_sent] < offset[behind])
     for each in positions(there).tolist():
-        _judge(rows, findings, int(before[each]), sends[at[each] :], int(behind[each]))
+        _judge(rows, findings, int(before[each]), sends[at[each] :], offset, int(behind[each]))
 
 
-def _judge(rows: Rows, findings: Findings, before: int, sends: Ints, behind: int) -> None:
+def _judge(
+    rows: Rows, findings: Findings, before: int, sends: Ints, offset: Ints, behind: int
+) -> None:
     """The first of these sends, by place, that was there and is kept when the delivery behind it began."""
-    name = rows.name_of("broker", behind)
+    name, now = rows.name_of("broker", behind), int(rows.begin[behind])
+    low = rows.shared(Tenures).moved_to(behind)
+    low = max(low, rows.context_of(behind).kept_from(rows.queue_of(behind), now))
     for sent in sends.tolist():
-        if rows.queue[sent] != rows.queue[behind] or rows.offset[sent] >= rows.offset[behind]:
+        if rows.queue[sent] != rows.queue[behind] or offset[sent] >= offset[behind]:
             return
-        now = int(rows.begin[behind])
         if rows.end[sent] >= now or broker_died(rows, sent, now, name):
             continue
-        if rows.offset[sent] >= rows.context_of(behind).kept_from(rows.queue_of(behind), now):
+        if offset[sent] >= low:
             findings.at_stake(np.asarray([behind], np.int64))
-            findings.shown(PassedOver, {"before": before, "sent": sent, "behind": behind})
+            roles = {"before": before, "sent": sent, "behind": behind}
+            findings.shown(PassedOver, roles, {"offset": int(offset[sent])})
             return
 
 
@@ -153,7 +171,8 @@ def _one_of_each_run(rows: Rows) -> Ints:
 def explain(found: Unwanted | PassedOver) -> str:
     if isinstance(found, Unwanted):
         given = found.given
-        tag = f"the tag {given.tags}" if given.tags else "no tag"
+        tags = (found.sent or given).tags
+        tag = f"the tag {tags}" if tags else "no tag"
         return (
             f"{who(given)} was given message {given.message_id} at offset {given.queue_offset} of {given.queue} at "
             f"{at(given)}, which has {tag}, and group {given.group} does not subscribe to that"
@@ -161,6 +180,6 @@ def explain(found: Unwanted | PassedOver) -> str:
     before, sent, behind = found.before, found.sent, found.behind
     return (
         f"{who(behind)} went from offset {before.queue_offset} of {behind.queue} to offset {behind.queue_offset} at "
-        f"{at(behind)} and passed over message {sent.message_id} at offset {sent.queue_offset}, whose tag {sent.tags} "
+        f"{at(behind)} and passed over message {sent.message_id} at offset {found.offset}, whose tag {sent.tags} "
         f"group {behind.group} subscribes to"
     )

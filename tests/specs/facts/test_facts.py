@@ -67,6 +67,25 @@ def test_a_stand_ends_where_somebody_moves_the_lane(what: str, between: str, sta
     assert told_apart(iter(rows.shared(Tenures).stand[calls].tolist())) == stands
 
 
+@pytest.mark.parametrize(
+    ("between", "low"),
+    [
+        ("", -1),
+        (f"6ms..7ms ops resets {LANE} value=18", 18),
+        (f"6ms..7ms ops resets {LANE} value=18\n8ms ops resets {LANE} value=5", 18),
+        (f"6ms ops resets {LANE} value=-1", NEVER),
+        (f"6ms..7ms ops resets {LANE} value=18\n8ms alice adds {LANE} value=16", -1),
+        (f"6ms..9ms ops resets {LANE} value=18\n8ms alice adds {LANE} value=16", 18),
+        ("6ms..7ms ops resets audit/orders/b0/3 value=18", -1),
+        (f"20ms..21ms ops resets {LANE} value=18", -1),
+    ],
+)
+def test_a_tenure_may_have_been_moved_by_resets_since_it_was_added(between: str, low: int) -> None:
+    rows = columns(f"{between}\n10ms..12ms {DELIVERED} offset=16 id=m16 success")
+    (call,) = rows.of(Kind.DELIVER).tolist()
+    assert rows.shared(Tenures).moved_to(call) == low
+
+
 SUSPENDED = f"0ms..5ms {DELIVERED} offset=17 id=m17 rt=0 suspend"
 LATER = f"20ms..25ms {DELIVERED} offset=18 id=m18 rt=0 success"
 LATEST = f"30ms..35ms {DELIVERED} offset=19 id=m19 rt=0 success"
