@@ -14,7 +14,7 @@ from specs.clauses.rows import is_copy_topic
 from specs.clauses.stored import waits_ms
 from specs.facts.columns import MS, NEVER, NO_TEXT, NONE, NOWHERE, Ints, Mask
 from specs.facts.rows import Rows
-from specs.facts.segments import positions
+from specs.facts.segments import is_first, positions
 from specs.vocabulary import Kind, Outcome
 
 STORED_WEAKLY = (10, 11, 12)
@@ -58,6 +58,21 @@ def copies(rows: Rows) -> Mask:
     return np.asarray([*(is_copy_topic(word) for word in rows.words("topic")), False], np.bool_)[
         rows.text("topic")
     ]
+
+
+def tried_unseen(rows: Rows, message: Ints) -> Mask:
+    """Of each row: do the numbers of its message's sends tell of a try that is not in the history?
+
+    Somebody made it whom nobody recorded, before a history that begins late, or to where these rows are not of.
+    message: of each row its message's number. A send without a number is the first try; two with one are one.
+    """
+    sends = rows.of(Kind.SEND)
+    attempt = np.where(rows.number("attempt") == NONE, 1, rows.number("attempt"))[sends]
+    highest, numbers = np.zeros((2, int(message.max(initial=-1)) + 1), np.int64)
+    np.maximum.at(highest, message[sends], attempt)
+    np.add.at(numbers, message[sends[is_first(message[sends], attempt)]], 1)
+    found: Mask = (highest != numbers)[message]
+    return found
 
 
 def sightings(rows: Rows) -> tuple[Mask, Ints]:

@@ -3,10 +3,12 @@
 A batch is one request, and its rows share their `op_id`; `value` says a message's place in it, from 0. Decided by
 reading the queue: where a message of a batch was read at an offset, and another message than the batch's next one at
 the offset behind it, the batch is not contiguous. A batch that a retry, or a frame that came twice, stored a second
-time is contiguous each time. A batch that was certainly refused is not there; and where a message was also sent
-singly, before or after, nothing is said about what lies behind it. A message that was sent in several batches may lie
-behind its neighbour of each, or at the end of one. Whether all of a batch is there is the business of SND-1. After a
-death of the broker the end of its log may be cut, so batches sent before that are passed over.
+time is contiguous each time. A batch that was certainly refused is not there; and where a message was also sent singly,
+before or after, nothing is said about what lies behind it; where the numbers of its sends to the queue (`attempt`) tell
+of a try that is not among them, that may have been such a one, and what is found is at most possible. A message that
+was sent in several batches may lie behind its neighbour of each, or at the end of one. Whether all of a batch is there
+is the business of SND-1. After a death of the broker the end of its log may be cut, so batches sent before that are
+passed over.
 """
 
 import numpy as np
@@ -14,8 +16,8 @@ import numpy as np
 from specs.clauses.premises import BROKER_LIVES
 from specs.clauses.terms import Finding, Findings, Row, Rows, at, who
 from specs.facts.columns import NEVER, NO_TEXT, NONE, NOWHERE, Ints
-from specs.facts.segments import Segments, by_time, positions
-from specs.facts.stored import STORED_COLUMNS, broker_died, halves, refused
+from specs.facts.segments import Segments, by_time, dense, positions
+from specs.facts.stored import STORED_COLUMNS, broker_died, halves, refused, tried_unseen
 from specs.plan.traits import Stake, Trait
 from specs.vocabulary import Key, Kind, Outcome, Party
 
@@ -31,7 +33,7 @@ SOURCES = ("docs/sources.md#send",)
 STAKES = (Stake(Trait.BATCH),)
 KINDS = frozenset({Kind.SEND, Kind.READ})
 NEEDS = frozenset({Kind.READ, Kind.SEND})
-COLUMNS = STORED_COLUMNS
+COLUMNS = (*STORED_COLUMNS, "attempt")
 
 
 class Interrupted(Finding):
@@ -74,6 +76,7 @@ def _judge(
     single: dict[tuple[int, int], int] = {}
     for place in alone.tolist():
         single.setdefault((int(queue[place]), int(message[place])), int(rows.begin[place]))
+    unseen = tried_unseen(rows, dense(queue, message)[0])
     stakes: list[int] = []
     for read, other in zip(last.tolist(), here.tolist(), strict=True):
         key, now = (int(queue[read]), int(message[read])), int(rows.end[other])
@@ -92,7 +95,7 @@ def _judge(
         stakes.append(other)
         if all(message[other] != message[part] for part in behind):
             roles = {"part": known[0], "next_part": behind[0], "read": read, "other": other}
-            findings.shown(Interrupted, roles)
+            findings.shown(Interrupted, roles, certain=not unseen[read])
     findings.at_stake(np.asarray(stakes, np.int64))
 
 

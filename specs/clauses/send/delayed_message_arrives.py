@@ -11,8 +11,9 @@ everything. Not there is also what a reading has shown and a later one does not 
 *Behind*: each level is a queue of its own, first in, first out. Of two messages of one level for one queue the one
 whose send had been acknowledged before the other one's began lies at the lower offset. A drain reads upwards: a message
 is compared where it is read first, or lower than before, with the one sent last of those of its level that were read
-before it. Both were sent once by then; after a death of the broker nothing is said, since the first copy may not be
-the one that was read.
+before it. Both were sent once by then (possibly, where the number of the later one, `attempt`, tells of a try to the
+queue that is not in the history); after a death of the broker nothing is said, since the first copy may not be the one
+that was read.
 
 Left out are sends that were acknowledged weakly (codes 10 to 12), half messages, whose transaction's end decides, the
 topics of retries and dead letters, readings in which a read failed or told no id, or that don't say how far they went
@@ -39,6 +40,7 @@ from specs.facts.stored import (
     delayed,
     levels,
     refused,
+    tried_unseen,
 )
 from specs.plan.traits import Stake, Trait
 from specs.vocabulary import SCHEDULE_TOPIC, Key, Kind, Outcome, Party
@@ -58,7 +60,7 @@ KINDS = frozenset({Kind.SEND, Kind.READ})
 SETTINGS = ("delay_levels",)
 NEEDS = frozenset({Kind.READ, Kind.SEND})
 EXCUSED_BY = frozenset({Kind.CRASH, Kind.PAUSE})
-COLUMNS = tuple(dict.fromkeys([*STORED_COLUMNS, *READING_COLUMNS]))
+COLUMNS = tuple(dict.fromkeys(["attempt", *STORED_COLUMNS, *READING_COLUMNS]))
 
 
 class NotThere(Finding):
@@ -186,6 +188,7 @@ def _order(waiting: _Delayed, findings: Findings) -> None:
         later=sent[before],
         before=reads[before],
         behind=reads[wrong],
+        certain=~tried_unseen(rows, message)[sent[before]],
     )
 
 

@@ -1,13 +1,14 @@
 """A delayed message is neither delivered nor read before the time of its level has passed.
 
 A level's time begins when the broker stores the message, and that is not before its send begins: a delivery that
-begins, or a read that ends, earlier than the send's begin plus the level's time came too soon. Of several sends of
-one message the one that could be seen first counts, whatever their outcomes; a send without a level can be seen at
-once, and a half message as soon as its transaction ends. A level beyond the table is the last one. Brokers count in
-whole milliseconds, so one millisecond is allowed. Where two clocks time the two ends, it is certain only beyond the
-bound between them. A broker measures the wait by its wall clock, across its own death too: after a recorded step
-nothing is claimed. The topics of retries and dead letters are left out: there the level belongs to the copy. How late a
-message may come is the business of SND-11.
+begins, or a read that ends, earlier than the send's begin plus the level's time came too soon. Of several sends of one
+message the one that could be seen first counts, whatever their outcomes; a send without a level can be seen at once,
+and a half message as soon as its transaction ends. Where their numbers (`attempt`) tell of a try that is not in the
+history, that may have been seen, and what is found is at most possible. A level beyond the table is the last one.
+Brokers count in whole milliseconds, so one millisecond is allowed. Where two clocks time the two ends, it is certain
+only beyond the bound between them. A broker measures the wait by its wall clock, across its own death too: after a
+recorded step nothing is claimed. The topics of retries and dead letters are left out: there the level belongs to the
+copy. How late a message may come is the business of SND-11.
 """
 
 import numpy as np
@@ -17,7 +18,7 @@ from specs.clauses.terms import Finding, Findings, Row, Rows, at, ms, saw, who
 from specs.facts.columns import MS, NEVER
 from specs.facts.segments import dense
 from specs.facts.stored import copies as copies_of
-from specs.facts.stored import levels, sightings
+from specs.facts.stored import levels, sightings, tried_unseen
 from specs.plan.traits import Stake, Trait
 from specs.vocabulary import Key, Kind, Party
 
@@ -35,7 +36,7 @@ KINDS = frozenset({Kind.SEND, Kind.DELIVER, Kind.READ})
 SETTINGS = ("delay_levels",)
 NEEDS = frozenset({Kind.SEND})
 LOOKS_BACK = True
-COLUMNS = ("message_id", "origin_id", "outcome", "delay_level", "detail", "started_us", "ended_us")
+COLUMNS = ("message_id", "origin_id", "outcome", "delay_level", "detail", "attempt")
 
 
 class SeenTooSoon(Finding):
@@ -90,7 +91,7 @@ def judge(rows: Rows, findings: Findings) -> None:
                 certain.append(missing >= unsure)
     findings.at_stake(np.asarray(at_stake, np.int64))
     sent, shown, waited = np.asarray(found, np.int64).reshape(-1, 3).T
-    sure = np.asarray(certain, np.bool_)
+    sure = np.asarray(certain, np.bool_) & ~tried_unseen(rows, message)[shown]
     findings.broken(SeenTooSoon, {"wait_us": waited}, sent=sent, seen=shown, certain=sure)
 
 

@@ -3,11 +3,12 @@
 Seen: delivered, or read from the topic that it was sent to, from the begin of the delivery or until the end of the
 read. A commit that was not refused counts from its begin, whether or not it was answered, and whoever sent it: any
 producer of the group may answer a broker's question. A message that was also sent in the ordinary way, at any time
-before, may be seen. How often the broker asked is what the question itself says: a frame that comes twice is not a
-second question. A rollback is not needed as evidence: what was rolled back was never committed. Where both were said,
-the clause is silent, for a half message that was sent twice has two transactions. With the clocks of several hosts a
-commit that another clock times less than the bound later may have come first. That a committed message comes is the
-business of SND-13.
+before, may be seen; where the numbers of its sends (`attempt`) tell of a try that is not in the history, that may have
+been one, or have been committed, and what is found is at most possible. How often the broker asked is what the question
+itself says: a frame that comes twice is not a second question. A rollback is not needed as evidence: what was rolled
+back was never committed. Where both were said, the clause is silent, for a half message that was sent twice has two
+transactions. With the clocks of several hosts a commit that another clock times less than the bound later may have come
+first. That a committed message comes is the business of SND-13.
 """
 
 import numpy as np
@@ -18,7 +19,7 @@ from specs.clauses.terms import Finding, Findings, Row, Rows, at, saw, who
 from specs.facts.columns import NEVER, NONE, NOWHERE, Ints
 from specs.facts.segments import dense
 from specs.facts.stored import copies as copies_of
-from specs.facts.stored import halves, refused, sightings
+from specs.facts.stored import halves, refused, sightings, tried_unseen
 from specs.plan.traits import Stake, Trait
 from specs.vocabulary import Key, Kind, Outcome, Party
 
@@ -71,13 +72,11 @@ def judge(rows: Rows, findings: Findings) -> None:
     findings.at_stake(seen)
     early = seen[free[message[seen]] >= when[seen]]
     theirs = (frees[message[frees] == message[one]] for one in early)
-    certain = [
-        not _may_be_free_before(rows, one, some) for one, some in zip(early, theirs, strict=True)
+    free_before = [
+        _may_be_free_before(rows, one, some) for one, some in zip(early, theirs, strict=True)
     ]
-    halves_of = first_half[message[early]]
-    findings.broken(
-        SeenUncommitted, half=halves_of, seen=early, certain=np.asarray(certain, np.bool_)
-    )
+    certain = ~(np.asarray(free_before, np.bool_) | tried_unseen(rows, message)[early])
+    findings.broken(SeenUncommitted, half=first_half[message[early]], seen=early, certain=certain)
 
     asked = np.flatnonzero(rows.are(Kind.CHECK) & ~copies)
     findings.at_stake(asked)

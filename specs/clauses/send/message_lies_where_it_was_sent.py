@@ -15,7 +15,7 @@ import numpy as np
 from specs.clauses.terms import Finding, Findings, Row, Rows, at, saw, who
 from specs.facts.columns import NO_TEXT, NONE, Ints, Mask
 from specs.facts.segments import dense, first_of_each
-from specs.facts.stored import copies, refused, sightings
+from specs.facts.stored import copies, refused, sightings, tried_unseen
 from specs.vocabulary import Key, Kind, Party
 
 ID = "SND-12"
@@ -70,15 +70,12 @@ def _can_be_judged(rows: Rows, sends: Ints, message: Ints, count: int) -> np.nda
     """Messages of which every try is known and names its queue, and not all were refused."""
     attempt = rows.number("attempt")[sends]
     total = np.bincount(message[sends], minlength=count)
-    highest = np.zeros(count, np.int64)
-    np.maximum.at(highest, message[sends], attempt)
     untold = np.bincount(message[sends], weights=attempt < 1, minlength=count)
     vague = (rows.number("queue_id")[sends] < 0) | (rows.text("broker")[sends] == NO_TEXT)
     unnamed = np.bincount(message[sends], weights=vague, minlength=count)
     stored = np.bincount(message[sends], weights=~refused(rows)[sends], minlength=count)
-    found: np.ndarray = (
-        (total < EVIDENCE_MAX) & (highest <= total) & (untold == 0) & (unnamed == 0) & (stored > 0)
-    )
+    found: np.ndarray = (total < EVIDENCE_MAX) & (untold == 0) & (unnamed == 0) & (stored > 0)
+    found[message[tried_unseen(rows, message)]] = False
     return found
 
 

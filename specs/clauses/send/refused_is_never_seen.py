@@ -15,8 +15,9 @@ import numpy as np
 from specs.clauses.premises import NO_FRAME_TWICE
 from specs.clauses.terms import Finding, Findings, Row, Rows, at, saw, who
 from specs.facts.columns import NONE
-from specs.facts.segments import dense, is_first, positions
+from specs.facts.segments import dense, positions
 from specs.facts.stored import refused as certainly_refused
+from specs.facts.stored import tried_unseen
 from specs.plan.traits import Stake, Trait
 from specs.vocabulary import Key, Kind, Outcome, Party
 
@@ -47,18 +48,12 @@ def judge(rows: Rows, findings: Findings) -> None:
     """Messages of which every send was refused for certain; those that somebody saw all the same."""
     message, count = dense(rows.run, rows.source)
     sent = rows.of(Kind.SEND)
-    attempt = rows.number("attempt")[sent]
-    attempt = np.where(attempt == NONE, 1, attempt)
     refused = certainly_refused(rows)
     refused[refused] &= ~rows.frames_twice(positions(refused))
     sends = np.bincount(message[sent], minlength=count)
     refusals = np.bincount(message[refused], minlength=count)
-    numbers = np.bincount(message[sent[is_first(message[sent], attempt)]], minlength=count)
-    highest = np.zeros(count, np.int64)
-    np.maximum.at(highest, message[sent], attempt)
-    for_good = (
-        (refusals > 0) & (refusals == sends) & (highest == numbers) & (refusals <= ATTEMPTS_MAX)
-    )
+    for_good = (refusals > 0) & (refusals == sends) & (refusals <= ATTEMPTS_MAX)
+    for_good[message[tried_unseen(rows, message)]] = False
     seen = rows.are(Kind.DELIVER) | (rows.are(Kind.READ) & rows.ended_as(Outcome.OK))
     seen &= for_good[message]
     where = positions(refused & for_good[message])

@@ -12,6 +12,7 @@ from specs.facts.columns import NEVER, NOWHERE
 from specs.facts.gone import gone_from
 from specs.facts.rows import Rows
 from specs.facts.run_context import RunContext
+from specs.facts.stored import tried_unseen
 from specs.facts.tenures import Tenures
 from specs.facts.tries import Tries
 from specs.history.store import rows_to_table
@@ -187,3 +188,23 @@ def test_a_lane_without_a_number_is_called_as_its_rows_call_it() -> None:
     found = Rows(rows_to_table([row]), {info.run: RunContext.of_rows(info, [row])})
     assert found.queue_of(0) == row.queue
     assert found.lane_of(0) == row.lane
+
+
+@pytest.mark.parametrize(
+    ("tries", "unseen"),
+    [
+        (("attempt=1", "attempt=2"), False),
+        (("", "attempt=2"), False),
+        (("attempt=2",), True),
+        (("attempt=1", "attempt=3"), True),
+        (("attempt=2", "attempt=2"), True),
+        (("attempt=1", "attempt=1"), False),
+    ],
+)
+def test_the_numbers_of_its_sends_tell_of_tries_that_are_not_in_the_history(
+    tries: tuple[str, ...], unseen: bool
+) -> None:
+    sends = [f"{at}ms shop sends orders/b0/3 id=m1 {told} ok" for at, told in enumerate(tries)]
+    rows = columns("\n".join([*sends, "9ms shop sends orders/b0/3 id=m2 ok"]))
+    found = tried_unseen(rows, rows.text("message_id"))
+    assert found.tolist() == [*[unseen] * len(tries), False]
