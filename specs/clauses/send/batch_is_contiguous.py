@@ -1,14 +1,14 @@
 """The messages of one batch lie in their queue one behind the other, in their order, with nothing between them.
 
 A batch is one request, and its rows share their `op_id`; `value` says a message's place in it, from 0. Decided by
-reading the queue: where a message of a batch was read at an offset, and another message than the batch's next one at
-the offset behind it, the batch is not contiguous. A batch that a retry, or a frame that came twice, stored a second
-time is contiguous each time. A batch that was certainly refused is not there; and where a message was also sent singly,
-before or after, nothing is said about what lies behind it; where the numbers of its sends to the queue (`attempt`) tell
-of a try that is not among them, that may have been such a one, and what is found is at most possible. A message that
-was sent in several batches may lie behind its neighbour of each, or at the end of one. Whether all of a batch is there
-is the business of SND-1. After a death of the broker the end of its log may be cut, so batches sent before that are
-passed over.
+reading the queue, upwards or downwards: where a message of a batch was read at an offset, and another message than the
+batch's next one at the offset behind it just before or after, the batch is not contiguous. A batch that a retry, or a
+frame that came twice, stored a second time is contiguous each time. A batch that was certainly refused is not there;
+and where a message was also sent singly, before or after, nothing is said about what lies behind it; where the numbers
+of its sends to the queue (`attempt`) tell of a try that is not among them, that may have been such a one, and what is
+found is at most possible. A message that was sent in several batches may lie behind its neighbour of each, or at the
+end of one. Whether all of a batch is there is the business of SND-1. After a death of the broker the end of its log may
+be cut, so batches sent before that are passed over.
 """
 
 import numpy as np
@@ -56,7 +56,8 @@ def judge(rows: Rows, findings: Findings) -> None:
     reads = reads[by_time(rows.queue[reads], rows.end[reads])]
     before = Segments(rows.queue[reads]).previous()
     follows = before != NOWHERE
-    here, last = reads[follows], reads[before[follows]]
+    pair = np.stack([reads[before[follows]], reads[follows]])
+    last, here = np.take_along_axis(pair, np.argsort(rows.offset[pair], axis=0), 0)
     follows = (rows.offset[last] == rows.offset[here] - 1) & np.isin(message[last], message[parts])
     follows &= message[here] != NO_TEXT
     _judge(rows, findings, (parts, alone), last[follows], here[follows])
@@ -79,12 +80,13 @@ def _judge(
     unseen = tried_unseen(rows, dense(queue, message)[0])
     stakes: list[int] = []
     for read, other in zip(last.tolist(), here.tolist(), strict=True):
-        key, now = (int(queue[read]), int(message[read])), int(rows.end[other])
+        key = int(queue[read]), int(message[read])
+        since, now = sorted((int(rows.end[read]), int(rows.end[other])))
         known = [part for part in batches.get(key, ()) if rows.begin[part] <= now]
         if (
             not known
             or single.get(key, NEVER) <= now
-            or any(broker_died(rows, part, now) for part in known)
+            or any(rows.begin[part] > since or broker_died(rows, part, now) for part in known)
         ):
             continue
         behind = [
