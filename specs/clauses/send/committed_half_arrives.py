@@ -7,7 +7,8 @@ producer not have left; since that begin, the producer not have died, and the br
 pause of the producer have lasted into the bound before the commit, or have come in the bound after it. That somebody
 else was paused is no fault here: its row names a client or a broker, and neither there nor in its detail one of these
 two. Then each reading of the queue to its end that begins after that, and after the slack of a timer, must show the
-message.
+message. Where the broker died after the bound, a sign of life is asked for: its first answer about the queue since must
+have come before the reading began, by that slack, unless the reading is a settled one.
 
 Nothing is said where the half message was sent more than once by the end of the reading, as its rows or their `attempt`
 tell, with a delay level (which may count from the commit on) or weakly stored, or where a rollback was told by then;

@@ -4,10 +4,11 @@ Wherever it is read or delivered in the topic, the queue must be one that a try 
 message's key. A delayed message and a half one wait elsewhere, but the queue that they name is the one that they come
 to. A try that was refused counts as well: its frame may have come twice, and been stored the second time. (That a
 message of which every try was refused is not seen is SND-3's business.) Every try up to the last must be in the
-history, with its number and its queue; where a broker chose the queue and did not answer, nothing is said. Copies
-among the retries and dead letters lie elsewhere. Of a message that lies in more queues, or was sent more often, than a
-witness can show, nothing is said either. Another producer might send it too, and so might its own before a history that
-begins late: there, and in an open world, it is possible at most.
+history, with its number and its queue, whenever it was made: a send without `attempt` is not taken for the first here,
+and two with one number are one. Where a broker chose the queue and did not answer, nothing is said. Copies among the
+retries and dead letters lie elsewhere. Of a message that lies in more queues, or was sent more often, than a witness
+can show, nothing is said either. Another producer might send it too, and so might its own before a history that begins
+late: there, and in an open world, it is possible at most.
 """
 
 import numpy as np
