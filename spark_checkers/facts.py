@@ -31,7 +31,7 @@ from specs.errors import HistoryError
 from specs.facts.columns import NEVER, NONE, Ints, Mask
 from specs.facts.rows import KINDS, LEVELS, OUTCOMES, coded
 from specs.facts.run_context import RunContext, Runs
-from specs.facts.segments import dense, first_of_each, ints, positions
+from specs.facts.segments import dense, first_of_each, ints, is_first, positions
 from specs.facts.together import with_source
 from specs.history import telling
 from specs.history.columns import COLUMNS
@@ -51,9 +51,11 @@ _LOOKED_AT = (
     *("queue_offset", "message_id", "origin_id", "attempt", "broker_epoch", "incarnation"),
 )
 _SENT = ("run", "topic", "message_id", "attempt")
+ASTRAY = ("run", "topic", "broker", "sharding_key")
+"""What is asked of sends that name no queue: one of each is enough."""
 WINDOWED = ("run", "seq_begin", "started_us", "ended_us", "clock")
 OF_CONTEXT = frozenset(
-    {*_LOOKED_AT, *WINDOWED, "seq_end", "client_id", "process", "value", "view", "detail"}
+    {*_LOOKED_AT, *WINDOWED, *ASTRAY, "seq_end", "client_id", "process", "value", "view", "detail"}
 ) - {"message_id", "origin_id", "attempt", "incarnation"}
 """What is asked of a row of the context; nothing else is told of it."""
 
@@ -183,7 +185,11 @@ def _look_at_part(
         _look_at_what_is_told(report, columns)
         _look_at_names(report, columns)
         rare = columns.are("kind", CONTEXT_KINDS)
-        rare |= sends & columns.are("outcome", {Outcome.UNKNOWN})
+        unsure = columns.are("outcome", {Outcome.UNKNOWN})
+        rare |= sends & unsure
+        placed = columns.has("queue_id") | columns.has("queue_offset") | unsure
+        where = positions(sends & ~placed & ~columns.are("outcome", {Outcome.REFUSED}))
+        rare[where[is_first(*(columns.numbers(name)[where] for name in ASTRAY))]] = True
         if rare.any():
             report.rare.append(table.filter(pa.array(rare)))
         _look_at_epochs(report, columns)

@@ -332,8 +332,14 @@ def look(rows: Any, info: RunInfo) -> Facts:
     for row in _collected(copies.groupBy("run").agg(F.min("seq_begin").alias("seq"))):
         report.named_origins[row["run"]] = row["seq"]
     rare = sorted({kind.value for kind in CONTEXT_KINDS})
-    unsure = (F.col("kind") == Kind.SEND.value) & (F.col("outcome") == Outcome.UNKNOWN.value)
-    report.rare = [rows.where(F.col("kind").isin(rare) | unsure).toArrow()]
+    sends, outcome = F.col("kind") == Kind.SEND.value, F.col("outcome")
+    unsure = sends & (outcome == Outcome.UNKNOWN.value)
+    astray = sends & F.col("queue_id").isNull() & F.col("queue_offset").isNull()
+    astray &= ~outcome.isin(Outcome.UNKNOWN.value, Outcome.REFUSED.value)
+    report.rare = [
+        rows.where(F.col("kind").isin(rare) | unsure).toArrow(),
+        rows.where(astray).dropDuplicates([*facts.ASTRAY]).toArrow(),
+    ]
     _look_at_names(rows, report)
     windows = (
         rows.select(*facts.WINDOWED)

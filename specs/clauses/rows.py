@@ -49,6 +49,12 @@ def is_unsure(row: Row) -> bool:
     return row.kind is Kind.SEND and row.outcome is Outcome.UNKNOWN
 
 
+def is_astray(row: Row) -> bool:
+    """Is it a send that may lie in any queue of its topic, and of its broker where it names one?"""
+    told = row.queue_id is not None or row.queue_offset is not None
+    return row.kind is Kind.SEND and not told and row.outcome is not Outcome.REFUSED
+
+
 def ended_before(earlier: Row, later: Row) -> bool:
     """Did `earlier` certainly end before `later` began? By the total order (one clock domain)."""
     return earlier.seq_end is not None and earlier.seq_end < later.seq_begin

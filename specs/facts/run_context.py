@@ -23,7 +23,7 @@ from specs.clauses.context import (
     takes_everything,
 )
 from specs.clauses.links import HoldUps, Sending, arrives_until, is_disturbed
-from specs.clauses.rows import REQUEST_LEVELS, changed_nothing, is_unsure
+from specs.clauses.rows import REQUEST_LEVELS, changed_nothing, is_astray, is_unsure
 from specs.clauses.stored import is_marker
 from specs.facts.columns import MS, NEVER, NONE, Ints
 from specs.faults import disk_full, duplicate, lingers_us
@@ -103,6 +103,8 @@ class RunContext:
     """What is kept from then on."""
     removed_us: dict[Queue, list[tuple[int, int]]] = field(default_factory=dict)
     """As (what is kept, when that was said in µs)."""
+    astray: set[tuple[str | None, str | None, str | None]] = field(default_factory=set)
+    """Topic, broker and key of sends that name no queue."""
     removals: dict[str, list[tuple[int, int, str]]] = field(default_factory=dict)
     """By topic: (seq_begin, when, by which broker)."""
 
@@ -167,7 +169,7 @@ class RunContext:
                 named_origin = min(named_origin, row.seq_begin)
         return cls.of(
             info,
-            [row for row in rows if row.kind in CONTEXT_KINDS or is_unsure(row)],
+            (row for row in rows if row.kind in CONTEXT_KINDS or is_unsure(row) or is_astray(row)),
             {
                 broker: [(seq, epoch) for epoch, seq in firsts.items()]
                 for broker, firsts in epochs.items()
@@ -178,6 +180,8 @@ class RunContext:
         )
 
     def _take(self, row: Row) -> None:
+        if is_astray(row):
+            self.astray.add((row.topic, row.broker, row.sharding_key))
         if is_unsure(row) and row.client_id is not None and row.seq_end is not None:
             self.unsure[row.client_id] = min(row.seq_end, self.unsure.get(row.client_id, NEVER))
         if row.kind in DISTURBS:
@@ -397,6 +401,13 @@ class RunContext:
     def kept_from(self, queue: Queue, now: int) -> int:
         """The offset below which the broker had said by then that it keeps nothing."""
         return next((value for seq, value in reversed(self.trims.get(queue, ())) if seq <= now), 0)
+
+    def may_hold_astray(self, queue: Queue, key: str | None = None) -> bool:
+        """May a send that names no queue lie there, whenever it began? key: one of this key."""
+        return any(
+            topic == queue.topic and broker in (None, queue.broker) and key in (None, its)
+            for topic, broker, its in self.astray
+        )
 
     def is_crowded(self, broker: str, now: int) -> bool:
         """Had a fault filled the broker's disk by then?"""

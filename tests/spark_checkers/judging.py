@@ -13,7 +13,7 @@ from spark_checkers.keyed import CHUNK_ROWS, in_order, whole_or_long
 from specs.clauses.certainty import told_of
 from specs.clauses.clause import Clause
 from specs.clauses.context import CONTEXT_KINDS
-from specs.clauses.rows import is_unsure
+from specs.clauses.rows import is_astray, is_unsure
 from specs.facts.findings import Findings
 from specs.facts.judges import Judge, grouped
 from specs.facts.run_context import RunContext, Runs
@@ -56,7 +56,9 @@ def context_of(rows: Sequence[Row], info: RunInfo) -> RunContext:
     return RunContext.of_rows(
         info,
         [
-            row._replace(**untold) if row.kind in CONTEXT_KINDS or is_unsure(row) else row
+            row._replace(**untold)
+            if row.kind in CONTEXT_KINDS or is_unsure(row) or is_astray(row)
+            else row
             for row in rows
         ],
     )

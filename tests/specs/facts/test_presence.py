@@ -13,7 +13,7 @@ from specs.facts.run_context import RunContext
 from specs.facts.segments import ints
 from specs.history.store import rows_to_table
 from specs.history.text import parse_history
-from specs.vocabulary import Kind
+from specs.vocabulary import Kind, Queue
 
 HAPPENINGS = (
     "alice joins billing",
@@ -112,3 +112,22 @@ def test_a_pause_counts_until_the_longest_of_those_that_have_begun_is_over() -> 
     assert context.paused_since("alice", 5_000_000, now)
     assert context.broker_paused_since("b0", 5_000_000, now)
     assert not context.paused_since("alice", 10_000_001, now)
+
+
+ASTRAY = (
+    ("topic=orders id=m7 unknown", True),
+    ("topic=orders broker=b0 id=m7 ok", True),
+    ("topic=orders id=m7 detail=half value=0 ok", True),
+    ("topic=orders id=m7 code=14 refused", False),
+    ("topic=orders broker=b1 id=m7 unknown", False),
+    ("topic=bills id=m7 unknown", False),
+)
+
+
+@pytest.mark.parametrize(("sends", "expected"), ASTRAY, ids=[each[0] for each in ASTRAY])
+def test_a_send_that_names_no_queue_may_lie_in_any_of_its_topic(sends: str, expected: bool) -> None:
+    info, history = parse_history(f"0ms..1s shop sends - key=k1 {sends}")
+    context, queue = RunContext.of_rows(info, history), Queue("orders", "b0", 3)
+    assert context.may_hold_astray(queue) == expected
+    assert context.may_hold_astray(queue, "k1") == expected
+    assert not context.may_hold_astray(queue, "k2")
