@@ -2,19 +2,23 @@
 
 A witness reads the floor (PROGRESS): the offset of the next message after all that is finished; nothing stored is the
 queue's begin. It is late when the queue's first message from the floor on had been acknowledged, and the server had
-said so, for longer than a timer of a healthy process may be late when the witness asked. Which message is the first is
-certain where it lies at the floor itself; beyond a gap in the offsets only where the history holds every producer and
-each of their sends has named its place. A server that died or stood still since is not held to it.
+said so, for longer than a timer of a healthy process may be late when the witness asked. The first is the one with the
+lowest offset that any row shows, whenever it does. That is certain where it lies at the floor itself; beyond a gap in
+the offsets only where the history holds every producer, each of their sends has named its place, and no frames came
+twice. A message that waits for its time lies elsewhere, and a send that names no queue may lie in any of its topic. A
+server that died or stood still since is not held to it.
 """
-
-from collections.abc import Iterator
 
 import numpy as np
 
 from specs.clauses.premises import BROKER_LIVES, BROKER_NOT_PAUSED, NOT_MOVED
-from specs.clauses.terms import Finding, Findings, Row, Rows, at, ms, over_us, who
-from specs.facts.columns import MS, NEVER, NONE
-from specs.facts.intervals import Intervals
+from specs.clauses.terms import Finding, Findings, Line, Row, Rows, at, ms, over_us, who
+from specs.facts.columns import MS, NEVER, NONE, NOWHERE, Ints, Mask
+from specs.facts.message_names import offsets
+from specs.facts.messages import GIVEN
+from specs.facts.presence import brokers_died
+from specs.facts.segments import chosen, dense, first_above, positions
+from specs.facts.stored import delayed
 from specs.vocabulary import Key, Kind, Level, Outcome, Party
 
 ID = "FLR-2"
@@ -27,11 +31,13 @@ PARTY = Party.BROKER
 KEY = Key.QUEUE
 PREMISE = (BROKER_LIVES, BROKER_NOT_PAUSED, NOT_MOVED)
 SOURCES = ("docs/sources.md#acknowledgement-floor",)
-KINDS = frozenset({Kind.SEND, Kind.ACK, Kind.PROGRESS})
+SHOWS = GIVEN | {Kind.SEND, Kind.READ}
+KINDS = SHOWS | {Kind.PROGRESS}
 LEVELS = frozenset(Level)
 NEEDS = frozenset({Kind.ACK, Kind.PROGRESS})
+HEEDED = GIVEN | {Kind.READ}
 CONCLUDES_FROM_ABSENCE = True
-COLUMNS = ("queue_offset", "value")
+COLUMNS = ("delay_level", "detail", "message_id", "queue_offset", "value")
 
 
 class FloorIsLate(Finding):
@@ -40,83 +46,52 @@ class FloorIsLate(Finding):
 
 
 def judge(rows: Rows, findings: Findings) -> None:
-    """Only queues of which somebody has read a floor, and acknowledged a message, are gone through."""
-    answered = rows.end < NEVER
-    reads = rows.are(Kind.PROGRESS) & answered & rows.ended_as(Outcome.OK, Outcome.REFUSED)
-    acks = rows.are(Kind.ACK) & answered & rows.ended_as(Outcome.OK) & (rows.offset != NONE)
-    for queue in np.intersect1d(rows.queue[reads], rows.queue[acks]).tolist():
-        mine = rows.queue == queue
-        shown = mine & (reads | acks)
-        _Queue(rows, findings).go(
-            np.flatnonzero(shown).tolist(), np.flatnonzero(mine & rows.are(Kind.SEND)).tolist()
-        )
+    """Whenever a message is shown, it lies there already: offsets ascend."""
+    offset, end = rows.shared(offsets), rows.end
+    acks = positions(rows.are(Kind.ACK) & rows.ended_as(Outcome.OK) & (end < NEVER) & (offset >= 0))
+    answered = rows.ended_as(Outcome.OK, Outcome.REFUSED) & (end < NEVER)
+    reads = positions(rows.are(Kind.PROGRESS) & answered)
+    slack_us = rows.config("schedule_slack_ms", reads) * MS + rows.clocks_us(reads)
+    due_us = rows.started[reads] - slack_us
+    begun = Line(rows.lane, end, acks).first_after(rows.lane[reads], np.full(len(reads), NONE))
+    due = chosen(rows.ended, begun, NEVER) < due_us
+    due &= chosen(end, begun, NEVER) < end[reads]
+    reads, due_us = reads[due], due_us[due]
+    findings.at_stake(reads)
+    floor = np.where(rows.ended_as(Outcome.OK), np.maximum(rows.value, 0), 0)[reads]
+    elsewhere = rows.are(Kind.SEND) & rows.ended_as(Outcome.REFUSED) | delayed(rows)
+    shown = positions(rows.are(*SHOWS) & (offset >= 0) & ~elsewhere)
+    shown = shown[np.lexsort((offset[shown], rows.queue[shown]))]
+    place = first_above(rows.queue[shown], offset[shown], rows.queue[reads], floor - 1)
+    first = chosen(shown, np.where(place < len(shown), place, NOWHERE), NOWHERE)
+    first[chosen(rows.queue, first, NOWHERE) != rows.queue[reads]] = NOWHERE
+    lanes = rows.lane[np.append(acks, reads)]
+    lies, count = dense(lanes, offset[np.append(acks, first)])
+    earliest = np.full(count, NOWHERE, np.int64)
+    in_turn = np.argsort(-end[acks], kind="stable")
+    earliest[lies[: len(acks)][in_turn]] = acks[in_turn]  # the earliest is written last
+    ack = np.where(first == NOWHERE, NOWHERE, earliest[lies[len(acks) :]])
+    late = (chosen(end, ack, NEVER) < end[reads]) & (chosen(rows.ended, ack, NEVER) < due_us)
+    late &= (offset[first] == floor) | _are_all_placed(rows, reads)
+    late[late] = ~brokers_died(rows, ack[late], end[reads[late]])
+    for acknowledged, reading in zip(ack[late].tolist(), reads[late].tolist(), strict=True):
+        since_us, now = int(rows.started[acknowledged]), int(end[reading])
+        broker = rows.name_of("broker", acknowledged)
+        if not rows.context_of(reading).broker_paused_since(broker, since_us, now):
+            findings.shown(FloorIsLate, {"acknowledged": acknowledged, "reading": reading})
 
 
-class _Queue:
-    """places: the offsets of its messages. open: sends that have not named theirs."""
-
-    def __init__(self, rows: Rows, findings: Findings) -> None:
-        self.rows, self.findings = rows, findings
-        self.places, self.open = Intervals(), 0
-        self.acks: dict[tuple[int, int], int] = {}
-        self.first_us: dict[int, int] = {}
-
-    def go(self, shown: list[int], sends: list[int]) -> None:
-        for _, place, begins in sorted(self._events(shown, sends)):
-            rows = self.rows
-            if rows.kind[place] == _SEND:
-                self._send(place, begins=bool(begins))
-            elif rows.kind[place] == _ACK:
-                group, offset = int(rows.group[place]), int(rows.offset[place])
-                self.places.add(offset)
-                self.acks.setdefault((group, offset), place)
-                self.first_us.setdefault(group, int(rows.ended[place]))
-            else:
-                self._read(place)
-
-    def _events(self, shown: list[int], sends: list[int]) -> Iterator[tuple[int, int, int]]:
-        end, begin = self.rows.end, self.rows.begin
-        for place in shown:
-            yield int(end[place]), place, 0
-        for place in sends:
-            yield int(begin[place]), place, 1
-            if end[place] < NEVER:
-                yield int(end[place]), place, 0
-
-    def _send(self, place: int, *, begins: bool) -> None:
-        outcome, offset = self.rows.outcome[place], int(self.rows.offset[place])
-        if begins:
-            self.open += 1
-        elif outcome == _OK and offset != NONE:
-            self.places.add(offset)
-            self.open -= 1
-        elif outcome == _REFUSED:
-            self.open -= 1
-
-    def _read(self, place: int) -> None:
-        rows, group = self.rows, int(self.rows.group[place])
-        context, now = rows.context_of(place), int(rows.end[place])
-        slack_us = context.info.config.schedule_slack_ms * MS + context.info.clock_bound_us
-        due_us = int(rows.started[place]) - slack_us
-        if self.first_us.get(group, due_us) >= due_us:
-            return
-        self.findings.at_stake(np.asarray([place]))
-        told = int(rows.value[place]) if rows.outcome[place] == _OK else 0
-        floor = max(0, told)
-        first = self.places.first_present(floor)
-        ack = None if first is None else self.acks.get((group, first))
-        if ack is None or (first != floor and self.open) or rows.ended[ack] >= due_us:
-            return
-        broker, began = rows.name_of("broker", ack), int(rows.begin[ack])
-        epoch = int(rows.number("broker_epoch")[ack])
-        died = context.broker_died_since(broker, began, epoch, now)
-        if not died and not context.broker_paused_since(broker, int(rows.started[ack]), now):
-            self.findings.shown(FloorIsLate, {"acknowledged": ack, "reading": place})
-
-
-_KINDS, _OUTCOMES = list(Kind), list(Outcome)
-_SEND, _ACK = _KINDS.index(Kind.SEND), _KINDS.index(Kind.ACK)
-_OK, _REFUSED = _OUTCOMES.index(Outcome.OK), _OUTCOMES.index(Outcome.REFUSED)
+def _are_all_placed(rows: Rows, reads: Ints) -> Mask:
+    """Of each reading: is it known of every send to its queue so far where it lies?"""
+    named = rows.ended_as(Outcome.OK) & (rows.offset >= 0) & ~delayed(rows)
+    named = (named | rows.ended_as(Outcome.REFUSED)) & (rows.end < NEVER)
+    untold = Line(rows.queue, rows.begin, positions(rows.are(Kind.SEND) & ~named))
+    found: Mask = untold.count_before(rows.queue[reads], rows.end[reads]) == 0
+    found &= ~rows.frames_twice(reads)
+    for index in positions(found).tolist():
+        reading = int(reads[index])
+        found[index] = not rows.context_of(reading).may_hold_astray(rows.queue_of(reading))
+    return found
 
 
 def explain(found: FloorIsLate) -> str:
