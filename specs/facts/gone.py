@@ -16,7 +16,7 @@ from specs.facts.segments import Timeline, chosen, first_above, highest_so_far, 
 def gone_from(rows: Rows, where: Ints) -> Ints:
     """From which moment (a seq) on the offset of each of these rows is known to be gone; NEVER where nobody says so."""
     found = np.full(len(where), NEVER, np.int64)
-    lane, floor, moment = rows.shared(_told)
+    lane, floor, moment = rows.shared(_told, "end")
     if not len(lane) or not len(where):
         return found
     place = first_above(lane, floor, rows.lane[where], rows.offset[where])
@@ -27,8 +27,11 @@ def gone_from(rows: Rows, where: Ints) -> Ints:
 
 
 def floor_before(rows: Rows, lane: Ints, moment: Ints) -> Ints:
-    """Of each lane the highest offset below which nothing was known to lie any more before the moment; else 0."""
-    of, floor, told = rows.shared(_told)
+    """Of each lane the highest offset below which nothing was known to lie any more before the moment; else 0.
+
+    A pull that was under way then, and is told so later, counts as well.
+    """
+    of, floor, told = rows.shared(_told, "begin")
     last = Timeline(of, told).last_before(lane, moment)
     return chosen(floor, last, 0)
 
@@ -43,10 +46,13 @@ def kept_from(rows: Rows, where: Ints) -> Ints:
     return found
 
 
-def _told(rows: Rows) -> tuple[Ints, Ints, Ints]:
-    """What was told, by lane and moment: (its lane, the lowest offset that was kept by then, the moment)."""
+def _told(rows: Rows, moment_of: str) -> tuple[Ints, Ints, Ints]:
+    """What was told, by lane and moment: (its lane, the lowest offset that was kept by then, the moment).
+
+    moment_of: of a pull its "begin" or its "end".
+    """
     pulls = told_ahead(rows)
-    told = np.stack([rows.lane[pulls], rows.value[pulls], rows.end[pulls]])
+    told = np.stack([rows.lane[pulls], rows.value[pulls], getattr(rows, moment_of)[pulls]])
     told = np.concatenate([told, ints(_trims(rows)).reshape(-1, 3).T], axis=1)
     lane, floor, moment = told[:, np.lexsort((told[2], told[0]))]
     return lane, floor[highest_so_far(lane, floor)], moment

@@ -11,6 +11,7 @@ last message only may be kept, where it tells neither `compaction` as false nor 
 import numpy as np
 
 from specs.facts.columns import MS, NEVER, NO_TEXT, NONE, NOWHERE, Ints, Mask
+from specs.facts.moments import Line
 from specs.facts.rows import Rows
 from specs.facts.segments import chosen, dense, distinct, positions
 from specs.facts.stored import copies, delayed, halves
@@ -19,7 +20,7 @@ from specs.vocabulary import Kind, Outcome
 
 GIVEN = frozenset({Kind.DELIVER, Kind.RECEIVE, Kind.ACK, Kind.RELEASE, Kind.DEAD_LETTER})
 """The kinds of rows of a lane that say of a message that somebody was given it."""
-MESSAGE_COLUMNS = ("delay_level", "detail", "sharding_key")
+MESSAGE_COLUMNS = ("delay_level", "detail", "message_id", "sharding_key")
 
 
 class Messages:
@@ -38,18 +39,26 @@ class Messages:
         keys = self._key(rows.lane[given], rows.offset[given])
         order = np.lexsort((rows.begin[given], keys))
         self._given, self._keys = given[order], keys[order]
+        by_id = rows.are(*GIVEN) & (rows.offset == NONE) & (rows.text("message_id") != NO_TEXT)
+        by_name = self._name(rows.lane, rows.text("message_id"))
+        self._by_id = Line(by_name, rows.begin, positions(by_id))
 
     def _key(self, lane: Ints, offset: Ints) -> Ints:
         return lane * (len(self._offsets) + 1) + np.searchsorted(self._offsets, offset)
 
-    def given_before(self, lane: Ints, offset: Ints, moment: Ints) -> Mask:
-        """Had anybody of the lane been given what lies there, before the moment?"""
+    def _name(self, lane: Ints, message: Ints) -> Ints:
+        return lane * (len(self.rows.words("message_id")) + 1) + message
+
+    def given_before(self, lane: Ints, sent: Ints, moment: Ints) -> Mask:
+        """Had anybody of the lane been given the message of each send, before the moment?"""
+        offset = self.rows.offset[sent]
+        name = self._name(lane, self.rows.text("message_id")[sent])
         place = np.searchsorted(self._keys, self._key(lane, offset))
         first = chosen(self._given, np.where(place < len(self._given), place, NOWHERE), NOWHERE)
         same = (first != NOWHERE) & (self.rows.lane[first] == lane)
         same &= self.rows.offset[first] == offset
         found: Mask = same & (self.rows.begin[first] < moment)
-        return found
+        return found | (self._by_id.count_before(name, moment) > 0)
 
     def between(self, queue: Ints, low: Ints, high: Ints) -> tuple[Ints, Ints]:
         """The places start..stop-1 of `at` of each queue's messages from one offset on and below another."""
@@ -90,8 +99,12 @@ def may_be_compacted(rows: Rows, message: Ints) -> Mask:
     np.maximum.at(latest, key[sends], np.where(refused, rows.begin[sends], NEVER))
     again = furthest[key[message]] > rows.offset[message]
     again |= latest[key[message]] > rows.begin[message]
-    found: Mask = ~keeps & (rows.text("sharding_key")[message] != NO_TEXT) & again
-    return found
+    found: Mask = ~keeps & (rows.text("sharding_key")[message] != NO_TEXT)
+    for index in positions(found & ~again).tolist():
+        row = int(message[index])
+        its = rows.queue_of(row), rows.name_of("sharding_key", row)
+        again[index] = rows.context_of(row).may_hold_astray(*its)
+    return found & again
 
 
 def may_be_lost(rows: Rows, message: Ints, beyond: Ints) -> Mask:

@@ -6,11 +6,13 @@ Decisions where the page leaves room:
   beyond it was stored later.
 - A producer that sends halves to the queue is a client that sends one there at any time, in whatever process.
 - Given is what a row names that began before the delivery: a call, a hand-out, an ACK or a dead letter, however it
-  ended. A row with neither names none.
+  ended. It names it by its offset, or by the id that its send gave it. A row with neither names none.
 - A look-up of the lane is anybody's, however it ended. In between is after what the incarnation was given of the
   highest offset began, or after its ADD.
-- A pull was told to go on where its answer has the code 21, or refused it and names an offset, and came before the
-  delivery began. It does not move the incarnation otherwise: what lies where it was told to go on is not excused.
+- A pull was told to go on where its answer has the code 21, or refused it and names an offset, and it was begun before
+  the delivery. It does not move the incarnation otherwise: what lies where it was told to go on is not excused.
+- A commit tells that its incarnation was moved where it says `corrected` and began before the delivery; what lies at
+  the offset that it names, or above, is not excused.
 - A handover takes something given before; who is the group's first to be given anything takes over from nobody. Where
   its ADD names no offset it goes up to the first delivery. Where nobody saw an ADD, nobody knows what the first
   delivery takes over: then it passes nothing over.
@@ -51,6 +53,8 @@ from tests.definitions.words import (
     took_effect,
     was_removed,
 )
+
+GIVEN = (Kind.DELIVER, Kind.RECEIVE, Kind.ACK, Kind.DEAD_LETTER)
 
 
 def broken(rows: Rows, config: Config) -> bool:
@@ -100,8 +104,21 @@ def _sent(rows: Rows, config: Config, call: Row) -> Iterator[int]:
             and began_before(send, call)
             and not _sends_halves(rows, send)
             and not _is_gone(rows, config, send, call)
+            and not _is_given_by_id(rows, send, call)
         ):
             yield offset(send)
+
+
+def _is_given_by_id(rows: Rows, send: Row, call: Row) -> bool:
+    """Does a row of the lane that names no offset say so of the message's id?"""
+    return any(
+        row.queue_offset is None
+        and row.message_id is not None
+        and row.message_id == send.message_id
+        and same_lane(row, call)
+        and began_before(row, call)
+        for row in of(rows, *GIVEN)
+    )
 
 
 def _sends_halves(rows: Rows, send: Row) -> bool:
@@ -169,7 +186,8 @@ def _is_below_where_told_to_go_on(rows: Rows, call: Row, lies: int) -> bool:
         (pull.code == OFFSET_MOVED or pull.outcome is Outcome.REFUSED)
         and lies < (pull.value or 0)
         and same_lane(pull, call)
-        and before(pull, call)
+        and pull.seq_end is not None
+        and began_before(pull, call)
         for pull in of(rows, Kind.PULL)
     )
 
@@ -182,11 +200,16 @@ def _key_comes_again(rows: Rows, send: Row) -> bool:
     """Has another message of the key a later place in the queue, or may it have one?"""
     return send.sharding_key is not None and any(
         row.sharding_key == send.sharding_key
-        and same_queue(row, send)
+        and (same_queue(row, send) or _names_no_queue(row, send))
         and row is not send
         and (_may_come_later(send, row) if row.queue_offset is None else offset(row) > offset(send))
         for row in of(rows, Kind.SEND, Kind.DELIVER)
     )
+
+
+def _names_no_queue(row: Row, send: Row) -> bool:
+    nowhere = row.queue_id is None and row.broker in (None, send.broker)
+    return nowhere and row.topic == send.topic and row.outcome is not Outcome.REFUSED
 
 
 def _may_come_later(send: Row, other: Row) -> bool:
@@ -198,6 +221,8 @@ def _is_passed(rows: Rows, config: Config, call: Row, lies: int) -> bool:
     """Does the call lie beyond all that its incarnation was given, and the message in the gap, given to nobody?"""
     given = _given(rows, call)
     if any(offset(row) == lies for row in given) or _may_have_been_handed_out(rows, call):
+        return False
+    if _was_moved_beyond(rows, call, lies):
         return False
     own = [row for row in given if same_incarnation(rows, row, call)]
     if own:
@@ -212,6 +237,17 @@ def _is_passed(rows: Rows, config: Config, call: Row, lies: int) -> bool:
         and len(given) > 0
         and all(offset(row) < lies for row in given)
         and not _was_named(rows, call, lies)
+    )
+
+
+def _was_moved_beyond(rows: Rows, call: Row, lies: int) -> bool:
+    """Did a commit of its incarnation tell so?"""
+    return any(
+        commit.detail == "corrected"
+        and (commit.value or 0) > lies
+        and same_incarnation(rows, commit, call)
+        and began_before(commit, call)
+        for commit in of(rows, Kind.COMMIT)
     )
 
 
@@ -230,7 +266,7 @@ def _given(rows: Rows, call: Row) -> list[Row]:
     """What says that somebody of the group was given a message of the lane before the call began."""
     return [
         row
-        for row in of(rows, Kind.DELIVER, Kind.RECEIVE, Kind.ACK, Kind.DEAD_LETTER)
+        for row in of(rows, *GIVEN)
         if row.queue_offset is not None and same_lane(row, call) and began_before(row, call)
     ]
 

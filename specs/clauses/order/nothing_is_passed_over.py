@@ -11,11 +11,12 @@ set it elsewhere, whoever made it, and then nothing is said. And at a handover, 
 lies between the highest that anybody of the group was given and where that ADD says that it begins (its first delivery,
 where it does not say), unless a commit or a look-up named a higher offset; only where the group is known to begin with
 the first message, as without a stored offset it else goes on at the end. Nobody was given a message that was neither
-delivered, handed out, acknowledged nor given up in the lane before. An application that seeks moves its lane as an
-operator does (RESET).
+delivered, handed out, acknowledged (by its offset, or by its id) nor given up in the lane before. An application that
+seeks moves its lane as an operator does (RESET).
 
 Only what was sent before the delivery began counts. Nothing is said of what was removed on purpose (TRIM), or lies
-below where a pull of the group was told to go on; nor of what was sent before a broker died (a crash, or a new epoch).
+below where a pull of the group, begun before the delivery, was told to go on, or where a commit of the incarnation
+tells that it was moved (`detail=corrected`); nor of what was sent before a broker died (a crash, or a new epoch).
 Possible at most is
 
 - where another system than RocketMQ may keep of each key the last message only (it tells neither `compaction` as false,
@@ -156,6 +157,7 @@ def _judge(
     findings.at_stake(beyond)
     high = rows.offset[beyond] if high is None else np.minimum(high, rows.offset[beyond])
     low = np.maximum(low, floor_before(rows, rows.lane[beyond], rows.begin[beyond]))
+    low = np.maximum(low, _corrected(rows, beyond))
     start, stop = messages.between(rows.queue[beyond], low, high)
     where = positions(start < stop)
     if not len(where):
@@ -167,7 +169,7 @@ def _judge(
         moment = rows.begin[mine]
         known = (rows.begin[message] > safe[index]) & (rows.end[message] < NEVER)
         known &= rows.begin[message] < moment
-        given = messages.given_before(rows.lane[mine], rows.offset[message], moment)
+        given = messages.given_before(rows.lane[mine], message, moment)
         return known & ~given
 
     found = first_fitting(start[where], stop[where], is_missed)
@@ -222,6 +224,15 @@ def _named(rows: Rows, calls: Ints, kind: Kind) -> Ints:
     by_row[where] = highest
     last = Line(rows.lane, rows.begin, where).last_before(rows.lane[calls], rows.begin[calls])
     return chosen(by_row, last, 0)
+
+
+def _corrected(rows: Rows, calls: Ints) -> Ints:
+    """Of each of these calls the highest offset to which its tenure had told that it was moved; else 0."""
+    tenures = rows.shared(Tenures)
+    told = positions(rows.are(Kind.COMMIT) & rows.corrected & tenures.named & (rows.value > 0))
+    line = Line(tenures.number, rows.begin, told)
+    highest = line.highest_before(tenures.number[calls], rows.begin[calls], rows.value)
+    return chosen(rows.value, highest, 0)
 
 
 def _may_be_handed_out(rows: Rows, beyond: Ints) -> Mask:

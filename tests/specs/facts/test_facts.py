@@ -9,7 +9,8 @@ import pytest
 
 from specs.facts.calls import Calls
 from specs.facts.columns import NEVER, NOWHERE
-from specs.facts.gone import gone_from
+from specs.facts.gone import floor_before, gone_from
+from specs.facts.messages import Messages
 from specs.facts.rows import Rows
 from specs.facts.run_context import RunContext
 from specs.facts.stored import tried_unseen
@@ -208,3 +209,34 @@ def test_the_numbers_of_its_sends_tell_of_tries_that_are_not_in_the_history(
     rows = columns("\n".join([*sends, "9ms shop sends orders/b0/3 id=m2 ok"]))
     found = tried_unseen(rows, rows.text("message_id"))
     assert found.tolist() == [*[unseen] * len(tries), False]
+
+
+@pytest.mark.parametrize(("begins", "floor"), [("9ms", 20), ("10ms", 0)])
+def test_the_floor_counts_a_pull_that_is_told_to_go_on_from_its_begin_on(
+    begins: str, floor: int
+) -> None:
+    rows = columns(
+        f"""
+        10ms..11ms alice delivers {LANE} offset=17 success
+        {begins}..30ms bob pulls {LANE} offset=17 value=20 code=21 refused
+        """
+    )
+    call = rows.of(Kind.DELIVER)
+    assert floor_before(rows, rows.lane[call], rows.begin[call]).tolist() == [floor]
+
+
+@pytest.mark.parametrize(
+    ("acks", "given"),
+    [("offset=17", True), ("id=m17", True), ("id=m18", False), ("lease=r1", False)],
+)
+def test_a_message_is_given_to_whoever_names_its_offset_or_its_id(acks: str, given: bool) -> None:
+    rows = columns(
+        f"""
+        0ms shop sends orders/b0/3 offset=17 id=m17 ok
+        5ms..6ms bob acks {LANE} {acks} ok
+        9ms alice delivers {LANE} offset=18 success
+        """
+    )
+    sent, call = rows.of(Kind.SEND), rows.of(Kind.DELIVER)
+    found = rows.shared(Messages).given_before(rows.lane[call], sent, rows.begin[call])
+    assert found.tolist() == [given]
