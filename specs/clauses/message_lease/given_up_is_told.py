@@ -3,8 +3,10 @@
 Judged of messages that were handed out as often as they may be, and of which no acknowledgement was begun since: once a
 witness has read a floor beyond such a message, and another reading, begun later by more than a timer may be late, finds
 the floor beyond it still, somebody has to have told that the message was given up (DEAD_LETTER: a dead letter, an
-advisory, whatever shows it). Where either may be of any message of the lane (`specs.facts.message_leases`), nothing
-is said of it any more. A message that the floor passes before its last hand-out is a matter of the floor's own clause.
+advisory, whatever shows it). An acknowledgement that was refused is none. Where either may be of any message of the
+lane (`specs.facts.message_leases`), nothing is said of it any more. Nor is anything said where the message was handed
+out once more between the two readings, or where the floor had passed it before its last hand-out, which is a matter of
+the floor's own clause. A history that begins late may lack an acknowledgement that was under way.
 """
 
 import numpy as np
@@ -32,6 +34,7 @@ LEVELS = frozenset(Level)
 NEEDS = frozenset({Kind.RECEIVE, Kind.ACK, Kind.DEAD_LETTER, Kind.PROGRESS})
 SETTINGS = ("max_reconsume_times",)
 CONCLUDES_FROM_ABSENCE = True
+LOOKS_BACK = True
 COLUMNS = ("lease_id", "message_id", "queue_offset", "reconsume_times", "value")
 
 
@@ -47,7 +50,7 @@ def judge(rows: Rows, findings: Findings) -> None:
     """Only messages that were handed out as often as they may be are looked at: the first such hand-out of each."""
     done = rows.ended_as(Outcome.OK) & (rows.end < NEVER) & (rows.group != NO_TEXT)
     times = rows.number("reconsume_times")
-    handed = positions(rows.are(Kind.RECEIVE) & done & (rows.offset != NONE) & (times >= 0))
+    handed = positions(rows.are(Kind.RECEIVE) & done & (rows.offset != NONE))
     handed = handed[np.argsort(rows.end[handed], kind="stable")]
     reads = positions(rows.are(Kind.PROGRESS) & done & (rows.value != NONE))
     reads = reads[np.argsort(rows.end[reads], kind="stable")]
@@ -63,22 +66,29 @@ def judge(rows: Rows, findings: Findings) -> None:
         about = positions(tells & (rows.lane == message[0]) & ((offset == message[1]) | of_any))
         over = int(rows.begin[about].min(initial=NEVER))
         if over > rows.end[place]:
-            _judge(rows, findings, place, reads[rows.lane[reads] == message[0]], over, about)
+            lent = handed[(rows.lane[handed] == message[0]) & (rows.offset[handed] == message[1])]
+            mine = reads[rows.lane[reads] == message[0]]
+            _judge(rows, findings, place, lent, mine, over, about)
 
 
-def _judge(rows: Rows, findings: Findings, place: int, reads: Ints, over: int, about: Ints) -> None:
+def _judge(
+    rows: Rows, findings: Findings, place: int, lent: Ints, reads: Ints, over: int, about: Ints
+) -> None:
     """A last hand-out: was it told what came of it before a reading showed that it was given up, or at all?
 
-    reads: of its lane, by their ends. about: rows that tell something of the message. over: where the first begins.
+    reads: of its lane, by their ends. lent: all hand-outs of the message. about: rows that tell something of it. over:
+    where the first of these begins.
     """
     info = rows.context_of(place).info
     bound_us = info.config.schedule_slack_ms * MS + info.clock_bound_us
     beyond = reads[(rows.value[reads] > rows.offset[place]) & (rows.end[reads] < over)]
-    for passed in beyond[rows.begin[beyond] > rows.end[place]][:1].tolist():
+    for passed in beyond[:1].tolist():
         due_us = int(rows.ended[passed]) + bound_us
-        later = beyond[(rows.end[beyond] > rows.end[passed]) & (rows.started[beyond] >= due_us)]
+        later = beyond[(rows.end[beyond] > rows.end[passed]) & (rows.started[beyond] > due_us)]
         for reading in later[:1].tolist():
-            if not may_be_gone(rows, place, int(rows.end[reading])):
+            now = int(rows.end[reading])
+            again = (rows.end[lent] > rows.begin[passed]) & (rows.begin[lent] < now)
+            if not (again.any() or may_be_gone(rows, place, now)):
                 findings.at_stake_times(place, 1)
                 roles = {"handed": place, "passed": passed, "reading": reading}
                 findings.shown(GivenUpInSilence, roles)
