@@ -9,15 +9,16 @@ A lease ends by its time, counted from the answer, or after the pause for which 
 message back, or by an acknowledgement under it that was answered, later than the hand-out. It is taken for as long as
 the hand-out says, and as the configuration does at least; whatever may have renewed it makes it longer, by as much at
 least. What was not answered may still be done while a request may be under way: such a question may have been handed
-any message, for a lease more, the longest of those lent, and so may one of a member that died. Where a release does not
-say for how long, its message is put off until it is acknowledged.
+any message, for a lease more, the longest that was ever lent in the lane, and so may one of a member that died. Where a
+release does not say for how long, its message is put off until it is acknowledged.
 
 At stake is each message that comes again. Says nothing of a message that somebody may have acknowledged, that was given
-up, or that was handed out as often as it may be, nor of a lease that has no end in time, which lasts until an
-acknowledgement or a release, nor of a lane in which a request may be of any message
-(`specs.facts.message_leases`).
+up, or that may have been handed out as often as it may be, with each such question for one more time; nor of a lease
+that has no end in time, which lasts until an acknowledgement or a release, nor of a lane in which a request may be of
+any message (`specs.facts.message_leases`).
 """
 
+from bisect import bisect_left
 from collections import defaultdict
 from dataclasses import dataclass
 
@@ -109,10 +110,10 @@ class _Told:
     """What rows tell: columns with a value for every row, times in µs.
 
     offset: of the message, NONE where nobody knows it. lease_us: how long the lease of a hand-out is at least; free_us:
-    when it is certainly over; returns: has the message to come again? may_finish: may a request finish its message?
-    away_us: until when it may keep it away, at least. gives_back: is it a release that was answered, and names its
-    lease? in_vain: is it a question that brought nothing, as none that ended meanwhile did, in a lane of which nobody
-    had asked for what may be about any message?
+    when it is certainly over; left: how often the message may still come again, where it has to; else 0. may_finish:
+    may a request finish its message? away_us: until when it may keep it away, at least. gives_back: is it a release
+    that was answered, and names its lease? in_vain: is it a question that brought nothing, as none that ended meanwhile
+    did, in a lane of which nobody had asked for what may be about any message?
     """
 
     def __init__(self, rows: Rows) -> None:
@@ -129,7 +130,8 @@ class _Told:
         lasts_us = np.where(until_us == NONE, 0, until_us - rows.started)
         self.lease_us = np.maximum(rows.config("broker_lease_ms", everywhere) * MS, lasts_us)
         self.free_us = np.where(until_us == NONE, NEVER, self.over_us + self.lease_us)
-        self.returns = (until_us != NONE) & ((limit < 0) | ((times != NONE) & (times < limit)))
+        left = np.where(limit < 0, NEVER, np.where(times == NONE, 0, np.maximum(limit - times, 0)))
+        self.left = np.where(until_us == NONE, 0, left)
         endless = releases & (suspend_ms == NONE)
         self.may_finish = endless | rows.are(Kind.ACK, Kind.DEAD_LETTER)
         pause_us = np.where(releases & ~endless, suspend_ms, 0) * MS
@@ -160,8 +162,9 @@ class _Lane:
 
     loans: the last hand-out of each message that may be unfinished. unsure: messages that may be finished. away_us: of
     each message until when requests, or an earlier lease, may keep it away; busy_us: likewise of those that nobody was
-    handed. handed: messages that were handed out. lost_us: until when a message may have been handed out of which
-    nobody knows. under_way: the questions; did each begin when nothing was lent?
+    handed. handed: messages that were handed out. lost_us: until when questions that were lost may have been handed a
+    message of which nobody knows, ascending. longest_us: the longest lease that was lent: such a one may be as long.
+    under_way: the questions; did each begin when nothing was lent?
     """
 
     def __init__(self, rows: Rows, findings: Findings, told: _Told, row: int) -> None:
@@ -169,11 +172,12 @@ class _Lane:
         self.context = rows.context_of(row)
         config, self.clocks_us = self.context.info.config, self.context.info.clock_bound_us
         self.lease_us, self.late_us = config.broker_lease_ms * MS, config.delay_bound_ms * MS
+        self.longest_us = self.lease_us
         self.bound_us = config.schedule_slack_ms * MS + self.clocks_us
         self.loans: dict[int, _Loan] = {}
         self.unsure: set[int] = set()
         self.away_us: defaultdict[int, int] = defaultdict(lambda: -NEVER)
-        self.busy_us = self.lost_us = -NEVER
+        self.busy_us, self.lost_us = -NEVER, [-NEVER]
         self.handed: set[int] = set()
         self.under_way: dict[int, bool] = {}
 
@@ -212,13 +216,15 @@ class _Lane:
             self.away_us[offset] = max(self.away_us[offset], before.free_us)
         self.handed.add(offset)
         del self.under_way[row]
-        owed = bool(told.returns[row]) and offset not in self.unsure
+        self.longest_us = max(self.longest_us, int(told.lease_us[row]))
+        owed = bool(told.left[row]) and offset not in self.unsure
         self.loans[offset] = _Loan(row, int(told.lease_us[row]), int(told.free_us[row]), owed)
 
     def lost(self, row: int) -> None:
         """A question ended, and nobody knows whether it brought a message, or which."""
         del self.under_way[row]
-        self.lost_us = max(self.lost_us, int(self.told.over_us[row]) + self.late_us)
+        until_us = int(self.told.over_us[row]) + self.late_us
+        self.lost_us.append(max(until_us, self.lost_us[-1]))
 
     def asked_in_vain(self, row: int) -> None:
         """A question ended, and brought nothing: was anything certainly there?"""
@@ -229,7 +235,7 @@ class _Lane:
         if any(self._may_have_it(other, row) for other in self.under_way):
             return
         for loan in owed:
-            if not self._is_excused(loan.row, now):
+            if not (self._may_be_the_last(loan.row) or self._is_excused(loan.row, now)):
                 loan.owed = False  # it is told once
                 self.findings.at_stake_times(row, 1)
                 roles = {"handed": loan.row, "released": loan.released, "asked": row}
@@ -237,14 +243,17 @@ class _Lane:
 
     def _is_free(self, asked: int) -> bool:
         """Is all that was lent or put off, by what was told so far, due longer ago than a timer may be late?"""
-        until_us = max(self.busy_us, self.lost_us + self._longest())
+        until_us = max(self.busy_us, self.lost_us[-1] + self.longest_us)
         for offset, loan in self.loans.items():
             until_us = max(until_us, loan.free_us, self.away_us[offset])
         return until_us < self._due(asked)
 
-    def _longest(self) -> int:
-        """The longest lease of those lent: one of which nobody knows may be as long."""
-        return max((loan.lease_us for loan in self.loans.values()), default=self.lease_us)
+    def _may_be_the_last(self, handed: int) -> bool:
+        """May lost questions, and those of members that died, have been handed its message as often as it may be?"""
+        since_us = int(self.rows.started[handed]) - self.clocks_us
+        lost = len(self.lost_us) - bisect_left(self.lost_us, since_us)
+        lost += sum(not self.told.refused[row] for row in self.under_way)
+        return lost >= int(self.told.left[handed])
 
     def _due(self, asked: int) -> int:
         """Before when a lease must have ended for this question to bring the message, though a timer be late."""
@@ -255,7 +264,7 @@ class _Lane:
         client, now = self.rows.client_of(row), int(self.rows.end[asked])
         death = self.context.latest(client, Kind.CRASH, now)
         if death is not None and death > self.rows.begin[row]:
-            until_us = self.context.died_us[death] + self.late_us + self._longest()
+            until_us = self.context.died_us[death] + self.late_us + self.longest_us
             return until_us >= self._due(asked)
         stepped = bool(self.rows.end[row] >= self.context.clock_stepped)
         return stepped or not self.told.refused[row]
