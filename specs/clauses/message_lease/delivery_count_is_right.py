@@ -1,14 +1,18 @@
 """Each hand-out of a message says how often the message was handed out before, and that is true.
 
-Judged whenever a message is handed out that was handed out before, or that says so. A count *repeats* where it is not
-higher than that of a hand-out that was certainly made before, or is that of any other; what may have ended that lease
-with its holder's connection, or with the server, may have taken the hand-out back, and excuses it. It *runs ahead*
+Judged whenever a message is handed out that was handed out before, or that says so; hand-outs that tell no count are
+passed over, and where none tells one nothing is known of the limit either. A count *repeats* where it is not higher
+than that of a hand-out that was certainly made before, or is that of any other. What may have ended that lease with its
+holder's connection, or with the server, may have taken that hand-out back, and excuses it: it is compared with each
+that nothing excuses. It *runs ahead*
 where it is higher than all hand-outs that the history shows together with all questions that ended without an answer,
 of which each may have been one more. That is judged only where everybody is recorded from the begin on, and nobody asks
 besides: a question that is still open may stand for many. And a count is *beyond the limit* where the message had been
 handed out as often as it may be. Says nothing about a message that comes again after its acknowledgement was answered,
 nor about any once one was answered that may be of any message (`specs.facts.message_leases`).
 """
+
+import numpy as np
 
 from specs.clauses.premises import BROKER_LIVES, CONNECTED, NOT_MOVED
 from specs.clauses.terms import Finding, Findings, Line, Row, Rows, at, who
@@ -48,16 +52,28 @@ class BeyondTheLimit(Finding):
 
 
 def judge(rows: Rows, findings: Findings) -> None:
-    """At stake are hand-outs that are not the first of their message, or that tell of one before."""
-    handed, before, nth = _in_turn(rows)
-    times = rows.number("reconsume_times")
-    again = (before != NOWHERE) | (times[handed] > 0)
-    handed, before, nth = handed[again], before[again], nth[again]
+    """At stake are hand-outs that are not the first of their message, or that tell of one before.
+
+    Of those that it repeats the latest is named.
+    """
+    handed, highest, nth = _in_turn(rows)
+    message, times = rows.shared(MessageLeases).message, rows.number("reconsume_times")
+    line = Line(message, rows.end, handed)
+    again = (highest != NONE) | (times[handed] > 0)
+    handed, highest, nth = handed[again], highest[again], nth[again]
     findings.at_stake(handed)
     told, limit = times[handed], rows.config("max_reconsume_times", handed)
-    highest = chosen(times, before, NONE)
-    repeats = (told < highest) & (rows.end[before] < rows.begin[handed]) | (told == highest)
-    repeats[repeats] = ~may_be_cut(rows, before[repeats], rows.end[handed[repeats]])
+    low, before = handed[told <= highest], np.full(len(handed), NOWHERE, np.int64)
+
+    def is_repeated(index: Ints, other: Ints) -> Mask:
+        mine = low[index]
+        found: Mask = (times[mine] < times[other]) & (rows.end[other] < rows.begin[mine])
+        found |= times[mine] == times[other]
+        found[found] = ~may_be_cut(rows, other[found], rows.end[mine[found]])
+        return found
+
+    before[told <= highest] = line.last_before_with(message[low], rows.end[low], is_repeated)
+    repeats = before != NOWHERE
     beyond = ~repeats & (limit >= 0) & (told > limit)
     ahead = ~repeats & ~beyond & _run_ahead(rows, handed, told - nth)
     findings.told_apart(
@@ -69,7 +85,7 @@ def judge(rows: Rows, findings: Findings) -> None:
 
 
 def _in_turn(rows: Rows) -> tuple[Ints, Ints, Ints]:
-    """Hand-outs by message and answer: where, the one with the highest count before (NOWHERE: none), how many before.
+    """Hand-outs by message and answer: where, the highest count before (NONE: none), how many before.
 
     Left out are those after an acknowledgement that was answered, of their message or, as far as anybody knows, of any.
     """
@@ -83,7 +99,7 @@ def _in_turn(rows: Rows) -> tuple[Ints, Ints, Ints]:
     unfinished = leases.acks.count_before(message, now) == 0
     unfinished &= of_any.count_before(rows.lane[handed], now) == 0
     handed, turn = handed[unfinished], Segments(message[unfinished])
-    return handed, chosen(handed, turn.highest_before(times[handed]), NOWHERE), turn.nth()
+    return handed, chosen(times[handed], turn.highest_before(times[handed]), NONE), turn.nth()
 
 
 def _run_ahead(rows: Rows, handed: Ints, unseen: Ints) -> Mask:
