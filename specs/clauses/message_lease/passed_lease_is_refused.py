@@ -1,16 +1,16 @@
 """What is asked under a lease that has passed to another hand-out is refused.
 
-Judged when an acknowledgement, a release or a renewal ends that named its lease, was begun after the message had been
-handed out anew, and was answered; as long as the new lease certainly lives and its holder has not settled the message:
-what was finished meanwhile may be acknowledged once more. Says nothing of requests that nobody answers, nor of ones
-under a lease that ran out while nobody else was handed the message.
+Judged when an acknowledgement, a release or a renewal ends that named the lease of any earlier hand-out, was begun
+after the message had been handed out anew, and was answered; as long as the new lease certainly lives and its holder
+has not settled the message: what was finished meanwhile may be acknowledged once more. Says nothing of requests that
+nobody answers, nor of ones under a lease that ran out while nobody else was handed the message.
 """
 
 from specs.clauses.premises import BROKER_LIVES, CONNECTED, NO_WALL_CLOCK_STEP, NOT_MOVED
-from specs.clauses.terms import Finding, Findings, Row, Rows, at, who
-from specs.facts.columns import NO_TEXT, NOWHERE
+from specs.clauses.terms import Finding, Findings, Line, Row, Rows, at, who
+from specs.facts.columns import NO_TEXT, NONE, NOWHERE
 from specs.facts.message_leases import LEASE_COLUMNS, OF_LEASES, MessageLeases
-from specs.facts.segments import chosen, positions
+from specs.facts.segments import chosen, dense, positions
 from specs.vocabulary import Key, Kind, Outcome, Party
 
 ID = "PML-3"
@@ -37,7 +37,7 @@ class LateOneTaken(Finding):
 
 
 def judge(rows: Rows, findings: Findings) -> None:
-    """At stake is each request under the lease before the last one, while that lives.
+    """At stake is each request under a lease before the last one, while that lives.
 
     What such a request may have done to the last lease counts from its answer on.
     """
@@ -45,9 +45,13 @@ def judge(rows: Rows, findings: Findings) -> None:
     of, lease = leases.message, rows.text("lease_id")
     late = positions(~rows.are(Kind.RECEIVE) & (of != NOWHERE) & (lease != NO_TEXT))
     second = leases.line.last_before(of[late], begin[late])
-    first = chosen(leases.before, second, NOWHERE)
-    passed = (first != NOWHERE) & (end[first] < begin[second])
-    passed &= (lease[first] == lease[late]) & (lease[second] != lease[late])
+    of_lease = dense(of, lease)[0]
+    line = Line(of_lease, end, leases.handed)
+    first = line.last_before(of_lease[late], chosen(begin, second, NONE))
+    passed = (first != NOWHERE) & (lease[second] != lease[late])
+    first, second, late = first[passed], second[passed], late[passed]
+    finished = leases.acks.count_before
+    passed = finished(of[late], end[first]) == finished(of[late], end[second])
     first, second, late = first[passed], second[passed], late[passed]
     counts_from = begin.copy()
     counts_from[late] = end[late]
