@@ -390,13 +390,14 @@ class RunContext:
             ),
             None,
         )
-        if joined is None or self.client_died_between(client, joined, now):
-            return None
-        gone = any(
-            joined < at <= now and row.kind is Kind.LEAVE and where in (group, None)
+        return None if joined is None or self.is_gone(group, client, joined, now) else joined
+
+    def is_gone(self, group: str, client: str, since: int, now: int) -> bool:
+        """Did the client die, or begin to leave the group, in (since, now]? Coming again changes nothing."""
+        return self.client_died_between(client, since, now) or any(
+            since < at <= now and row.kind is Kind.LEAVE and where in (group, None)
             for at, where, row in self.work.get(client, ())
         )
-        return None if gone else joined
 
     def kept_from(self, queue: Queue, now: int) -> int:
         """The offset below which the broker had said by then that it keeps nothing."""

@@ -10,6 +10,7 @@ from specs.facts.rows import Rows
 from specs.vocabulary import Kind
 
 SHARE_COLUMNS = ("client_id", "view", "detail")
+GONE_BY = frozenset({Kind.CRASH, Kind.LEAVE})
 BETWEEN = " | "
 
 
@@ -34,7 +35,7 @@ class Share(NamedTuple):
 def each_share(rows: Rows) -> Iterator[tuple[Share, dict[int, Share]]]:
     """The shares that say what was seen and taken, by seq_begin.
 
-    With each the last one before it of each client of its group, for its topic.
+    With each the last one before it of each client of its group, for its topic, that has neither left nor died since.
     """
     group, topic, client = rows.group, rows.text("topic"), rows.client
     view, detail = rows.text("view"), rows.text("detail")
@@ -50,7 +51,12 @@ def each_share(rows: Rows) -> Iterator[tuple[Share, dict[int, Share]]]:
         who = int(client[place]), rows.client_of(place)
         share = Share(place, *who, views[view[place]], taken)
         key = (int(rows.run[place]), int(group[place]), int(topic[place]))
+        context, here = rows.context_of(place), rows.name_of("group", place)
         before = found.setdefault(key, {})
+        for other in list(before.values()):
+            since, now = rows.begin[[other.place, place]].tolist()
+            if context.is_gone(here, other.member, since, now):
+                del before[other.client]
         yield share, before
         before[share.client] = share
 

@@ -1,17 +1,17 @@
 """Where all members shared the same queues out among themselves, every queue was taken by somebody.
 
 Decided when each member's last share was computed from the same view: the same members and queues, each list in the
-same order. While one of them still sees another group or topic, queues may wait for it. Views that list a member twice
-are passed over: a client that came again under its id while the broker still held the connection of its last process;
-one share is then for a process that is gone, until the broker has noticed. Not claimed for a fixed list or for listed
-machine rooms, which leave queues out on purpose.
+same order. The share of a client that has left or died since is nobody's. While one of them still sees another group or
+topic, queues may wait for it. Views that list a member twice are passed over: a client that came again under its id
+while the broker still held the connection of its last process; one share is then for a process that is gone, until the
+broker has noticed. Not claimed for a fixed list or for listed machine rooms, which leave queues out on purpose.
 """
 
 import numpy as np
 
 from specs.clauses.premises import CLUSTERING, DEALT_TO_THE_LAST
 from specs.clauses.terms import Finding, Findings, Row, Rows, at, who
-from specs.facts.shares import SHARE_COLUMNS, each_share
+from specs.facts.shares import GONE_BY, SHARE_COLUMNS, each_share
 from specs.plan.traits import Stake, Trait
 from specs.vocabulary import Key, Kind, Party
 
@@ -25,6 +25,7 @@ SOURCES = ("docs/sources.md#assignment",)
 STAKES = (Stake(Trait.MEMBER_CHANGE, brings=1),)
 KINDS = frozenset({Kind.ASSIGN})
 NEEDS = frozenset({Kind.ASSIGN})
+EXCUSED_BY = GONE_BY
 COLUMNS = SHARE_COLUMNS
 
 

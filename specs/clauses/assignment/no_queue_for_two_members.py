@@ -1,16 +1,16 @@
 """Of the clients that shared the same queues out among the same members, no two took one queue.
 
-Compared are the shares that each client computed last, where both saw the same members and the same queues, each
-list in the same order; clients that see the group or the topic differently for a while may overlap, and the lease
-keeps that safe. A share is a function of what was seen, so it does not matter when the two computed it. Not claimed
-for a fixed list, which asks nobody.
+Compared are the shares that each client computed last, unless it has left or died since, where both saw the same
+members and the same queues, each list in the same order; clients that see the group or the topic differently for a
+while may overlap, and the lease keeps that safe. A share is a function of what was seen, so it does not matter when the
+two computed it. Not claimed for a fixed list, which asks nobody.
 """
 
 import numpy as np
 
 from specs.clauses.premises import CLUSTERING, DEALT
 from specs.clauses.terms import Finding, Findings, Row, Rows, at, who
-from specs.facts.shares import SHARE_COLUMNS, each_share
+from specs.facts.shares import GONE_BY, SHARE_COLUMNS, each_share
 from specs.plan.traits import Stake, Trait
 from specs.vocabulary import Key, Kind, Party
 
@@ -24,6 +24,7 @@ SOURCES = ("docs/sources.md#assignment",)
 STAKES = (Stake(Trait.MEMBER_CHANGE, brings=1),)
 KINDS = frozenset({Kind.ASSIGN})
 NEEDS = frozenset({Kind.ASSIGN})
+EXCUSED_BY = GONE_BY
 COLUMNS = SHARE_COLUMNS
 
 

@@ -131,3 +131,24 @@ def test_a_send_that_names_no_queue_may_lie_in_any_of_its_topic(sends: str, expe
     assert context.may_hold_astray(queue) == expected
     assert context.may_hold_astray(queue, "k1") == expected
     assert not context.may_hold_astray(queue, "k2")
+
+
+@pytest.mark.parametrize(
+    ("row", "gone"),
+    [
+        ("5ms alice crashes -", True),
+        ("5ms..9ms alice leaves billing", True),
+        ("5ms.. alice leaves -", True),
+        ("5ms..9ms alice leaves audit", False),
+        ("5ms bob crashes -", False),
+        ("5ms alice joins billing", False),
+    ],
+)
+def test_a_client_is_gone_that_died_or_left_though_it_came_again(row: str, gone: bool) -> None:
+    lane = "billing/orders/b0/3"
+    info, history = parse_history(
+        f"0ms alice adds {lane}\n{row}\n8ms alice joins billing\n20ms alice adds {lane}"
+    )
+    context, now = RunContext.of_rows(info, history), history[-1].seq_begin
+    assert context.is_gone("billing", "alice", history[0].seq_begin, now) == gone
+    assert not context.is_gone("billing", "alice", now, now)
