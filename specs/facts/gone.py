@@ -27,10 +27,7 @@ def gone_from(rows: Rows, where: Ints) -> Ints:
 
 
 def floor_before(rows: Rows, lane: Ints, moment: Ints) -> Ints:
-    """Of each lane the highest offset below which nothing was known to lie any more before the moment; else 0.
-
-    A pull that was under way then, and is told so later, counts as well.
-    """
+    """Of each lane the highest offset below which nothing lies, as is told, or will be of pulls under way; else 0."""
     of, floor, told = rows.shared(_told, "begin")
     last = Timeline(of, told).last_before(lane, moment)
     return chosen(floor, last, 0)
@@ -47,10 +44,7 @@ def kept_from(rows: Rows, where: Ints) -> Ints:
 
 
 def _told(rows: Rows, moment_of: str) -> tuple[Ints, Ints, Ints]:
-    """What was told, by lane and moment: (its lane, the lowest offset that was kept by then, the moment).
-
-    moment_of: of a pull its "begin" or its "end".
-    """
+    """What was told, by lane and moment (a pull's begin or end): the lane, the lowest offset kept, the moment."""
     pulls = told_ahead(rows)
     told = np.stack([rows.lane[pulls], rows.value[pulls], getattr(rows, moment_of)[pulls]])
     told = np.concatenate([told, ints(_trims(rows)).reshape(-1, 3).T], axis=1)

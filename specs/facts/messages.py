@@ -100,10 +100,9 @@ def may_be_compacted(rows: Rows, message: Ints) -> Mask:
     again = furthest[key[message]] > rows.offset[message]
     again |= latest[key[message]] > rows.begin[message]
     found: Mask = ~keeps & (rows.text("sharding_key")[message] != NO_TEXT)
-    for index in positions(found & ~again).tolist():
-        row = int(message[index])
+    for index, row in enumerate(message.tolist()):
         its = rows.queue_of(row), rows.name_of("sharding_key", row)
-        again[index] = rows.context_of(row).may_hold_astray(*its)
+        again[index] |= rows.context_of(row).may_hold_astray(*its)
     return found & again
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from specs.clauses.premises import NOT_MOVED, NOT_REMOVED
 from specs.clauses.terms import Finding, Findings, Row, Rows, at, who
 from specs.facts.columns import NEVER, NO_TEXT, NONE, NOWHERE, Ints
-from specs.facts.segments import dense
+from specs.facts.segments import dense, positions
 from specs.vocabulary import Key, Kind, Level, Outcome, Party, Queue
 
 ID = "FLR-1"
@@ -60,12 +60,8 @@ def judge(rows: Rows, findings: Findings) -> None:
 def _is_last_time(rows: Rows, handed: Ints) -> Ints:
     """Which hand-outs were as many as there may be of the message."""
     times = rows.number("reconsume_times")[handed]
-    limits = [rows.context_of(int(place)).info.config.max_reconsume_times for place in handed[:1]]
-    if len(rows.words("run")) > 1:
-        limits = [rows.context_of(int(place)).info.config.max_reconsume_times for place in handed]
-    limit = np.asarray(limits, np.int64)
-    found: Ints = np.flatnonzero((limit >= 0) & ((times == NONE) | (times >= limit)))
-    return found
+    limit = rows.config("max_reconsume_times", handed)
+    return positions((limit >= 0) & ((times == NONE) | (times >= limit)))
 
 
 def _judge(rows: Rows, findings: Findings, reads: Ints, first: Ints, over: Ints) -> None:

@@ -52,18 +52,17 @@ class BeyondTheLimit(Finding):
 
 
 def judge(rows: Rows, findings: Findings) -> None:
-    """At stake are hand-outs that are not the first of their message, or that tell of one before.
-
-    Of those that it repeats the latest is named.
-    """
-    handed, highest, nth = _in_turn(rows)
+    """At stake are hand-outs that are not the first of their message, or that tell of one before."""
+    handed, nth = _in_turn(rows)
     message, times = rows.shared(MessageLeases).message, rows.number("reconsume_times")
     line = Line(message, rows.end, handed)
-    again = (highest != NONE) | (times[handed] > 0)
-    handed, highest, nth = handed[again], highest[again], nth[again]
+    again = (nth > 0) | (times[handed] > 0)
+    handed, nth = handed[again], nth[again]
     findings.at_stake(handed)
     told, limit = times[handed], rows.config("max_reconsume_times", handed)
-    low, before = handed[told <= highest], np.full(len(handed), NOWHERE, np.int64)
+    highest = line.highest_before(message[handed], rows.end[handed], times)
+    may_repeat = told <= chosen(times, highest, NONE)
+    low, before = handed[may_repeat], np.full(len(handed), NOWHERE, np.int64)
 
     def is_repeated(index: Ints, other: Ints) -> Mask:
         mine = low[index]
@@ -72,7 +71,7 @@ def judge(rows: Rows, findings: Findings) -> None:
         found[found] = ~may_be_cut(rows, other[found], rows.end[mine[found]])
         return found
 
-    before[told <= highest] = line.last_before_with(message[low], rows.end[low], is_repeated)
+    before[may_repeat] = line.last_before_with(message[low], rows.end[low], is_repeated)
     repeats = before != NOWHERE
     beyond = ~repeats & (limit >= 0) & (told > limit)
     ahead = ~repeats & ~beyond & _run_ahead(rows, handed, told - nth)
@@ -84,8 +83,8 @@ def judge(rows: Rows, findings: Findings) -> None:
     )
 
 
-def _in_turn(rows: Rows) -> tuple[Ints, Ints, Ints]:
-    """Hand-outs by message and answer: where, the highest count before (NONE: none), how many before.
+def _in_turn(rows: Rows) -> tuple[Ints, Ints]:
+    """Hand-outs by message and answer: where, how many before.
 
     Left out are those after an acknowledgement that was answered, of their message or, as far as anybody knows, of any.
     """
@@ -98,8 +97,7 @@ def _in_turn(rows: Rows) -> tuple[Ints, Ints, Ints]:
     message, now = leases.message[handed], rows.end[handed]
     unfinished = leases.acks.count_before(message, now) == 0
     unfinished &= of_any.count_before(rows.lane[handed], now) == 0
-    handed, turn = handed[unfinished], Segments(message[unfinished])
-    return handed, chosen(times[handed], turn.highest_before(times[handed]), NONE), turn.nth()
+    return handed[unfinished], Segments(message[unfinished]).nth()
 
 
 def _run_ahead(rows: Rows, handed: Ints, unseen: Ints) -> Mask:

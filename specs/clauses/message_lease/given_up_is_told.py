@@ -16,7 +16,7 @@ from specs.clauses.terms import Finding, Findings, Row, Rows, at, who
 from specs.facts.columns import MS, NEVER, NO_TEXT, NONE, Ints
 from specs.facts.message_leases import may_be_gone
 from specs.facts.message_names import may_be_any, offsets
-from specs.facts.segments import positions
+from specs.facts.segments import is_first, positions
 from specs.vocabulary import Key, Kind, Level, Outcome, Party
 
 ID = "PML-6"
@@ -56,30 +56,25 @@ def judge(rows: Rows, findings: Findings) -> None:
     reads = reads[np.argsort(rows.end[reads], kind="stable")]
     tells = rows.are(Kind.ACK, Kind.DEAD_LETTER) & ~rows.ended_as(Outcome.REFUSED)
     offset, of_any = rows.shared(offsets), may_be_any(rows)
-    judged: set[tuple[int, int]] = set()
-    for place in handed.tolist():
-        limit = rows.context_of(place).info.config.max_reconsume_times
-        message = int(rows.lane[place]), int(rows.offset[place])
-        if not 0 <= limit <= times[place] or message in judged:
-            continue
-        judged.add(message)
+    limit = rows.config("max_reconsume_times", handed)
+    last = handed[(limit >= 0) & (times[handed] >= limit)]
+    for place in last[is_first(rows.lane[last], rows.offset[last])].tolist():
+        message = rows.lane[place], rows.offset[place]
         about = positions(tells & (rows.lane == message[0]) & ((offset == message[1]) | of_any))
-        over = int(rows.begin[about].min(initial=NEVER))
-        if over > rows.end[place]:
-            lent = handed[(rows.lane[handed] == message[0]) & (rows.offset[handed] == message[1])]
-            mine = reads[rows.lane[reads] == message[0]]
-            _judge(rows, findings, place, lent, mine, over, about)
+        lent = handed[(rows.lane[handed] == message[0]) & (rows.offset[handed] == message[1])]
+        _judge(rows, findings, lent, place, reads[rows.lane[reads] == message[0]], about)
 
 
 def _judge(
-    rows: Rows, findings: Findings, place: int, lent: Ints, reads: Ints, over: int, about: Ints
+    rows: Rows, findings: Findings, lent: Ints, place: int, reads: Ints, about: Ints
 ) -> None:
     """A last hand-out: was it told what came of it before a reading showed that it was given up, or at all?
 
-    reads: of its lane, by their ends. lent: all hand-outs of the message. about: rows that tell something of it. over:
-    where the first of these begins.
+    lent: all hand-outs of the message. reads: of its lane, by their ends. about: rows that tell something of it.
     """
-    info = rows.context_of(place).info
+    info, over = rows.context_of(place).info, int(rows.begin[about].min(initial=NEVER))
+    if over <= rows.end[place]:
+        return
     bound_us = info.config.schedule_slack_ms * MS + info.clock_bound_us
     beyond = reads[(rows.value[reads] > rows.offset[place]) & (rows.end[reads] < over)]
     for passed in beyond[:1].tolist():

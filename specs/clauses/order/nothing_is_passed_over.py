@@ -51,7 +51,6 @@ from specs.facts.segments import (
     dense,
     first_fitting,
     first_of_each,
-    highest_so_far,
     positions,
 )
 from specs.facts.tenures import TENURE_COLUMNS, TENURE_KINDS, Tenures
@@ -122,17 +121,12 @@ def _judge_handovers(rows: Rows, findings: Findings, first: Ints, start: Ints) -
     """What lies between the highest that was given in the lane and where the next incarnation begins."""
     known = rows.of_runs(lambda context: _begins_with_the_first(context.info.config), first) != 0
     first, start = first[known], start[known]
-    given = positions(rows.are(Kind.DELIVER) & (rows.offset >= 0))
-    order = given[np.lexsort((rows.begin[given], rows.lane[given]))]
-    highest = chosen(order, highest_so_far(rows.lane[order], rows.offset[order]), NOWHERE)
-    last = Line(rows.lane, rows.begin, order).last_before(rows.lane[first], rows.begin[first])
-    place = np.full(rows.size, NOWHERE, np.int64)
-    place[order] = highest
-    before = chosen(place, last, NOWHERE)
+    given = Line(rows.lane, rows.begin, positions(rows.are(Kind.DELIVER) & (rows.offset >= 0)))
+    before = given.highest_before(rows.lane[first], rows.begin[first], rows.offset)
     follows = before != NOWHERE
     first, start, before = first[follows], start[follows], before[follows]
-    low = np.maximum(rows.offset[before] + 1, _named(rows, first, Kind.COMMIT))
-    low = np.maximum(low, _named(rows, first, Kind.FETCH_OFFSET))
+    tell = rows.are(Kind.COMMIT, Kind.FETCH_OFFSET) & ~rows.ended_as(Outcome.REFUSED)
+    low = np.maximum(rows.offset[before] + 1, _named(rows, first, rows.lane, tell))
     sure = rows.of_runs(
         lambda context: (
             not context.info.begins_late and context.tells(Kind.COMMIT, Kind.FETCH_OFFSET)
@@ -157,7 +151,9 @@ def _judge(
     findings.at_stake(beyond)
     high = rows.offset[beyond] if high is None else np.minimum(high, rows.offset[beyond])
     low = np.maximum(low, floor_before(rows, rows.lane[beyond], rows.begin[beyond]))
-    low = np.maximum(low, _corrected(rows, beyond))
+    tenures = rows.shared(Tenures)
+    moved = rows.are(Kind.COMMIT) & rows.corrected & tenures.named
+    low = np.maximum(low, _named(rows, beyond, tenures.number, moved))
     start, stop = messages.between(rows.queue[beyond], low, high)
     where = positions(start < stop)
     if not len(where):
@@ -215,24 +211,10 @@ def _begins_with_the_first(config: Config) -> bool:
     return "consume_from" not in config.untold and config.consume_from == "first"
 
 
-def _named(rows: Rows, calls: Ints, kind: Kind) -> Ints:
-    """Of each of these calls the highest offset that a row of the kind had named in its lane when it began; else 0."""
-    where = positions(rows.are(kind) & ~rows.ended_as(Outcome.REFUSED) & (rows.value > 0))
-    where = where[np.lexsort((rows.begin[where], rows.lane[where]))]
-    highest = chosen(rows.value[where], highest_so_far(rows.lane[where], rows.value[where]), 0)
-    by_row = np.zeros(rows.size, np.int64)
-    by_row[where] = highest
-    last = Line(rows.lane, rows.begin, where).last_before(rows.lane[calls], rows.begin[calls])
-    return chosen(by_row, last, 0)
-
-
-def _corrected(rows: Rows, calls: Ints) -> Ints:
-    """Of each of these calls the highest offset to which its tenure had told that it was moved; else 0."""
-    tenures = rows.shared(Tenures)
-    told = positions(rows.are(Kind.COMMIT) & rows.corrected & tenures.named & (rows.value > 0))
-    line = Line(tenures.number, rows.begin, told)
-    highest = line.highest_before(tenures.number[calls], rows.begin[calls], rows.value)
-    return chosen(rows.value, highest, 0)
+def _named(rows: Rows, calls: Ints, key: Ints, some: Mask) -> Ints:
+    """Of each of these calls the highest offset that some rows of its key had named when it began; else 0."""
+    line = Line(key, rows.begin, positions(some & (rows.value > 0)))
+    return chosen(rows.value, line.highest_before(key[calls], rows.begin[calls], rows.value), 0)
 
 
 def _may_be_handed_out(rows: Rows, beyond: Ints) -> Mask:

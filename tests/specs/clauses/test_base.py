@@ -1,49 +1,15 @@
-"""What clauses are made of: sets of offsets, deaths and pauses, words for people."""
+"""What clauses are made of: deaths and pauses, words for people."""
 
 from __future__ import annotations
-
-from itertools import pairwise
-
-from hypothesis import given
-from hypothesis import strategies as st
 
 from specs.clauses.rows import acknowledges, asks_again
 from specs.clauses.words import at, ms, who
 from specs.facts.columns import NONE
-from specs.facts.intervals import Intervals
 from specs.facts.run_context import RunContext
 from specs.history.row import Row, make_row
 from specs.history.runinfo import RunInfo
 from specs.history.text import parse_history
 from specs.vocabulary import Kind, Outcome
-
-RANGES = st.lists(st.tuples(st.integers(0, 30), st.integers(-1, 4)))
-
-
-@given(RANGES)
-def test_intervals_are_a_set_of_whole_numbers(ranges: list[tuple[int, int]]) -> None:
-    """Whatever is added in whatever order: same members, same gaps, disjoint ranges."""
-    intervals, plain = Intervals(), set[int]()
-    for start, length in ranges:
-        intervals.add(start, start + length)
-        plain |= set(range(start, start + length))
-    assert {number for number in range(40) if number in intervals} == plain
-    for start in range(40):
-        assert intervals.first_present(start) == min((n for n in plain if n >= start), default=None)
-    found = intervals.ranges()
-    assert bool(intervals) == bool(plain)
-    assert all(start < stop for start, stop in found)
-    assert all(before[1] < after[0] for before, after in pairwise(found))
-    intervals.clear()
-    assert not intervals
-
-
-def test_ascending_numbers_are_one_range() -> None:
-    """A long lane costs no memory."""
-    intervals = Intervals()
-    for number in range(1000):
-        intervals.add(number)
-    assert intervals.ranges() == [(0, 1000)]
 
 
 def rows_of(text: str) -> list[Row]:
