@@ -77,6 +77,21 @@ def test_messages_without_a_queue_are_judged_too(stored: Callable[..., History],
     assert {"SND-2", "ORD-12"} <= set(found.refuted())
 
 
+@pytest.mark.parametrize("told", ["unknown", "ok", "refused"])
+def test_a_send_that_names_no_queue_counts_in_each_of_its_topic(
+    stored: Callable[..., History], here: Any, told: str
+) -> None:
+    info, rows = parse_history(f"""
+        0ms..1ms    shop  sends     orders/b0/3          offset=6 id=m6 ok
+        1ms..2ms    shop  sends     -                    topic=orders broker=b0 id=m7 {told}
+        5ms..6ms    eve   acks      billing/orders/b0/3  offset=8 lease=r1 ok
+        9s..9002ms  eve   witnesses billing/orders/b0/3  value=7 ok
+    """)
+    found = engine.examine(stored(info, rows), here)
+    assert found == examine(rows, info)
+    assert found.tallies["FLR-2"].violations == (told == "refused")
+
+
 def test_a_key_that_moved_to_another_queue_is_followed(
     stored: Callable[..., History], here: Any
 ) -> None:
