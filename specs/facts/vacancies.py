@@ -1,7 +1,7 @@
 """Vacancies: lanes that nobody has, though a member of their group lives.
 
 An incarnation is over once its DROP began, or its client's death, or its departure, since its ADD. A lane is nobody's
-where that is so of its last ADD, and of the last ADD of each client that still lives the life in which it added it.
+where that is so of the last ADD of each client: since the last of these ends.
 """
 
 from typing import NamedTuple
@@ -25,7 +25,7 @@ def takings(rows: Rows) -> Mask:
 
 
 class Vacancy(NamedTuple):
-    """A lane that nobody has: what shows it, by positions and by seqs, and when its last incarnation was over (µs)."""
+    """A lane that nobody has: who let it go last, by positions and by seqs, and when that was (µs)."""
 
     roles: dict[str, int]
     of_context: dict[str, int]
@@ -42,29 +42,27 @@ class Vacancies:
 
     def of(self, add: int, now: int) -> Vacancy | None:
         """That of the lane whose last ADD this is: if nobody has the lane, though a member of its group lives."""
-        rows, context, end = self.rows, self.rows.context_of(add), self._end_of(add, now)
-        group = rows.name_of("group", add)
-        join = context.newest_member(group, now)
-        if end is None or join is None:
-            return None
+        rows, context = self.rows, self.rows.context_of(add)
+        join = context.newest_member(rows.name_of("group", add), now)
         adds = self.adds.within(int(rows.lane[add]), NONE, now).tolist()
+        ends: list[Vacancy] = []
         for each in {int(rows.client[each]): each for each in adds}.values():
-            client, since = rows.client_of(each), int(rows.begin[each])
-            is_old = context.is_of_an_old_life(client, group, since, now)
-            if not is_old and self._end_of(each, now) is None:
+            end = self._end_of(each, now)
+            if end is None or join is None:
                 return None
-        return Vacancy({"add": add, **end.roles}, {"join": join, **end.of_context}, end.over_us)
+            ends.append(end._replace(of_context={"join": join, **end.of_context}))
+        return max(ends, key=lambda end: (end.over_us, end.roles["add"]))
 
     def _end_of(self, add: int, now: int) -> Vacancy | None:
         """Why the incarnation of this ADD is over, if it is."""
         rows, context, since = self.rows, self.rows.context_of(add), int(self.rows.begin[add])
         client, group = rows.member_of(add)
         for drop in self.drops.within(int(rows.incarnation[add]), since, now)[:1]:
-            return Vacancy({"end": int(drop)}, {}, int(when_over_us(rows, drop)))
-        death = context.latest(client, Kind.CRASH, now)
-        if death is not None and death > since:
-            return Vacancy({}, {"end": death}, context.died_us[death])
-        leave = context.leave_at(client, group, now)
-        if leave is None:
-            return None
-        return Vacancy({}, {"end": leave.seq_begin}, over_us(leave))
+            return Vacancy({"add": add, "end": int(drop)}, {}, int(when_over_us(rows, drop)))
+        for seq, kind in context.client_state.get(client, ()):
+            if kind is Kind.CRASH and since < seq <= now:
+                return Vacancy({"add": add}, {"end": seq}, context.died_us[seq])
+        for seq, left, row in context.work.get(client, ()):
+            if since < seq <= now and row.kind is Kind.LEAVE and left in (group, None):
+                return Vacancy({"add": add}, {"end": seq}, over_us(row))
+        return None

@@ -1,25 +1,26 @@
 """When all is healed and quiet, no lane with messages left is without an owner while a member of its group lives.
 
 *Orphaned*: judged at a settled drain, of lanes that somebody had and nobody has: each client's newest incarnation was
-dropped, or the client left or died. Who has never dropped a lane that others had meanwhile (it stood still, and did not
-hear of it) has it still. If the drain finds a message at or after the start of the lane's last incarnation that nobody
-of the group has finished, and a member of the group lives, then the lane should have found its way to a member.
+dropped, or the client left or died since, whether or not it came again. Who has never dropped a lane that others had
+meanwhile (it stood still, and did not hear of it) has it still. If the drain finds a message at or after the start of
+the lane's last incarnation that nobody of the group has finished, and a member of the group lives, then the lane should
+have found its way to a member.
 
 *Never had*: likewise of a queue that nobody of the group ever added, where a member of the group lives that adds other
 queues of the topic: a queue that came later, or that every member takes for another one's. Judged where the group
 consumes from the first message on: then it owes all of them. Not where the members' shares are those of machine rooms:
 their list may leave a queue out.
 
-*Too late*: a lane that is added anew was added within the handover bound after its last incarnation ended, with a
-member of the group living all the time. The bound is until a dead member is forgotten or a lease runs out, whichever is
-longer, a rebalance, one more request for the lease, the delay of a request and the slack of a timer. It runs from the
-last of: the incarnation's end, the end of its last call, the last time that somebody who is no member may have been
-granted the lease, and the last disturbance of the run (a client that joins, leaves, dies or stands still, a fault, a
-clock step; as long after it as all wall clocks together were set back, since who waits by one waits that much longer,
-and after a name server's death until brokers and clients have told and asked it again).
-Nothing is said where the lane's broker has died, since nobody tells when it is back, nor of a lane that somebody else
-has who never dropped it. Nor of a lane that was dropped in calm: by a client that lived on, when nothing had disturbed
-the run for as long as that bound. Its queue may have left the topic's route, which no row tells, and come back later.
+*Too late*: a lane that is added anew was added within the handover bound after the last of those who had it let go of
+it, with a member of the group living all the time. The bound is until a dead member is forgotten or a lease runs out,
+whichever is longer, a rebalance, one more request for the lease, the delay of a request and the slack of a timer. It
+runs from the last of: that end, the end of the lane's last call, the last time that somebody who is no member may have
+been granted the lease, and the last disturbance of the run (a client that joins, leaves, dies or stands still, a fault,
+a clock step; as long after it as all wall clocks together were set back, since who waits by one waits that much longer,
+and after a name server's death until brokers and clients have told and asked it again). Nothing is said where the
+lane's broker has died, since nobody tells when it is back, nor of a lane that somebody else has who never dropped it.
+Nor of a lane that was dropped in calm: by a client that lived on, when nothing had disturbed the run for as long as
+that bound. Its queue may have left the topic's route, which no row tells, and come back later.
 
 Where the members' shares are fixed lists nothing is claimed: who has gone leaves a lane that is in nobody else's list.
 
@@ -35,7 +36,7 @@ from specs.clauses.terms import Finding, Findings, Line, Row, Rows, at, ms, who
 from specs.facts.columns import MS, NEVER, NONE, NOWHERE, Ints, Mask
 from specs.facts.leases import over_us as when_over_us
 from specs.facts.owners import Owners, SettledReads
-from specs.facts.presence import died_since, members_since, newest_members
+from specs.facts.presence import died_since, members_since, newest_members, of_old_lives
 from specs.facts.segments import chosen, ints, positions
 from specs.facts.settled import SETTLED_COLUMNS, SETTLED_KINDS, readings
 from specs.facts.tenures import Tenures
@@ -78,7 +79,7 @@ MAY_LEAVE_OUT = ("MACHINE_ROOM",)
 
 
 class Orphaned(Finding):
-    """end: why the last incarnation is over. join: the start of a member that lives."""
+    """add: of who let the lane go last. end: how. join: the start of a member that lives."""
 
     add: Row
     start: Row
@@ -98,7 +99,7 @@ class NeverHad(Finding):
 
 
 class TooLate(Finding):
-    """add: the last incarnation. end: why it was over. again: the next one."""
+    """add: of who let the lane go last. end: how. again: the next one."""
 
     add: Row
     end: Row
@@ -144,6 +145,7 @@ def _had_to_move(rows: Rows, owners: Owners, last: Ints, now: Ints) -> Mask:
     """Had each lane had to find another owner, by now or before, while its group lives and its last call is over?"""
     died = died_since(rows, last, now)
     found: Mask = owners.handed_over(last) | ~owners.live(last, now)
+    found |= of_old_lives(rows, last, now)
     found &= owners.at_rest(last, now) & (owners.idle(last, now) | died)
     found &= newest_members(rows, last, now) != NONE
     return found
