@@ -3,7 +3,7 @@
 | the look-up before the ADD | the incarnation's start |
 |---|---|
 | an offset | it |
-| nothing stored, from the first | 0 |
+| nothing stored, from the first | 0, or the minimum that the broker had announced |
 | nothing stored, from the last | the queue's end; of a retry topic 0 |
 | nothing stored, from a time | the first message since then; of a retry topic the end |
 | an error, or no answer | none: the lane is not added |
@@ -12,7 +12,8 @@ Besides: the start is fixed once. The first pull of an incarnation that has look
 it was told, or, where it was told that nothing is stored, for what the ADD said; after an error it does not pull. And
 a young topic starts at 0: while its first message is young, a look-up is answered with an offset and not with
 "nothing stored". (While the queue is empty "nothing stored" is right, and its end is 0. Who starts from the last
-has no claim to what is stored between this answer and the question for the end.)
+has no claim to what is stored between this answer and the question for the end.) Of look-ups that overlap, any answer
+may have been taken. A look-up of another process of the client's name says nothing of this one, where both are told.
 
 RocketMQ's client asks for the end a second time where both look-ups found nothing stored: `start-moved` is that, and
 nothing else, a start from the end whose first pull asks for what lies beyond the ADD's value; profiles allow it. A
@@ -21,9 +22,9 @@ pull from anywhere else is `pulled-elsewhere`, and one after an error `pulled-af
 What the end is nobody can say exactly: a start is below it where a send was acknowledged at or beyond the start,
 longer than the bound for delays before the look-up. From a time: the client's default, half an hour before the
 question; the last message that was acknowledged so long before the look-up, and sent since that time, is not skipped.
-*Young*: sent within the last minute, so that the broker still holds it in memory. Messages that were sent before a
-crash of the broker are left out, and a reset clears what is remembered. Nor does a message show anything that the
-broker had removed on purpose by then: nobody can start there, and "nothing stored" is right once the first is gone.
+*Young*: sent less than a minute before the answer, so that the broker still holds it in memory. Messages that were sent
+before a crash of the broker are left out, and a reset clears what is remembered. Nor does a message show anything that
+the broker had removed on purpose by then: nobody can start there, and "nothing stored" is right once the first is gone.
 """
 
 import numpy as np
@@ -121,21 +122,30 @@ def judge(rows: Rows, findings: Findings) -> None:
     looks, added = rows.are(Kind.FETCH_OFFSET) & judged, rows.are(Kind.ADD) & judged & named
     adds, client = positions(added), rows.lane_client
     before = Line(client, begin, positions((looks & ~named) | added))
-    first = before.last_before(client[adds], begin[adds])
+    first = before.last_before_with(
+        client[adds], begin[adds], lambda index, row: ~rows.of_two_processes(adds[index], row)
+    )
     reset = chosen(begin, tenures.reset, NONE)
     known = looks[first] & (begin[first] > reset[adds]) & (rows.end[first] < begin[adds])
     first = np.where(known, first, NOWHERE)
+    over = Line(client, rows.end, positions(looks & ~named))
     for lookup, add in zip(first.tolist(), adds.tolist(), strict=True):
         if lookup != NOWHERE and rows.value[add] != NONE:
-            _started(rows, findings, lookup, add)
+            beside = over.within(int(client[add]), int(begin[lookup]), int(begin[add]))
+            beside = beside[~rows.of_two_processes(beside, np.full(len(beside), add))]
+            findings.at_stake_times(add, 1)
+            told_by = [lookup, *beside.tolist()]
+            wrong = [each for each in (_wrong(rows, one, add) for one in told_by) if each]
+            if len(wrong) == len(told_by):
+                findings.shown(WrongStart, *wrong[0])
     pulls = Line(tenure, begin, positions(rows.are(Kind.PULL) & judged & named))
     pull = pulls.first_after(tenure[adds], begin[adds])
     again = Line(tenure, begin, positions(looks & named))
     second = again.last_before(tenure[adds], chosen(begin, pull, NONE))
     known = (second != NOWHERE) & (rows.end[second] < begin[pull]) & (reset[pull] < begin[adds])
-    pairs = np.stack([first, adds, second, pull], axis=1)[known]
-    for each in pairs.tolist():
-        _pulled(rows, findings, *each)
+    over = Line(tenure, rows.end, positions(looks & named))
+    for each in np.stack([first, adds, second, pull], axis=1)[known].tolist():
+        _pulled(rows, findings, over, *each)
     answered = looks & (rows.end < until) & ((told == 0) | (told == -1))
     for lookup in positions(answered).tolist():
         _is_young(rows, findings, lookup)
@@ -156,21 +166,22 @@ def _seen(rows: Rows, lookup: int, until: int) -> Ints:
     return found
 
 
-def _started(rows: Rows, findings: Findings, lookup: int, add: int) -> None:
-    findings.at_stake_times(add, 1)
+def _wrong(rows: Rows, lookup: int, add: int) -> tuple[dict[str, int], dict[str, str]] | None:
+    """The start and what it should have been, where it is not what this look-up was told."""
     told, value = int(rows.shared(answers)[lookup]), int(rows.value[add])
     wanted, send = _start(rows, add), NOWHERE
     if told == NONE:
         wanted = "nothing before the look-up has an answer"
     elif told >= 0 or wanted == FROM_ZERO:
         wanted = f"the stored offset {told}" if told >= 0 else FROM_ZERO
-        if value == max(told, 0):
-            return
+        trims = rows.context_of(add).trims.get(rows.queue_of(add), ()) if told < 0 else ()
+        if value in (max(told, 0), *(kept for seq, kept in trims if seq <= rows.begin[add])):
+            return None
     else:
         send = _shows(rows, lookup, add)
         if send == NOWHERE:
-            return
-    findings.shown(WrongStart, {"send": send, "lookup": lookup, "add": add}, {"wanted": wanted})
+            return None
+    return {"send": send, "lookup": lookup, "add": add}, {"wanted": wanted}
 
 
 def _shows(rows: Rows, lookup: int, add: int) -> int:
@@ -190,23 +201,29 @@ def _shows(rows: Rows, lookup: int, add: int) -> int:
     return last if shows and not broker_died(rows, last, now) else NOWHERE
 
 
-def _pulled(rows: Rows, findings: Findings, first: int, add: int, lookup: int, pull: int) -> None:
+def _pulled(
+    rows: Rows, findings: Findings, over: Line, first: int, add: int, lookup: int, pull: int
+) -> None:
     """The first pull of an incarnation that has looked the offset up since its ADD. first: the look-up before that."""
     told, value, asked = (
         int(each) for each in (rows.shared(answers)[lookup], rows.value[add], rows.offset[pull])
     )
     wanted, roles = value if told == -1 else told, {"add": add, "lookup": lookup, "pull": pull}
+    if told != NONE and NONE in (wanted, asked):
+        return
+    findings.at_stake_times(pull, 1)
+    tenure, begin = int(rows.shared(Tenures).number[add]), rows.begin
+    heard = rows.shared(answers)[over.within(tenure, int(begin[lookup]), int(begin[pull]))]
+    if asked != NONE and (np.where(heard == -1, value, heard) == asked).any():
+        return
     if told == NONE:
         findings.shown(PulledAfterError, roles)
-    elif NONE in (wanted, asked):
-        return
     elif asked != wanted:
         empty = told == -1 and first != NOWHERE and rows.shared(answers)[first] == -1
         if empty and asked > value and _start(rows, add) == FROM_END:
             findings.shown(StartMoved, roles | {"first": first}, {"wanted": wanted})
         else:
             findings.shown(PulledElsewhere, roles, {"wanted": wanted})
-    findings.at_stake_times(pull, 1)
 
 
 def _is_young(rows: Rows, findings: Findings, lookup: int) -> None:
@@ -217,8 +234,8 @@ def _is_young(rows: Rows, findings: Findings, lookup: int) -> None:
     if not len(sent) or context.kept_from(rows.queue_of(lookup), now):
         return
     first = int(sent[np.argmin(rows.end[sent])])
-    since_us = int(rows.started[lookup]) - YOUNG_US + context.info.clock_bound_us
-    if rows.started[first] >= since_us and not broker_died(rows, first, now):
+    since_us = int(rows.ended[lookup]) - YOUNG_US + context.info.clock_bound_us
+    if rows.started[first] > since_us and not broker_died(rows, first, now):
         findings.at_stake_times(lookup, 1)
         if rows.ended_as(Outcome.REFUSED)[lookup]:
             findings.shown(NotYoung, {"send": first, "lookup": lookup})
