@@ -26,11 +26,16 @@ def may_arrive_until(rows: Rows, where: Ints, until_us: Ints) -> Ints:
 def may_apply_until(rows: Rows, where: Ints, waits_us: int | Ints = 0) -> Ints:
     """Of each of these rows the last moment (µs) at which its request may have been applied.
 
-    Until its answer; answered or not, within the bound for delays after it was sent; and as long as anything held it
-    up. waits_us: how long it may wait at the broker besides.
+    Until its answer, and without an end until its client's death; answered or not, within the bound for delays after it
+    was sent; and as long as anything held it up. waits_us: how long it may wait at the broker besides.
     """
     started, ended = rows.started[where], rows.ended[where]
+    for each in positions(ended >= NEVER).tolist():
+        row = int(where[each])
+        context, client = rows.context_of(row), rows.client_of(row)
+        death = context.death_after(client, int(rows.begin[row]))
+        ended[each] = NEVER if death is None else context.died_us[death]
     bound_us = rows.config("delay_bound_ms", where) * MS + waits_us
     bound_us += rows.clocks_us(where)
-    until_us = np.maximum(np.where(ended < NEVER, ended, started), started + bound_us)
+    until_us = np.maximum(ended, started + bound_us)
     return may_arrive_until(rows, where, until_us)

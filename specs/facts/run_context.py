@@ -477,6 +477,11 @@ class RunContext:
         states = self.client_state.get(client, ())
         return any(kind is Kind.CRASH and after < seq <= until for seq, kind in states)
 
+    def death_after(self, client: str, after: int) -> int | None:
+        """The seq of the first crash of the client after that seq."""
+        states = self.client_state.get(client, ())
+        return next((seq for seq, kind in states if kind is Kind.CRASH and seq > after), None)
+
     def has_a_client_died(self, until: int) -> bool:
         """Did any client crash up to a seq?"""
         return any(seq <= until for seq in self.died_us)

@@ -59,9 +59,9 @@ class Vacancies:
         client, group = rows.member_of(add)
         for drop in self.drops.within(int(rows.incarnation[add]), since, now)[:1]:
             return Vacancy({"add": add, "end": int(drop)}, {}, int(when_over_us(rows, drop)))
-        for seq, kind in context.client_state.get(client, ()):
-            if kind is Kind.CRASH and since < seq <= now:
-                return Vacancy({"add": add}, {"end": seq}, context.died_us[seq])
+        death = context.death_after(client, since)
+        if death is not None and death <= now:
+            return Vacancy({"add": add}, {"end": death}, context.died_us[death])
         for seq, left, row in context.work.get(client, ()):
             if since < seq <= now and row.kind is Kind.LEAVE and left in (group, None):
                 return Vacancy({"add": add}, {"end": seq}, over_us(row))

@@ -4,9 +4,10 @@ Within one broker epoch. Take the acknowledged commit that began last among thos
 every commit that was certainly over before it began is overwritten. What remains are its own value and those of all
 commits that were, or may have been, applied later and before the answer: each may be applied until its answer, and,
 answered or not, within the bound for delays after it was sent (a network may duplicate it), or for as long as a fault
-of its link held it up. An answer that names another value, or "nothing stored", is a violation. A look-up that was
-answered tells as much as an acknowledged commit: what it heard was stored then, and two look-ups with nothing between
-them that could have been applied hear the same. A commit that was refused changed nothing.
+of its link held it up; one that never ended is under way until its client dies. An answer that names another value, or
+"nothing stored", is a violation. A look-up that was answered tells as much as an acknowledged commit: what it heard was
+stored then, and two look-ups with nothing between them that could have been applied hear the same. A commit that was
+refused changed nothing.
 
 Nobody hears what nobody named: where, in a closed world, the lane's first look-up, before any commit or reset, said
 that nothing was stored, every answer is a value of one that had begun before the answer's end, or 0, or "nothing

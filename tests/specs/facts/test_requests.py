@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from specs.facts.columns import NONE
+from specs.facts.columns import NEVER, NONE
 from specs.facts.lookups import answers, each_lane
 from specs.facts.requests import may_apply_until
 from specs.facts.rows import Rows
@@ -26,7 +26,11 @@ APPLIED = (
     ("answered at once, and the frame may come again", "0ms..1ms alice commits LANE value=5 ok", 3_000),
     ("sent without an answer", "0ms alice commits LANE value=5 sent", 3_000),
     ("answered late", "0ms..9s alice commits LANE value=5 ok", 9_000),
-    ("never answered", "0ms.. alice commits LANE value=5", 3_000),
+    ("answered with unknown", "0ms..9s alice commits LANE value=5 unknown", 9_000),
+    ("never ended", "0ms.. alice commits LANE value=5", NEVER // 1_000),
+    ("its client died", "0ms.. alice commits LANE value=5\n9s alice crashes -", 9_000),
+    ("its client died at once", "0ms.. alice commits LANE value=5\n1s alice crashes -", 3_000),
+    ("another client died", "0ms.. alice commits LANE value=5\n9s bob crashes -", NEVER // 1_000),
     ("its client stood still", "0ms alice commits LANE value=5 sent\n1s..8s alice pauses -", 11_000),
     ("another client stood still", "0ms alice commits LANE value=5 sent\n1s..8s bob pauses -", 3_000),
     ("its link was cut", "0ms alice commits LANE value=5 sent\n"
@@ -41,7 +45,7 @@ def test_a_request_may_be_applied_as_long_as_something_may_hold_it_up(
     what: str, text: str, ms: int
 ) -> None:
     rows = columns(text)
-    assert may_apply_until(rows, ints([0])).tolist() == [ms * 1_000]
+    assert (may_apply_until(rows, ints([0])) // 1_000).tolist() == [ms]
 
 
 def test_it_may_wait_at_the_broker_besides() -> None:
