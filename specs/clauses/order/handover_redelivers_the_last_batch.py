@@ -1,21 +1,21 @@
 """A clean handover redelivers at most the last batch.
 
 Clean: the old owner dropped the lane in good order and gave its lease back (an unlock that was answered or handed to
-the network). The next incarnation of the lane then begins no earlier than with the old owner's last call: whatever
-that one had finished in calls before the last, it had to report. The new owner's first delivery shows when it has
-not: it is a message that the old owner had finished, in a call before its last one and before its drop, and above
-every offset that it had reported when the new owner began. A report that was made and got lost on its way is nobody's
-fault, so an old owner that reported an offset beyond the message is not judged, whatever was stored. What is finished
-follows the listener's result (auto mode, or a COMMIT that covers it); messages given up as dead letters don't count.
-A call of which nobody saw the result, nor says that it was in auto mode, may have been a manual ROLLBACK: what was
-taken before it, no later COMMIT covers. What began before the ADD is of an earlier life.
-Whoever records ADD records every COMMIT too: an old owner without an ADD is not judged. A client that takes the lane
-again before it gave it back hands nothing over: what it gives back afterwards is its later work, be it that its ADD
-was seen, or a delivery, or a crash of the client after the drop. After the unlock it is a new owner like any other. Of
-two that left the lane before the new owner began, only the one that gave it back last is asked. A reset clears what is
-remembered, the ADD too, and an old owner that met a broker's correction (a commit of the value that a pull was told to
-go on at, whether or not who recorded it says `detail=corrected`) is not judged. A commit that was refused reported
-nothing.
+the network; in a shutdown it may give it back first). The next incarnation of the lane then begins no earlier than with
+the old owner's last call: whatever that one had finished in calls before the last, it had to report. The new owner's
+first delivery shows when it has not: it is a message that the old owner had finished, in a call before its last one and
+before its drop, and above every offset that it had reported when the new owner began. A report that was made and got
+lost on its way is nobody's fault, so an old owner that reported an offset beyond the message is not judged, whatever
+was stored. What is finished follows the listener's result (auto mode, or a COMMIT that covers it); what only the COMMIT
+of the last call covers may come again with it, and messages given up as dead letters don't count. A call of which
+nobody saw the result, nor says that it was in auto mode, may have been a manual ROLLBACK: what was taken before it, no
+later COMMIT covers. What began before the ADD is of an earlier life. Whoever records ADD records every COMMIT too: an
+old owner without an ADD is not judged. A client that takes the lane again before it gave it back hands nothing over:
+what it gives back afterwards is its later work, be it that its ADD was seen, or a delivery, or a crash of the client
+after the drop. After the unlock it is a new owner like any other. Of two that left the lane before the new owner began,
+only the one that gave it back last is asked. A reset clears what is remembered, the ADD too, and an old owner that met
+a broker's correction (a commit of the value that a pull was told to go on at, whether or not who recorded it says
+`detail=corrected`) is not judged. A commit that was refused reported nothing.
 """
 
 import numpy as np
@@ -29,6 +29,7 @@ from specs.facts.calls import (
     may_put_back_unseen_of,
 )
 from specs.facts.columns import NEVER, NONE, NOWHERE
+from specs.facts.presence import were_leaving
 from specs.facts.segments import chosen, dense, first_of_each, positions
 from specs.facts.tenures import Tenures
 from specs.plan.traits import Stake, Trait
@@ -68,8 +69,8 @@ class RedeliveredAfterShutdown(RedeliveredMore):
 class _Works:
     """The work of tenures between resets: with which row each begins, and what it finished.
 
-    begun: of each work its first ADD or delivery. left: the unlocks that give a lane back in good order; drop: of each
-    row the last DROP by its client, where nothing of it came in between.
+    begun: of each work its first ADD or delivery. left: what ends a handing back in good order, an unlock, or a drop
+    after it; drop, unlock: of each of them both.
     """
 
     def __init__(self, rows: Rows) -> None:
@@ -89,15 +90,18 @@ class _Works:
         told = rows.are(Kind.COMMIT) & tenures.named & (rows.value != NONE)
         self.commits = Line(self.work, begin, positions(told))
         client, unlocks = rows.lane_client, rows.are(Kind.UNLOCK)
-        firsts = self.begun[self.begun != NOWHERE]
+        firsts, own = self.begun[self.begun != NOWHERE], np.arange(rows.size)
         did = np.concatenate([positions(drops | unlocks), firsts])
         last = Line(client, begin, did).last_before(client, begin)
-        clean = unlocks & rows.ended_as(Outcome.OK, Outcome.SENT) & drops[last] & (last != NOWHERE)
-        clean &= self.adds[self.begun[self.work[last]]] & (tenures.reset == tenures.reset[last])
-        self.drop = last
+        given_back = unlocks & rows.ended_as(Outcome.OK, Outcome.SENT)
+        at_its_end = drops & given_back[last] & were_leaving(rows, last, begin[last])
+        clean = ((given_back & drops[last]) | at_its_end) & (last != NOWHERE)
+        self.drop, self.unlock = (np.where(drops, *each) for each in ((own, last), (last, own)))
+        clean &= self.adds[self.begun[self.work[self.drop]]]
+        clean &= tenures.reset == tenures.reset[last]
         self.left = [each for each in positions(clean).tolist() if self._lives(each)]
-        own = np.concatenate([firsts, np.asarray(self.left, np.int64)])
-        before = Line(rows.lane, begin, own).last_before(rows.lane[firsts], begin[firsts])
+        both = np.concatenate([firsts, np.asarray(self.left, np.int64)])
+        before = Line(rows.lane, begin, both).last_before(rows.lane[firsts], begin[firsts])
         given = np.isin(before, self.left) & (tenures.reset[before] == tenures.reset[firsts])
         self.taken_over = np.stack([before[given], firsts[given]], axis=1)
         self.message = dense(self.work, rows.offset)[0]
@@ -109,19 +113,22 @@ class _Works:
         self.rolled = Line(self.work, end, positions(over & rolled & by_hand))
         self.unseen = Line(self.work, begin, positions(calls & may_put_back_unseen_of(rows)))
 
-    def _lives(self, unlock: int) -> bool:
+    def _lives(self, left: int) -> bool:
         """Did its client not die since the drop, nor the work meet a correction?"""
-        rows, now = self.rows, int(self.rows.begin[unlock])
-        drop = int(self.drop[unlock])
+        rows, now = self.rows, int(self.rows.begin[left])
+        drop = int(self.drop[left])
         told = self.commits.within(int(self.work[drop]), NONE, now)
-        died = rows.context_of(unlock).client_died_between(
-            rows.client_of(unlock), int(rows.begin[drop]), now
+        died = rows.context_of(left).client_died_between(
+            rows.client_of(left), int(rows.begin[drop]), now
         )
         return not (died or rows.correction[told].any())
 
-    def finished(self, work: int, again: int) -> int:
-        """The work's delivery of what comes again that had finished it last, before its first drop; or NOWHERE."""
-        rows = self.rows
+    def finished(self, work: int, again: int, last: int) -> int:
+        """The work's delivery of what comes again that had finished it last, before its first drop; or NOWHERE.
+
+        last: the work's last call; what only that one covers counts for nothing.
+        """
+        rows, op = self.rows, self.rows.number("op_id")
         until = int(rows.begin[self.drops.within(work, NONE, NEVER)[0]])
         same = self.calls.within(work, NONE, NEVER)
         same = same[rows.offset[same] == rows.offset[again]][:1]
@@ -129,7 +136,7 @@ class _Works:
         for each in self.done.within(int(self.message[same[0]]), NONE, until) if len(same) else ():
             since = int(rows.end[each])
             covers = self.covers.within(work, since - 1, until)[:1]
-            if len(covers):
+            if len(covers) and op[covers[0]] != op[last]:
                 by = int(rows.end[covers[0]])
                 if self.certain[each] or not (
                     len(self.rolled.within(work, since, by))
@@ -145,8 +152,8 @@ def judge(rows: Rows, findings: Findings) -> None:
         return
     works, begin, offset = _Works(rows), rows.begin, rows.offset
     context_of = rows.context_of
-    for unlock, first in works.taken_over.tolist():
-        drop, now = int(works.drop[unlock]), int(begin[first])
+    for left, first in works.taken_over.tolist():
+        drop, unlock, now = int(works.drop[left]), int(works.unlock[left]), int(begin[first])
         old, new = int(works.work[drop]), int(works.work[first])
         calls = works.calls.within(new, now - 1, NEVER)
         if not len(calls):
@@ -154,16 +161,16 @@ def judge(rows: Rows, findings: Findings) -> None:
         again = int(calls[0])
         findings.at_stake_times(again, 1)
         told = works.commits.within(old, NONE, now)
-        done = works.finished(old, again)
         mine = works.calls.within(old, NONE, now)
+        starts = mine[np.diff(rows.number("op_id")[mine], prepend=NONE) != 0]
+        last = int(starts[-1]) if len(starts) else NOWHERE
+        done = works.finished(old, again, last)
         if (
             done == NOWHERE
             or rows.value[told].max(initial=NONE) > offset[again]
             or rows.correction[told].any()
         ):
             continue
-        op = rows.number("op_id")[mine]
-        last = int(mine[np.flatnonzero(np.append(True, op[1:] != op[:-1]))[-1]])
         if offset[again] < offset[last]:
             client, group = rows.member_of(unlock)
             leaving = context_of(unlock).leaving_at(client, group, int(begin[unlock]))
