@@ -12,6 +12,7 @@ import numpy as np
 
 from specs.facts.calls import may_be_by_hand
 from specs.facts.columns import MS, NEVER, NONE, NOWHERE, Ints, Mask
+from specs.facts.leases import LEASE_COLUMNS, refusals
 from specs.facts.moments import Line
 from specs.facts.presence import were_there
 from specs.facts.rows import Rows
@@ -28,6 +29,7 @@ from specs.facts.segments import (
 from specs.vocabulary import Kind, Outcome
 
 READY_COLUMNS = (
+    *LEASE_COLUMNS,
     "client_id",
     "commit_mode",
     "ended_us",
@@ -92,7 +94,7 @@ class Leases:
     def __init__(self, rows: Rows) -> None:
         self.rows, self.lane = rows, rows.shared(Lanes).lane
         answered = rows.are(Kind.LOCK) & (rows.end < NEVER)
-        granted, refused = rows.ended_as(Outcome.OK), rows.ended_as(Outcome.REFUSED)
+        granted, refused = rows.ended_as(Outcome.OK), rows.shared(refusals)
         self._grants = Line(self.lane, rows.end, positions(answered & granted))
         self._grants_us = Line(self.lane, rows.ended, self._grants.where)
         self._refusals = Line(self.lane, rows.end, positions(answered & refused))
@@ -126,7 +128,8 @@ class Leases:
         return found
 
     def outlive(self, grant: Ints, after: Ints, late: Ints, needed_us: Ints) -> tuple[Mask, Ints]:
-        """Does each grant, or one renewal of it, begin at `needed_us` or later? And which renewal, where it needs one.
+        """Does each grant, or one renewal of it, begin at `needed_us` or later, of the process that calls? And which
+        renewal, where it needs one.
 
         The last renewal counts that was answered between the end of the row `after` and the call `late`, and before
         the grant ran out.
@@ -137,7 +140,8 @@ class Leases:
         renews = chosen(rows.end, renewal, NONE) > rows.end[after]
         renewal = np.where(renews & (rows.started[grant] < needed_us), renewal, NOWHERE)
         lasting = np.where(renewal != NOWHERE, renewal, grant)
-        return rows.started[lasting] >= needed_us, renewal
+        others = rows.of_two_processes(grant, late) | rows.of_two_processes(lasting, late)
+        return (rows.started[lasting] >= needed_us) & ~others, renewal
 
 
 @dataclass(frozen=True, slots=True)

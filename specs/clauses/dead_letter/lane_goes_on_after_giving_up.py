@@ -56,7 +56,7 @@ KINDS = CALL_KINDS | {Kind.DROP, Kind.LOCK, Kind.UNLOCK}
 SETTINGS = ("client_lease_ms", "continuous_ms")
 NEEDS = frozenset({Kind.DEAD_LETTER, Kind.DELIVER, Kind.LOCK, Kind.PULL})
 EXCUSED_BY = frozenset({Kind.CRASH, Kind.LEAVE})
-COLUMNS = (*READY_COLUMNS, "code")
+COLUMNS = READY_COLUMNS
 
 
 class StoodStill(Finding):

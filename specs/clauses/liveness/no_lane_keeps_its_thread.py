@@ -8,10 +8,11 @@ starts a call in that time starts none more than the cap later while the first o
 and is told to go on further ahead begins no waiting, nor does any pull of a group of which a member filters, as its
 start tells: what it found the client may not want.
 
-A lane without a fresh lease is not in line: an unlock, a refusal, or no grant within the client's limit ends its
-waiting, and so do its drop, a reset, and the shutdown, the death or a pause of its client. A lane that was dropped and
-added again while a call of its earlier life still runs waits for that call, and not for a thread: it is not judged.
-The slack of a timer is granted.
+A lane without a fresh lease is not in line: an unlock, a refusal (an error code is none), or no grant within the
+client's limit ends its waiting, and so do its drop, a reset, and the shutdown, the death or a pause of its client. Two
+processes of one client id, where both are told, have a thread each. A lane that was dropped and added again while a
+call of its earlier life still runs waits for that call, and not for a thread: it is not judged. The slack of a timer is
+granted.
 """
 
 import numpy as np
@@ -26,6 +27,7 @@ from specs.clauses.premises import (
 )
 from specs.clauses.terms import Finding, Findings, Line, Row, Rows, at, ms, who
 from specs.facts.columns import MS, NEVER, NONE, NOWHERE, Ints, Mask
+from specs.facts.leases import refusals
 from specs.facts.presence import were_there
 from specs.facts.ready import READY_COLUMNS, Lanes, Leases, fetching
 from specs.facts.segments import (
@@ -65,7 +67,7 @@ SETTINGS = ("client_lease_ms", "continuous_ms")
 NEEDS = frozenset({Kind.ADD, Kind.DELIVER, Kind.PULL})
 EXCUSED_BY = frozenset({Kind.JOIN})
 BY_CLIENTS = True
-COLUMNS = (*READY_COLUMNS, "code")
+COLUMNS = READY_COLUMNS
 
 
 class Starved(Finding):
@@ -89,6 +91,7 @@ def judge(rows: Rows, findings: Findings) -> None:
     for index, place in pairs(start, stop):
         call = calls[line.order[place]]
         unmoved = lanes.reset_before(call, rows.begin[call]) < rows.begin[add[index]]
+        unmoved &= ~rows.of_two_processes(call, add[index])
         index, call = index[unmoved], call[unmoved]
         turn, turns = dense(index, rows.incarnation[call])
         firsts = call[first_of_each(turn, turns)]
@@ -127,7 +130,7 @@ def _waiting(rows: Rows, lanes: Lanes) -> tuple[Ints, Ints, Ints]:
 
     own = positions(rows.are(Kind.ADD, Kind.DELIVER, Kind.DROP) & lanes.named)
     answered = rows.are(Kind.LOCK) & (rows.end < NEVER)
-    refused = positions(answered & rows.ended_as(Outcome.REFUSED))
+    refused = positions(answered & rows.shared(refusals))
     lost = np.concatenate([refused, _too_late(rows, lanes, answered)])
     ends = (
         first_after(rows.incarnation, rows.begin, own),

@@ -23,6 +23,9 @@ in which the client waited for the answer to a request for a lease or for an off
 for a pull that never got one, as long as requests may take. Nothing is found of a client that waits for such an answer
 still.
 
+A grant to another process of the client's name, where both are told, is none to this one. A request for a lease that
+was answered with an error code leaves a lane that was added as it was.
+
 Nothing is said of a client that adds, pulls or calls no more: what never comes is the business of LIV-1 and LIV-2.
 """
 
@@ -237,7 +240,9 @@ def among_clients(rows: Rows, findings: Findings) -> None:
     undone = Line(mine, rows.begin, rows.of(Kind.UNLOCK, Kind.ADD)).last_before(mine[add], now)
     since = np.maximum(chosen(rows.end, over, NONE), chosen(rows.begin, undone, NONE))
     since = np.maximum(since, chosen(rows.end, begun, NEVER) - 1)
-    grant = Line(mine, rows.end, grants).first_after(mine[add], since)
+    grant = Line(mine, rows.end, grants).first_after_with(
+        mine[add], since, lambda index, lock: ~rows.of_two_processes(add[index], lock)
+    )
     stands = (grant != NOWHERE) & (rows.end[grant] < now) & (mine[begun] == mine[add])
     for place, granted in zip(add[stands].tolist(), grant[stands].tolist(), strict=True):
         _added(rows, granted, place, findings)
