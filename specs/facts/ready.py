@@ -128,11 +128,10 @@ class Leases:
         return found
 
     def outlive(self, grant: Ints, after: Ints, late: Ints, needed_us: Ints) -> tuple[Mask, Ints]:
-        """Does each grant, or one renewal of it, begin at `needed_us` or later, of the process that calls? And which
-        renewal, where it needs one.
+        """Does each grant, or one renewal of it, begin at `needed_us` or later? And which renewal, where it needs one.
 
         The last renewal counts that was answered between the end of the row `after` and the call `late`, and before
-        the grant ran out.
+        the grant ran out. Neither may be of another process than the call.
         """
         rows = self.rows
         run_out_us = rows.started[grant] + rows.config("client_lease_ms", grant) * MS

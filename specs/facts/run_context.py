@@ -474,13 +474,12 @@ class RunContext:
 
     def client_died_between(self, client: str, after: int, until: int) -> bool:
         """Did the client crash at a seq in (after, until]? A new start in between does not undo it."""
-        states = self.client_state.get(client, ())
-        return any(kind is Kind.CRASH and after < seq <= until for seq, kind in states)
+        return self.death_after(client, after) <= until
 
-    def death_after(self, client: str, after: int) -> int | None:
-        """The seq of the first crash of the client after that seq."""
+    def death_after(self, client: str, after: int) -> int:
+        """The seq of the first crash of the client after that seq; or NEVER."""
         states = self.client_state.get(client, ())
-        return next((seq for seq, kind in states if kind is Kind.CRASH and seq > after), None)
+        return next((seq for seq, kind in states if kind is Kind.CRASH and seq > after), NEVER)
 
     def has_a_client_died(self, until: int) -> bool:
         """Did any client crash up to a seq?"""

@@ -60,7 +60,7 @@ class Vacancies:
         for drop in self.drops.within(int(rows.incarnation[add]), since, now)[:1]:
             return Vacancy({"add": add, "end": int(drop)}, {}, int(when_over_us(rows, drop)))
         death = context.death_after(client, since)
-        if death is not None and death <= now:
+        if death <= now:
             return Vacancy({"add": add}, {"end": death}, context.died_us[death])
         for seq, left, row in context.work.get(client, ()):
             if since < seq <= now and row.kind is Kind.LEAVE and left in (group, None):

@@ -34,7 +34,7 @@ from specs.clauses.rows import answered_offset
 from specs.clauses.terms import Finding, Findings, Line, Row, Rows, at, who
 from specs.facts.columns import MS, NO_TEXT, NONE, NOWHERE, Ints
 from specs.facts.lookups import answers
-from specs.facts.segments import chosen, positions
+from specs.facts.segments import chosen, ints, positions
 from specs.facts.sends import Sends
 from specs.facts.stored import broker_died
 from specs.facts.tenures import TENURE_COLUMNS, Tenures
@@ -132,12 +132,8 @@ def judge(rows: Rows, findings: Findings) -> None:
     for lookup, add in zip(first.tolist(), adds.tolist(), strict=True):
         if lookup != NOWHERE and rows.value[add] != NONE:
             beside = over.within(int(client[add]), int(begin[lookup]), int(begin[add]))
-            beside = beside[~rows.of_two_processes(beside, np.full(len(beside), add))]
-            findings.at_stake_times(add, 1)
-            told_by = [lookup, *beside.tolist()]
-            wrong = [each for each in (_wrong(rows, one, add) for one in told_by) if each]
-            if len(wrong) == len(told_by):
-                findings.shown(WrongStart, *wrong[0])
+            beside = beside[~rows.of_two_processes(beside, ints([add]))]
+            _started(rows, findings, [*beside.tolist(), lookup], add)
     pulls = Line(tenure, begin, positions(rows.are(Kind.PULL) & judged & named))
     pull = pulls.first_after(tenure[adds], begin[adds])
     again = Line(tenure, begin, positions(looks & named))
@@ -145,7 +141,8 @@ def judge(rows: Rows, findings: Findings) -> None:
     known = (second != NOWHERE) & (rows.end[second] < begin[pull]) & (reset[pull] < begin[adds])
     over = Line(tenure, rows.end, positions(looks & named))
     for each in np.stack([first, adds, second, pull], axis=1)[known].tolist():
-        _pulled(rows, findings, over, *each)
+        heard = told[over.within(int(tenure[each[1]]), int(begin[each[2]]), int(begin[each[3]]))]
+        _pulled(rows, findings, heard, *each)
     answered = looks & (rows.end < until) & ((told == 0) | (told == -1))
     for lookup in positions(answered).tolist():
         _is_young(rows, findings, lookup)
@@ -166,22 +163,24 @@ def _seen(rows: Rows, lookup: int, until: int) -> Ints:
     return found
 
 
-def _wrong(rows: Rows, lookup: int, add: int) -> tuple[dict[str, int], dict[str, str]] | None:
-    """The start and what it should have been, where it is not what this look-up was told."""
-    told, value = int(rows.shared(answers)[lookup]), int(rows.value[add])
-    wanted, send = _start(rows, add), NOWHERE
-    if told == NONE:
-        wanted = "nothing before the look-up has an answer"
-    elif told >= 0 or wanted == FROM_ZERO:
-        wanted = f"the stored offset {told}" if told >= 0 else FROM_ZERO
-        trims = rows.context_of(add).trims.get(rows.queue_of(add), ()) if told < 0 else ()
-        if value in (max(told, 0), *(kept for seq, kept in trims if seq <= rows.begin[add])):
-            return None
-    else:
-        send = _shows(rows, lookup, add)
-        if send == NOWHERE:
-            return None
-    return {"send": send, "lookup": lookup, "add": add}, {"wanted": wanted}
+def _started(rows: Rows, findings: Findings, lookups: list[int], add: int) -> None:
+    """An ADD beside the look-ups of which it may have taken any, the last one last."""
+    findings.at_stake_times(add, 1)
+    value, trims = int(rows.value[add]), rows.context_of(add).trims.get(rows.queue_of(add), ())
+    for lookup in lookups:
+        told, wanted, send = int(rows.shared(answers)[lookup]), _start(rows, add), NOWHERE
+        if told == NONE:
+            wanted, is_right = "nothing before the look-up has an answer", False
+        elif told >= 0:
+            wanted, is_right = f"the stored offset {told}", value == told
+        elif wanted == FROM_ZERO:
+            is_right = value in (0, *(kept for seq, kept in trims if seq <= rows.begin[add]))
+        else:
+            send = _shows(rows, lookup, add)
+            is_right = send == NOWHERE
+        if is_right:
+            return
+    findings.shown(WrongStart, {"send": send, "lookup": lookup, "add": add}, {"wanted": wanted})
 
 
 def _shows(rows: Rows, lookup: int, add: int) -> int:
@@ -202,28 +201,26 @@ def _shows(rows: Rows, lookup: int, add: int) -> int:
 
 
 def _pulled(
-    rows: Rows, findings: Findings, over: Line, first: int, add: int, lookup: int, pull: int
+    rows: Rows, findings: Findings, heard: Ints, first: int, add: int, lookup: int, pull: int
 ) -> None:
     """The first pull of an incarnation that has looked the offset up since its ADD. first: the look-up before that."""
     told, value, asked = (
         int(each) for each in (rows.shared(answers)[lookup], rows.value[add], rows.offset[pull])
     )
+    if asked != NONE and asked in np.where(heard == -1, value, heard):
+        told = asked
     wanted, roles = value if told == -1 else told, {"add": add, "lookup": lookup, "pull": pull}
-    if told != NONE and NONE in (wanted, asked):
-        return
-    findings.at_stake_times(pull, 1)
-    tenure, begin = int(rows.shared(Tenures).number[add]), rows.begin
-    heard = rows.shared(answers)[over.within(tenure, int(begin[lookup]), int(begin[pull]))]
-    if asked != NONE and (np.where(heard == -1, value, heard) == asked).any():
-        return
     if told == NONE:
         findings.shown(PulledAfterError, roles)
+    elif NONE in (wanted, asked):
+        return
     elif asked != wanted:
         empty = told == -1 and first != NOWHERE and rows.shared(answers)[first] == -1
         if empty and asked > value and _start(rows, add) == FROM_END:
             findings.shown(StartMoved, roles | {"first": first}, {"wanted": wanted})
         else:
             findings.shown(PulledElsewhere, roles, {"wanted": wanted})
+    findings.at_stake_times(pull, 1)
 
 
 def _is_young(rows: Rows, findings: Findings, lookup: int) -> None:

@@ -21,10 +21,7 @@ broker meanwhile, where one of them stood still, or where the broker or the clie
 One thread of a client may ask for all its lanes, and wait for each answer. So in both cases that time does not count
 in which the client waited for the answer to a request for a lease or for an offset to start from, of whatever lane, or
 for a pull that never got one, as long as requests may take. Nothing is found of a client that waits for such an answer
-still.
-
-A grant to another process of the client's name, where both are told, is none to this one. A request for a lease that
-was answered with an error code leaves a lane that was added as it was.
+still. A grant to another process of the client's name, where both are told, is none to this one.
 
 Nothing is said of a client that adds, pulls or calls no more: what never comes is the business of LIV-1 and LIV-2.
 """

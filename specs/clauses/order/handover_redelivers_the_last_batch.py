@@ -97,8 +97,9 @@ class _Works:
         at_its_end = drops & given_back[last] & were_leaving(rows, last, begin[last])
         clean = ((given_back & drops[last]) | at_its_end) & (last != NOWHERE)
         self.drop, self.unlock = (np.where(drops, *each) for each in ((own, last), (last, own)))
-        clean &= self.adds[self.begun[self.work[self.drop]]]
-        clean &= tenures.reset == tenures.reset[last]
+        clean &= self.adds[self.begun[self.work[self.drop]]] & (
+            tenures.reset == tenures.reset[last]
+        )
         self.left = [each for each in positions(clean).tolist() if self._lives(each)]
         both = np.concatenate([firsts, np.asarray(self.left, np.int64)])
         before = Line(rows.lane, begin, both).last_before(rows.lane[firsts], begin[firsts])
@@ -125,9 +126,7 @@ class _Works:
 
     def finished(self, work: int, again: int, last: int) -> int:
         """The work's delivery of what comes again that had finished it last, before its first drop; or NOWHERE.
-
-        last: the work's last call; what only that one covers counts for nothing.
-        """
+        What only its last call covers is none."""
         rows, op = self.rows, self.rows.number("op_id")
         until = int(rows.begin[self.drops.within(work, NONE, NEVER)[0]])
         same = self.calls.within(work, NONE, NEVER)
@@ -151,7 +150,6 @@ def judge(rows: Rows, findings: Findings) -> None:
     if not len(rows.of(Kind.UNLOCK)):
         return
     works, begin, offset = _Works(rows), rows.begin, rows.offset
-    context_of = rows.context_of
     for left, first in works.taken_over.tolist():
         drop, unlock, now = int(works.drop[left]), int(works.unlock[left]), int(begin[first])
         old, new = int(works.work[drop]), int(works.work[first])
@@ -173,7 +171,7 @@ def judge(rows: Rows, findings: Findings) -> None:
             continue
         if offset[again] < offset[last]:
             client, group = rows.member_of(unlock)
-            leaving = context_of(unlock).leaving_at(client, group, int(begin[unlock]))
+            leaving = rows.context_of(unlock).leaving_at(client, group, int(begin[unlock]))
             roles = {"add": int(works.begun[old]), "done": done, "last": last, "drop": drop}
             kind = RedeliveredAfterShutdown if leaving else RedeliveredMore
             findings.shown(kind, {**roles, "unlock": unlock, "again": again})
