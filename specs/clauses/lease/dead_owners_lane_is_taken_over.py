@@ -1,19 +1,19 @@
 """A lane whose owner died is taken over by the survivor to whom it is assigned, in a bounded time.
 
-The time runs from the last of: the owner's death, the survivor's assignment (so the removal of the dead member is
-over by then), and the last disturbance of the run. It is as long as the broker keeps a lease, one rebalance, the
-time that a request may take, and a timer's slack. "Taken over" means added, under a new grant; that its messages are
-then delivered is a matter of progress, and of the start. A disturbance is whatever can hold a survivor up for a
-while: a client that joins, leaves, dies or stands still, a fault, a wall-clock step, a request of its own for a lease
-or a stored offset, or anybody's for this lease, that was not answered, or answered with an error. While one lasts
-nothing is owed: neither while such a request is under way, nor after one of which nobody saw the end, unless who made
-it has died since. That it asks who the members are, and which queues there are, is taken to be answered: no clause
-sees it. Silent after a death of a broker, by its crash or by a later epoch (nothing says since when it is back), where
-somebody else was granted the lane meanwhile (whose lease lives, whatever is assigned to whom since), and where the
-survivor has worked on the lane before (a call of that time may still run, and it waits for it). A lane that its owner
-began to give back has no owner, dead or alive.
-Rooted in rows of the survivor at both ends: its assignment, and a request that shows that it is still at work. That
-nobody has joined, and that nobody else holds the lease, is known in a closed world only.
+The time runs from the last of: the owner's death, the survivor's assignment (the first of those that hold the lane
+without a break, so the removal of the dead member is over by then), and the last disturbance of the run. It is as long
+as the broker keeps a lease, one rebalance, the time that a request may take, and a timer's slack. "Taken over" means
+added, under a new grant; that its messages are then delivered is a matter of progress, and of the start. A disturbance
+is whatever can hold a survivor up for a while: a client that joins, leaves, dies or stands still, a fault, a wall-clock
+step, a request of its own for a lease or a stored offset, or anybody's for this lease, that was not answered, or
+answered with an error. While one lasts nothing is owed: neither while such a request is under way, nor after one of
+which nobody saw the end, unless who made it has died since. That it asks who the members are, and which queues there
+are, is taken to be answered: no clause sees it. Silent after a death of a broker, by its crash or by a later epoch
+(nothing says since when it is back), where somebody else was granted the lane meanwhile (whose lease lives, whatever is
+assigned to whom since), and where the survivor has worked on the lane before (a call of that time may still run, and it
+waits for it). A lane that its owner began to give back has no owner, dead or alive. Two processes of one client id,
+where both are told, are two. Rooted in rows of the survivor at both ends: its assignment, and a request that shows that
+it is still at work. That nobody has joined, and that nobody else holds the lease, is known in a closed world only.
 """
 
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ from specs.clauses.terms import Finding, Findings, Line, Row, Rows, at, ms
 from specs.facts.columns import MS, NEVER, NO_TEXT, NONE, NOWHERE, Ints, Mask
 from specs.facts.leases import LEASE_COLUMNS, Grants, over_us, refusals
 from specs.facts.run_context import RunContext
-from specs.facts.segments import chosen, dense, positions
+from specs.facts.segments import chosen, dense, ints, positions
 from specs.facts.shares import that_hold
 from specs.plan.traits import Stake, Trait
 from specs.vocabulary import Key, Kind, Outcome, Party
@@ -73,7 +73,7 @@ KINDS = frozenset(
 SETTINGS = ("broker_lease_ms", "rebalance_ms")
 CONCLUDES_FROM_ABSENCE = True
 NEEDS = frozenset({Kind.ASSIGN, Kind.CRASH, Kind.LOCK})
-COLUMNS = (*LEASE_COLUMNS, "detail", "value")
+COLUMNS = (*LEASE_COLUMNS, "detail", "process", "value")
 
 
 class NotTakenOver(Finding):
@@ -98,6 +98,7 @@ def judge(rows: Rows, findings: Findings) -> None:
         share = _shares(rows, own, rows.client[asked], rows.begin[asked])
         since_us = np.maximum(chosen(rows.started, share, NEVER), rows.started[crash])
         late = (since_us < _lately_us(rows, asked)) & ~_is_doubted(rows, own, crash, asked)
+        late &= ~rows.of_two_processes(share, asked)
         for first in positions(late)[:1].tolist():
             work = int(asked[first])
             if rows.client[work] not in rows.client[mine[rows.begin[mine] < rows.begin[work]]]:
@@ -125,6 +126,7 @@ def _orphans(rows: Rows) -> Iterator[tuple[int, int, int]]:
     for crash, until in zip(deaths.tolist(), lives_until.tolist(), strict=True):
         now = int(rows.begin[crash])
         hers = (rows.run == rows.run[crash]) & (rows.client == rows.client[crash])
+        hers &= ~rows.of_two_processes(np.arange(rows.size), ints([crash]))
         for lane in np.unique(rows.lane[granted[hers[granted]]]).tolist() if now < until else ():
             mine = granted[rows.lane[granted] == lane]
             own = int(mine[np.searchsorted(rows.end[mine], now) - 1])
@@ -151,7 +153,7 @@ def _broker_lives_until(context: RunContext) -> int:
 
 
 def _shares(rows: Rows, own: int, client: Ints, now: Ints) -> Ints:
-    """The assignments of clients at these moments that hold the lane; one that names no topic may be of any."""
+    """Since when the lane is assigned to clients at these moments, by which row; one without a topic may be of any."""
     holds = that_hold(rows, f"{rows.name_of('broker', own)}/{int(rows.number('queue_id')[own])}")
     here = (rows.run == rows.run[own]) & (rows.client != NO_TEXT)
     in_group = rows.group == rows.group[own]
@@ -161,9 +163,10 @@ def _shares(rows: Rows, own: int, client: Ints, now: Ints) -> Ints:
     found = np.full(len(client), NOWHERE, np.int64)
     for topic in (NO_TEXT, rows.text("topic")[own]):
         told = rows.are(Kind.ASSIGN) & here & in_group & (rows.text("topic") == topic)
-        last = Line(rows.client, rows.begin, positions(told)).last_before(client, now)
-        mine = (chosen(rows.begin, last, NONE) > since) & holds[last]
-        found = np.where(mine, last, found)
+        lost = Line(rows.client, rows.begin, positions(told & ~holds)).last_before(client, now)
+        held = Line(rows.client, rows.begin, positions(told & holds))
+        first = held.first_after(client, np.maximum(since, chosen(rows.begin, lost, NONE)))
+        found = np.where(chosen(rows.begin, first, NEVER) < now, first, found)
     return found
 
 
