@@ -5,9 +5,9 @@ the last `EDGE_MS` of the owner's lease, and the answer came at most the limit a
 as old is still alive). Too late: somebody else is refused, although the owner's answer is more than the limit ago,
 in whole milliseconds of the broker's clock. Certain, as in those two: a lease is made somewhere between its
 request and the answer, nobody else's request may hold the lane, and the broker did not crash. It is not too early
-once the owner has begun to give the lane back, and not old but released where that was answered (see LSE-6): an
-unlock without an answer frees nothing for certain, and the lease ends in its time. The client's half of the boundary
-is LSE-3.
+once the owner has begun to give the lane back, and not old but released where that was answered, or was sent one way
+and must have arrived by now (a refusal is for LSE-4 then): any other unlock without an answer frees nothing for
+certain, and the lease ends in its time. The client's half of the boundary is LSE-3.
 """
 
 import numpy as np
