@@ -567,10 +567,7 @@ def _judge_queues(
 
 
 def _judge_buckets(
-    number: int,
-    *,
-    tasks: Sequence[tuple[Together, tuple[Spill, ...], range]],
-    long: Long,
+    number: int, *, tasks: Sequence[tuple[Together, tuple[Spill, ...], range]], long: Long
 ) -> PassReport:
     (wanted, spills, buckets), report = tasks[number], PassReport()
     may_be_long = long if wanted.grouping in IN_PIECES else None

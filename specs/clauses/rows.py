@@ -21,16 +21,7 @@ unless asked for. A request is recorded at one of these levels: who taps a clien
 OFFSET_MOVED, NOTHING_HERE = 21, (19, 20)
 """The codes of pulls that are told to go on elsewhere, or that found nothing."""
 CHANGE_NOTHING_REFUSED = frozenset(
-    {
-        Kind.ADD,
-        Kind.ASSIGN,
-        Kind.DROP,
-        Kind.JOIN,
-        Kind.LEAVE,
-        Kind.RESET,
-        Kind.TRIM,
-        Kind.UNLOCK,
-    }
+    {Kind.ADD, Kind.ASSIGN, Kind.DROP, Kind.JOIN, Kind.LEAVE, Kind.RESET, Kind.TRIM, Kind.UNLOCK}
 )
 """Kinds of which no clause asks whether they were refused: such a row is as if it were not there."""
 

@@ -121,9 +121,7 @@ class Findings:
             )
 
     def told_apart(
-        self,
-        roles: Mapping[str, Ints],
-        *kinds: tuple[type[Finding], Mask, Mapping[str, Ints]],
+        self, roles: Mapping[str, Ints], *kinds: tuple[type[Finding], Mask, Mapping[str, Ints]]
     ) -> None:
         """Findings of these kinds, each where its mask is true. roles: of all; each kind has its own besides."""
         for kind, some, more in kinds:

@@ -10,9 +10,10 @@ import numpy as np
 
 from specs.clauses.links import Sending
 from specs.facts.columns import MS, NEVER, NO_TEXT, NONE, NOWHERE, Ints, Mask
-from specs.facts.leases import Grants, applied_until, named, over_us, refusals
+from specs.facts.leases import Grants, named, over_us, refusals
 from specs.facts.moments import Line
 from specs.facts.presence import brokers_died, died_since
+from specs.facts.requests import applied_until
 from specs.facts.rows import Rows
 from specs.facts.segments import chosen, positions
 from specs.vocabulary import Kind, Outcome

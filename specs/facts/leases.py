@@ -9,7 +9,7 @@ import numpy as np
 from specs.facts.columns import MS, NEVER, NO_TEXT, NONE, NOWHERE, Ints, Mask
 from specs.facts.moments import Line
 from specs.facts.presence import brokers_died, of_old_lives
-from specs.facts.requests import may_arrive_until
+from specs.facts.requests import applied_until
 from specs.facts.rows import Rows
 from specs.facts.segments import Segments, chosen, dense, positions
 from specs.vocabulary import Kind, Outcome
@@ -27,23 +27,6 @@ def over_us(rows: Rows, where: Ints) -> Ints:
     """When each of these rows was over; where nobody saw its end, when it began."""
     ended = rows.ended[where]
     return np.where(ended >= NEVER, rows.started[where], ended)
-
-
-def applied_until(rows: Rows) -> Ints:
-    """Of each LOCK and UNLOCK the last moment (µs) at which the broker may have acted on it; of other rows NONE.
-
-    By its answer; where a frame that came twice may be this request's, the second one may come late.
-    """
-    where = rows.of(Kind.LOCK, Kind.UNLOCK)
-    found = np.full(rows.size, NONE, np.int64)
-    bound_us = rows.config("delay_bound_ms", where) * MS
-    twice = rows.of_runs(lambda context: context.frames_twice, where) <= rows.end[where]
-    found[where] = rows.ended[where] + np.where(twice, bound_us, 0)
-    unsure = ~rows.ended_as(Outcome.OK)[where] | (rows.ended[where] >= NEVER)
-    late, bound_us = where[unsure], bound_us[unsure]
-    late_us = np.maximum(over_us(rows, late), rows.started[late] + bound_us)
-    found[late] = may_arrive_until(rows, late, late_us)
-    return found
 
 
 def refusals(rows: Rows) -> Mask:

@@ -21,28 +21,13 @@ from specs.facts.leases import over_us
 from specs.facts.message_names import may_be_any, offsets
 from specs.facts.moments import Line
 from specs.facts.presence import brokers_died, died_since, faulty_since, left_since, paused_since
-from specs.facts.requests import may_arrive_until
+from specs.facts.requests import applied_until
 from specs.facts.rows import Rows
 from specs.facts.segments import chosen, dense, positions
 from specs.vocabulary import Kind, Outcome
 
 LEASE_COLUMNS = ("lease_id", "lease_until_us", "message_id", "queue_offset", "reconsume_times")
 OF_LEASES = (Kind.RECEIVE, Kind.ACK, Kind.RELEASE, Kind.RENEW)
-
-
-def applied_until(rows: Rows) -> Ints:
-    """Of each request about a message the last moment (µs) at which the server may have acted on it; of others NONE.
-
-    By its answer; where it had none of success, within the bound for delays, and as long as anything held it up. One
-    that was refused changed nothing, and is one of the others.
-    """
-    found = np.full(rows.size, NONE, np.int64)
-    where = positions(rows.are(*OF_LEASES) & ~rows.ended_as(Outcome.REFUSED))
-    found[where] = rows.ended[where]
-    late = where[~rows.ended_as(Outcome.OK)[where] | (rows.ended[where] >= NEVER)]
-    late_us = over_us(rows, late) + rows.config("delay_bound_ms", late) * MS
-    found[late] = may_arrive_until(rows, late, late_us)
-    return found
 
 
 def may_be_cut(rows: Rows, handed: Ints, now: Ints) -> Mask:
@@ -88,7 +73,8 @@ class MessageLeases:
         renewals, effective = rows.are(Kind.RENEW), ~rows.ended_as(Outcome.REFUSED)
         self.message = np.full(rows.size, NOWHERE, np.int64)
         self.message[about] = dense(rows.lane[about], offset[about])[0]
-        self.applied_us = rows.shared(applied_until) + rows.clocks_us(np.arange(rows.size))
+        applied_us = np.where(effective, rows.shared(applied_until), NONE)
+        self.applied_us = applied_us + rows.clocks_us(np.arange(rows.size))
         handed = positions(answered & rows.are(Kind.RECEIVE))
         self.handed = handed[np.lexsort((rows.end[handed], self.message[handed]))]
         self.line = Line(self.message, rows.end, self.handed)

@@ -3,9 +3,10 @@
 import numpy as np
 
 from specs.clauses.links import Sending
-from specs.facts.columns import MS, NEVER, Ints
+from specs.facts.columns import MS, NEVER, NONE, Ints
 from specs.facts.rows import KINDS, Rows
 from specs.facts.segments import positions
+from specs.vocabulary import Kind, Outcome
 
 
 def may_arrive_until(rows: Rows, where: Ints, until_us: Ints) -> Ints:
@@ -39,3 +40,23 @@ def may_apply_until(rows: Rows, where: Ints, waits_us: int | Ints = 0) -> Ints:
     bound_us += rows.clocks_us(where)
     until_us = np.maximum(ended, started + bound_us)
     return may_arrive_until(rows, where, until_us)
+
+
+ANSWERED = (Kind.LOCK, Kind.UNLOCK, Kind.RECEIVE, Kind.ACK, Kind.RELEASE, Kind.RENEW)
+
+
+def applied_until(rows: Rows) -> Ints:
+    """Of each request about a lease the last moment (µs) at which who lends it may have acted on it; of others NONE.
+
+    By its answer, or later by the bound for delays where a frame may have come twice; one without success as long after
+    it was sent, or as anything held it up.
+    """
+    found, where = np.full(rows.size, NONE, np.int64), rows.of(*ANSWERED)
+    bound_us = rows.config("delay_bound_ms", where) * MS
+    twice = rows.of_runs(lambda context: context.frames_twice, where) <= rows.end[where]
+    found[where] = rows.ended[where] + np.where(twice, bound_us, 0)
+    unsure = ~rows.ended_as(Outcome.OK)[where] | (rows.ended[where] >= NEVER)
+    late, bound_us = where[unsure], bound_us[unsure]
+    over_us = np.where(rows.ended[late] >= NEVER, rows.started[late], rows.ended[late])
+    found[late] = may_arrive_until(rows, late, np.maximum(over_us, rows.started[late] + bound_us))
+    return found

@@ -23,15 +23,7 @@ SETTLED = "settled"
 LEASE = "broker_lease_ms"
 """The setting without which nobody knows for how long a client that died keeps its lanes."""
 SETTLED_KINDS = frozenset(
-    {
-        Kind.DELIVER,
-        Kind.DEAD_LETTER,
-        Kind.ADD,
-        Kind.DROP,
-        Kind.FETCH_OFFSET,
-        Kind.RESET,
-        Kind.READ,
-    }
+    {Kind.DELIVER, Kind.DEAD_LETTER, Kind.ADD, Kind.DROP, Kind.FETCH_OFFSET, Kind.RESET, Kind.READ}
 )
 SETTLED_COLUMNS = (*CALL_COLUMNS, "detail", "message_id", "delay_level")
 

@@ -76,10 +76,6 @@ class Tally:
     def explanation(self) -> str:
         return self.total().explanation
 
-    @property
-    def witness_certain(self) -> bool:
-        return self.total().certain
-
     def merge(self, other: Tally) -> None:
         """Add another run's tally. A clause that one of the runs could judge was judged."""
         both = bool(self.missing and other.missing)

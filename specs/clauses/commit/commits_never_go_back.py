@@ -83,11 +83,7 @@ def _lives(rows: Rows, commit: int, now: int) -> bool:
 def _periods(rows: Rows) -> Ints:
     """Of each row in which period of its tenure it began: a correction, a reset and an answered look-up begin one."""
     tenures, begin = rows.shared(Tenures), rows.begin
-    own, client, looks = (
-        rows.incarnation,
-        rows.lane_client,
-        rows.are(Kind.FETCH_OFFSET),
-    )
+    own, client, looks = (rows.incarnation, rows.lane_client, rows.are(Kind.FETCH_OFFSET))
     corrections = rows.are(Kind.COMMIT) & tenures.named & rows.correction
     cleared = [
         Line(key, time, positions(events)).count_before(key, begin)

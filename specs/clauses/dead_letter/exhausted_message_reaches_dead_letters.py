@@ -45,14 +45,7 @@ NEEDS = frozenset({Kind.READ})
 ONLY = ONLY_DEAD_READS
 EXCUSED_BY = frozenset({Kind.CRASH, Kind.RESET})
 CONCLUDES_FROM_ABSENCE = True
-COLUMNS = (
-    *TENURE_COLUMNS,
-    "commit_mode",
-    "message_id",
-    "op_id",
-    "origin_id",
-    "reconsume_times",
-)
+COLUMNS = (*TENURE_COLUMNS, "commit_mode", "message_id", "op_id", "origin_id", "reconsume_times")
 
 
 class NotFound(Finding):

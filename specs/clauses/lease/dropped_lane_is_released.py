@@ -122,10 +122,7 @@ def _is_dropped(rows: Rows) -> Mask:
 def _lives_yet(rows: Rows, lock: Ints, drop: Ints, asked: Ints) -> Mask:
     """Would the owner's lease live through the request, did the broker and the owner, and did the owner not stand still
     since its drop?"""
-    now, clocks_us = (
-        rows.end[asked],
-        rows.clocks_us(asked),
-    )
+    now, clocks_us = (rows.end[asked], rows.clocks_us(asked))
     limit_us = rows.config("broker_lease_ms", asked) * MS - clocks_us
     found: Mask = rows.ended[asked] - rows.started[lock] <= limit_us
     found &= ~brokers_died(rows, lock, now) & ~died_since(rows, lock, now)

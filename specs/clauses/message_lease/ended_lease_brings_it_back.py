@@ -35,8 +35,9 @@ from specs.clauses.premises import (
 from specs.clauses.terms import Finding, Findings, Line, Row, Rows, at, ms, who
 from specs.facts.columns import MS, NEVER, NO_TEXT, NONE, NOWHERE
 from specs.facts.leases import over_us
-from specs.facts.message_leases import LEASE_COLUMNS, applied_until, may_be_gone
+from specs.facts.message_leases import LEASE_COLUMNS, may_be_gone
 from specs.facts.message_names import may_be_any, offsets
+from specs.facts.requests import applied_until
 from specs.facts.segments import positions
 from specs.vocabulary import Key, Kind, Level, Outcome, Party
 
@@ -53,14 +54,7 @@ UNDISTURBED = Premise(
     "nothing was injected since the hand-out: what went to whoever asked may have been lost on its way",
     told_by=frozenset({Kind.FAULT}),
 )
-PREMISE = (
-    NO_WALL_CLOCK_STEP,
-    BROKER_LIVES,
-    BROKER_NOT_PAUSED,
-    NOT_REMOVED,
-    NO_RESET,
-    UNDISTURBED,
-)
+PREMISE = (NO_WALL_CLOCK_STEP, BROKER_LIVES, BROKER_NOT_PAUSED, NOT_REMOVED, NO_RESET, UNDISTURBED)
 SOURCES = ("docs/sources.md#leases-of-messages",)
 KINDS = frozenset({Kind.RECEIVE, Kind.ACK, Kind.RELEASE, Kind.RENEW, Kind.DEAD_LETTER})
 LEVELS = frozenset(Level)

@@ -45,14 +45,7 @@ from specs.facts.messages import (
     may_be_lost,
     safe_since,
 )
-from specs.facts.segments import (
-    Segments,
-    chosen,
-    dense,
-    first_fitting,
-    first_of_each,
-    positions,
-)
+from specs.facts.segments import Segments, chosen, dense, first_fitting, first_of_each, positions
 from specs.facts.tenures import TENURE_COLUMNS, TENURE_KINDS, Tenures
 from specs.plan.config import Config
 from specs.vocabulary import Key, Kind, Outcome, Party
@@ -68,9 +61,7 @@ PREMISE = (
     NO_FILTER,
     NOT_REMOVED,
     Premise(
-        "not lost",
-        "no broker died since the message was sent",
-        told_by=frozenset({Kind.CRASH}),
+        "not lost", "no broker died since the message was sent", told_by=frozenset({Kind.CRASH})
     ),
 )
 SOURCES = ("docs/sources.md#orderly-loop", "docs/sources.md#kafka-position")
@@ -177,13 +168,7 @@ def _judge(
         | may_be_lost(rows, message, beyond[which])
         | _may_be_handed_out(rows, beyond[which])
     )
-    findings.broken(
-        kind,
-        certain=sure,
-        before=before[which],
-        message=message,
-        beyond=beyond[which],
-    )
+    findings.broken(kind, certain=sure, before=before[which], message=message, beyond=beyond[which])
 
 
 def _looked_up(rows: Rows, since: Ints, until: Ints) -> Mask:

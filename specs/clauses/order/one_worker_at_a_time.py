@@ -33,7 +33,7 @@ from specs.clauses.premises import NO_WALL_CLOCK_STEP, ORDERLY, Premise
 from specs.clauses.terms import Finding, Findings, Line, Row, Rows, at, who
 from specs.facts.columns import MS, NEVER, NONE, NOWHERE, Ints, Mask
 from specs.facts.handovers import HANDOVER_COLUMNS, Handovers, workers
-from specs.facts.leases import applied_until
+from specs.facts.requests import applied_until
 from specs.facts.segments import chosen, is_first, positions
 from specs.facts.trouble import since_given, undisturbed
 from specs.plan.config import LOCK_WAIT_MS, ROCKETMQ, Config
@@ -108,10 +108,7 @@ def judge(rows: Rows, findings: Findings) -> None:
     which = which[np.lexsort((-rows.begin[first[which]], ~certain[which]))]
     which = np.sort(which[is_first(worker[first[which]], second[which])])
     first, second, drop, certain = first[which], second[which], drop[which], certain[which]
-    for kind, some in (
-        (TwoWorkers, drop == NOWHERE),
-        (WentOnAfterTheDrop, drop != NOWHERE),
-    ):
+    for kind, some in ((TwoWorkers, drop == NOWHERE), (WentOnAfterTheDrop, drop != NOWHERE)):
         roles = {"running": first[some], "second": second[some]}
         if kind is WentOnAfterTheDrop:
             roles["drop"] = drop[some]

@@ -19,14 +19,7 @@ from specs.clauses.premises import BROKER_LIVES, FILTERED, NO_RESET, NOT_REMOVED
 from specs.clauses.terms import Finding, Findings, Row, Rows, at, who
 from specs.facts.columns import NEVER, NO_TEXT, NONE, NOWHERE, Ints, Mask
 from specs.facts.segments import Segments, chosen, composite, dense, first_of_each, positions
-from specs.facts.stored import (
-    STORED_COLUMNS,
-    STORED_WEAKLY,
-    broker_died,
-    copies,
-    halves,
-    placed,
-)
+from specs.facts.stored import STORED_COLUMNS, STORED_WEAKLY, broker_died, copies, halves, placed
 from specs.facts.tenures import Tenures
 from specs.vocabulary import Key, Kind, Outcome, Party
 

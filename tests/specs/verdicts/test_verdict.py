@@ -226,7 +226,7 @@ def test_only_a_definite_order_refutes(clause_id: str) -> None:
     for bound_us in (5, 70_000_000):
         info, rows = parse_history(f"config clock_bound_us={bound_us}\n{text}")
         tally = examine(rows, info).tallies[clause_id]
-        found[bound_us] = (tally.violations, tally.witness_certain)
+        found[bound_us] = (tally.violations, tally.total().certain)
     assert found == {5: (1, True), 70_000_000: (0, False)}
 
 
@@ -345,7 +345,7 @@ def test_merged_examinations_keep_the_first_certain_witness() -> None:
     total = merged([unsure, sure, sure])
     tally = total.tallies["LSE-1"]
     assert (tally.opportunities, tally.violations, tally.possible) == (3, 2, 1)
-    assert tally.witness_certain
+    assert tally.total().certain
     assert total.refuted() == ("LSE-1",)
     assert total.facts.rows == 6
 
