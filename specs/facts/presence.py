@@ -87,13 +87,16 @@ def last_crash(rows: Rows, client: Ints, where: Ints) -> Ints:
     return Told(rows, client, _crashes).last(where, rows.begin[where])
 
 
-def were_there(rows: Rows, client: Ints, where: Ints, since: Ints, since_us: Ints) -> Mask:
-    """Was each row's client not leaving, not dead since that seq, and each of its pauses over before that time?"""
+def were_there(
+    rows: Rows, client: Ints, where: Ints, since: Ints, since_us: Ints, until_us: Ints | int = NEVER
+) -> Mask:
+    """Did each row's client not die since that seq, was no pause after that time, and did it not leave by until_us?"""
     crash, leaving, pause = (
         Told(rows, client, tell).last(where, rows.begin[where])
         for tell in (_crashes, _leaving, _pauses)
     )
-    found: Mask = (crash <= since) & (leaving != 1) & (pause < since_us)
+    found: Mask = (crash <= since) & (pause < since_us)
+    found &= (leaving == NONE) | (leaving > until_us)
     return found
 
 
@@ -146,7 +149,7 @@ def of_processes_before(rows: Rows, where: Ints, later: Ints) -> Mask:
 
 def were_leaving(rows: Rows, where: Ints, now: Ints) -> Mask:
     """Had the client of each of these rows begun to shut down its work in the row's group, and not begun anew there?"""
-    found: Mask = rows.shared(_of_clients, _leaving).last(where, now) == 1
+    found: Mask = rows.shared(_of_clients, _leaving).last(where, now) != NONE
     return found
 
 
@@ -293,15 +296,16 @@ def _newest(context: RunContext, group: str, _: str) -> Events:
 
 
 def _leaving(context: RunContext, client: str, group: str) -> Events:
-    """Is it (1) shutting down its work in the group, or has it (0) begun anew there?
+    """Since when (µs) it is shutting down its work in the group; NONE where it has begun anew there.
 
     One that left as a whole is back as soon as it works anywhere.
     """
-    here = whole = False
+    here, whole, since_us = False, False, NONE
     for seq, where, row in context.work.get(client, ()):
         if row.kind is Kind.LEAVE:
             here, whole = here or where == group, whole or where is None
         else:
             is_anew = where == group or (where is None and row.kind is Kind.JOIN)
             here, whole = here and not is_anew, False
-        yield seq, int(here or whole)
+        since_us = (row.started_us if since_us == NONE else since_us) if here or whole else NONE
+        yield seq, since_us

@@ -15,6 +15,7 @@ from specs.facts.columns import MS, NEVER, NONE, NOWHERE, Ints, Mask
 from specs.facts.leases import LEASE_COLUMNS, refusals
 from specs.facts.moments import Line
 from specs.facts.presence import were_there
+from specs.facts.pulls import told_ahead, told_back
 from specs.facts.rows import Rows
 from specs.facts.segments import (
     Segments,
@@ -31,6 +32,7 @@ from specs.vocabulary import Kind, Outcome
 READY_COLUMNS = (
     *LEASE_COLUMNS,
     "client_id",
+    "code",
     "commit_mode",
     "ended_us",
     "incarnation",
@@ -89,7 +91,7 @@ class Lanes:
 
 
 class Leases:
-    """Of each lane at a client: when it was granted, and when refused or given back."""
+    """Of each lane at a client: when it was granted, and when refused, given back, or sent away from."""
 
     def __init__(self, rows: Rows) -> None:
         self.rows, self.lane = rows, rows.shared(Lanes).lane
@@ -101,6 +103,11 @@ class Leases:
         self._silent = Line(self.lane, rows.end, positions(answered & ~(granted | refused)))
         self._asks = Line(self.lane, rows.begin, rows.of(Kind.LOCK))
         self._unlocks = Line(self.lane, rows.begin, rows.of(Kind.UNLOCK))
+        self._away = Line(self.lane, rows.end, np.append(told_back(rows), told_ahead(rows)))
+
+    def sent_away(self, where: Ints, since: Ints) -> Ints:
+        """When, after a moment, a pull of these rows' lanes was first told to go on elsewhere; NEVER if none was."""
+        return chosen(self.rows.end, self._away.first_after(self.lane[where], since), NEVER)
 
     def granted(self, where: Ints) -> Ints:
         """The lane's last grant to the client that was answered before these rows ended."""
@@ -185,17 +192,12 @@ def ready_calls(rows: Rows) -> Ready:
     before = chosen(calls, place, NOWHERE)
     highest = chosen(offset, known.highest_before(offset), NONE)
     is_new = (before == NOWHERE) | (chosen(op, place, NONE) != op)
-    went_well = rows.ended_as(Outcome.SUCCESS, Outcome.COMMIT)[before] & (
-        rows.end[before] < rows.begin[calls]
-    )
+    went_well = rows.ended_as(Outcome.SUCCESS, Outcome.COMMIT)[before] & (before != NOWHERE)
+    went_well &= (rows.end[before] < rows.begin[calls]) & (rows.ended[before] < NEVER)
     adds = lanes.adds
     first_adds = adds[Segments(lanes.lane[adds]).previous() < 0]
     begins = (before == NOWHERE) & np.isin(life, first_adds)
-    kept = (
-        is_new
-        & (offset > highest)
-        & (begins | ((before != NOWHERE) & went_well & (rows.ended[before] < NEVER)))
-    )
+    kept = is_new & (offset > highest) & (begins | went_well)
     calls, life, before = calls[kept], life[kept], before[kept]
     pull = _fetched_by(rows, lanes, calls, life)
     kept = pull != NOWHERE
@@ -203,9 +205,8 @@ def ready_calls(rows: Rows) -> Ready:
     idle = rows.offset[pull] == rows.offset[calls]
     next_one = (before != NOWHERE) & (rows.offset[before] == rows.offset[calls] - 1) & ~idle
     found_idle = idle & ((before == NOWHERE) | (rows.end[pull] > rows.end[before]))
-    ready_us = np.where(
-        next_one, np.maximum(rows.ended[pull], rows.ended[before]), rows.ended[pull]
-    )
+    both_us = np.maximum(rows.ended[pull], rows.ended[before])
+    ready_us = np.where(next_one, both_us, rows.ended[pull])
     lock_then = leases.granted(before)
     lost = leases.lost_since(lock_then, before, rows.end[before])
     until = rows.started[lock_then] + rows.config("client_lease_ms", calls) * MS
@@ -214,9 +215,9 @@ def ready_calls(rows: Rows) -> Ready:
     known_ready = (next_one | found_idle) & kept_it & (lock != NOWHERE)
     known_ready &= ~leases.lost_since(lock, calls, rows.begin[calls])
     known_ready &= rows.begin[calls] < rows.clock_stepped(calls)
-    return Ready(calls, life, pull, np.where(next_one, before, NOWHERE), lock, ready_us).only(
-        known_ready
-    )
+    ready = Ready(calls, life, pull, np.where(next_one, before, NOWHERE), lock, ready_us)
+    known_ready &= leases.sent_away(calls, rows.begin[ready.last]) > rows.begin[calls]
+    return ready.only(known_ready)
 
 
 def could_work(rows: Rows, ready: Ready, until: Ints) -> tuple[Mask, Ints]:
@@ -227,7 +228,7 @@ def could_work(rows: Rows, ready: Ready, until: Ints) -> tuple[Mask, Ints]:
     needed_us = np.minimum(until, rows.started[late]) - lease_us
     outlives, renewal = rows.shared(Leases).outlive(ready.lock, ready.last, late, needed_us)
     client = rows.shared(Lanes).client
-    there = were_there(rows, client, late, rows.begin[ready.add], ready.ready_us)
+    there = were_there(rows, client, late, rows.begin[ready.add], ready.ready_us, until)
     return outlives & there, renewal
 
 

@@ -17,19 +17,20 @@ ASKED = (Kind.LOCK, Kind.FETCH_OFFSET)
 
 
 class Waits:
-    """What each client asked for and waited for, by begin."""
+    """What each client asked for and waited for, by begin. of_lanes: of these kinds alone, lane by lane."""
 
-    def __init__(self, rows: Rows) -> None:
-        self.rows, self.lanes = rows, rows.shared(Lanes)
+    def __init__(self, rows: Rows, *of_lanes: Kind) -> None:
+        self.rows, lanes = rows, rows.shared(Lanes)
         in_vain = rows.are(Kind.PULL) & rows.ended_as(Outcome.UNKNOWN) & (rows.ended < NEVER)
-        where = positions(rows.are(*ASKED) | in_vain)
-        self._where = where[by_time(self.lanes.client[where], rows.begin[where])]
-        self._client = self.lanes.client[self._where]
+        where = rows.of(*of_lanes) if of_lanes else positions(rows.are(*ASKED) | in_vain)
+        self._key = lanes.lane if of_lanes else lanes.client
+        self._where = where[by_time(self._key[where], rows.begin[where])]
+        self._keys = self._key[self._where]
 
     def _before(self, place: int) -> Ints:
         """What the client of this row had asked before, in the order of the begins."""
-        mine = int(self.lanes.client[place])
-        start, stop = np.searchsorted(self._client, [mine, mine + 1]).tolist()
+        mine = int(self._key[place])
+        start, stop = np.searchsorted(self._keys, [mine, mine + 1]).tolist()
         asks = self._where[start:stop]
         earlier: Ints = asks[self.rows.begin[asks] < self.rows.begin[place]]
         return earlier

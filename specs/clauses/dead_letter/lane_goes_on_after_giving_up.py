@@ -1,12 +1,13 @@
 """Once a message was given up, its lane goes on with the next one, without any pause.
 
-In auto mode giving a message up ends it like a success. So when its dead letter was acknowledged, and the next
-message was there, the next call begins within the bound (`schedule_slack_ms`). Claimed only where nothing else can
-have kept the lane: a pull that was answered before had brought the next message; a grant of the lease, or the one
-that renewed it in time, is fresh until the bound ends, nothing refused and nothing given back since; the client was
-not paused and is not shutting down; one message per call; and the lane had its thread for less than the cap on
-continuous work (`continuous_ms`), after which it has to make room for others: since the last delivery, if that was a
-retry, else since it was added at the earliest. Says nothing where no further call comes.
+In auto mode giving a message up ends it like a success. So when its dead letter was acknowledged, and the next message
+was there, the next call begins within the bound (`schedule_slack_ms`). Claimed only where nothing else can have kept
+the lane: a pull that was answered before had brought the next message; a grant of the lease, or the one that renewed it
+in time, is fresh until the bound ends, nothing refused and nothing given back since, and no pull told to go on
+elsewhere; the client was not paused, and was not shutting down when the bound ended; one message per call; and the lane
+had its thread for less than the cap on continuous work (`continuous_ms`), after which it has to make room for others:
+since the last delivery, if that was a retry, else since it was added at the earliest. Says nothing where no further
+call comes.
 """
 
 import numpy as np
@@ -83,6 +84,7 @@ def judge(rows: Rows, findings: Findings) -> None:
     kept = (lock != NOWHERE) & (pull != NOWHERE) & (rows.offset[late] > rows.offset[last])
     kept &= ~leases.lost_since(lock, late, rows.begin[late])
     kept &= rows.begin[late] < rows.clock_stepped(late)
+    kept &= rows.begin[late] < leases.sent_away(late, rows.begin[last])
     last, letter, late, lock, pull = (each[kept] for each in (last, letter, late, lock, pull))
     until = rows.ended[letter] + rows.config("schedule_slack_ms", late) * MS
     needed_us = until - rows.config("client_lease_ms", late) * MS
@@ -93,7 +95,7 @@ def judge(rows: Rows, findings: Findings) -> None:
     counts = outlives & (turn != NOWHERE)
     counts &= until <= rows.started[turn] + rows.config("continuous_ms", late) * MS
     client = rows.shared(Lanes).client
-    counts &= were_there(rows, client, late, rows.begin[last], rows.started[last])
+    counts &= were_there(rows, client, late, rows.begin[last], rows.started[last], until)
     findings.at_stake(late[counts])
     broken = counts & (rows.started[late] > until)
     findings.broken(

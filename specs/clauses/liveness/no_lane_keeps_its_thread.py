@@ -1,18 +1,18 @@
 """While a lane waits for a thread, no other lane of its client keeps one for longer than the cap and one call.
 
-Lanes wait for a thread in line. One that has had its thread for the cap on continuous work (60 s by default) starts
-no further call before the others in line have had their turn; so with L lanes and T threads none waits for longer
-than ceil(L / T) times the cap and one call. That sum follows from what is judged here, one turn: a lane *waits* from
-the end of its incarnation's first pull that found messages until its first call. Another lane of the same client that
-starts a call in that time starts none more than the cap later while the first one still waits. A pull that found none
-and is told to go on further ahead begins no waiting, nor does any pull of a group of which a member filters, as its
-start tells: what it found the client may not want.
+Lanes wait for a thread in line. One that has had its thread for the cap on continuous work (60 s by default) starts no
+further call before the others in line have had their turn; so with L lanes and T threads none waits for longer than
+ceil(L / T) times the cap and one call. That sum follows from what is judged here, one turn: a lane *waits* from the end
+of its incarnation's first pull that found messages until its first call. Another lane of the same client that starts a
+call in that time starts none more than the cap later while the first one still waits. A pull that found none and is
+told to go on further ahead begins no waiting, nor does any pull of a group of which a member filters, as its start
+tells: what it found the client may not want.
 
 A lane without a fresh lease is not in line: an unlock, a refusal (an error code is none), or no grant within the
-client's limit ends its waiting, and so do its drop, a reset, and the shutdown, the death or a pause of its client. Two
-processes of one client id, where both are told, have a thread each. A lane that was dropped and added again while a
-call of its earlier life still runs waits for that call, and not for a thread: it is not judged. The slack of a timer is
-granted.
+client's limit ends its waiting, and so do its drop, a reset, a pull that is told to go on elsewhere, and the shutdown,
+the death or a pause of its client. Two processes of one client id, where both are told, have a thread each. A lane that
+was dropped and added again while a call of its earlier life still runs waits for that call, and not for a thread: it is
+not judged. The slack of a timer is granted.
 """
 
 import numpy as np
@@ -137,6 +137,7 @@ def _waiting(rows: Rows, lanes: Lanes) -> tuple[Ints, Ints, Ints]:
         first_after(lanes.lane, rows.begin, rows.of(Kind.UNLOCK)),
         first_after(lanes.lane, rows.end, lost),
         rows.clock_stepped(add),
+        rows.shared(Leases).sent_away(add, rows.begin[pull]),
     )
     until = np.minimum.reduce(ends)
     waits = (rows.end[pull] < until) & ~_works_still(rows, lanes, add, rows.end[pull])

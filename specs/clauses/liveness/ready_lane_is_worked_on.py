@@ -5,16 +5,16 @@ Then its call begins within the slack of a timer (`schedule_slack_ms`). When a l
 excuses it, is that of RTY-6, which asks why it waits; here it may be for nothing at all. The client has twice as many
 threads as it ever added lanes, so that no lane waits for one.
 
-*Not pulled*: after each answer to a pull, whether or not it brought messages, the incarnation's next pull begins within
-the slack of a timer, under a fresh lease as above. That is judged while the client holds no more messages of the lane
-than one pull may bring, so that none is too many for it, and where nobody joined, left, died or stood still, and no
-fault lasted, since shortly before (the time that requests may take, and the slack): a client may have one thread that
-asks for all its lanes, and wait there for a broker that is gone. Not of the first pull, which comes when the lane is
-ready.
+*Not pulled*: after each answer to a pull, whether or not it brought messages, but for one that is told to go on
+elsewhere, the incarnation's next pull begins within the slack of a timer, under a fresh lease as above. That is judged
+while the client holds no more messages of the lane than one pull may bring, so that none is too many for it, and where
+nobody joined, left, died or stood still, and no fault lasted, since shortly before (the time that requests may take,
+and the slack): a client may have one thread that asks for all its lanes, and wait there for a broker that is gone. Not
+of the first pull, which comes when the lane is ready.
 
-*Not added*: a client that was granted a lane which it never had before either adds it within the time that requests
-may take and the slack, counted from the grant's answer, or gives it back. The grant stands if the client did not unlock
-the lane, was not refused it, got no error or no answer for it, was not told an error when it asked where to start, and
+*Not added*: a client that was granted a lane which it never had before either adds it within the time that requests may
+take and the slack, counted from the grant's answer, or gives it back. The grant stands if the client did not unlock the
+lane, was not refused it, got no error or no answer for it, was not told an error when it asked where to start, and
 nobody else was granted the lane since. Nothing is said where something stood in the way between the client and the
 broker meanwhile, where one of them stood still, or where the broker or the client has died or the client was leaving.
 
@@ -171,6 +171,7 @@ def _pulls(rows: Rows, findings: Findings) -> None:
     lock = leases.granted(last)
     kept = (lock != NOWHERE) & ~leases.lost_since(lock, again, rows.begin[again])
     kept &= rows.begin[again] < rows.clock_stepped(again)
+    kept &= rows.begin[again] < leases.sent_away(again, rows.begin[last])
     kept &= calm_since(rows, again, rows.ended[last])
     kept &= rows.value[last] - lowest_held(rows, again, life) <= rows.config("pull_batch", again)
     none = np.full(int(kept.sum()), NOWHERE)

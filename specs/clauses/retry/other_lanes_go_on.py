@@ -1,22 +1,22 @@
 """While one lane of a client rests after a suspension, or its listener takes long, its other lanes go on.
 
-A lane is *ready* when its next message was fetched and the call before it ended SUCCESS or COMMIT: from then on
-nothing but the work of other lanes can hold it back. Refuted by its next call when that begins more than the bound
+A lane is *ready* when its next message was fetched and the call before it ended SUCCESS or COMMIT: from then on nothing
+but the work of other lanes can hold it back. Refuted by its next call when that begins more than the bound
 (`schedule_slack_ms`) late, and another lane of the client was busy all that time: with one call, or with the suspend
 time that the call asked for. Where the other lane began later than this one was ready, the bound counts from there.
 
-Claimed only where nothing else can have delayed the call. The incarnation was watched from its add, and it is the
-same one that is called at last: a drop ends it. The message is the next one: behind that of the call before (and its
-pull began before it), or else the first one of a pull that ended when the lane had nothing to do. A grant of the
-lease was answered before the lane was ready, and it or one renewal of it outlives the bound; nothing was refused and
-nothing given back since; and it was fresh when the last call ended, if there was one, since a lane that finds itself
-without a lease asks again after seconds only. The client was not paused, did not die and is not shutting down. It has
-twice as many threads as it ever added lanes, since a call of an earlier life of a lane may still keep one; for that
-reason a first call is judged only in a lane's first life at this client. With fewer threads one must have been free: a
-lane that waits out its suspend time keeps none. Then the bound counts from the end of the call that suspended the other
-lane, if that was later; and since then fewer lanes than there are threads were at work, or may have been at giving up
-what they had tried for the last time. Says nothing of a lane whose last call
-asked for its messages again, or of a message that was delivered before.
+Claimed only where nothing else can have delayed the call. The incarnation was watched from its add, and it is the same
+one that is called at last: a drop ends it. The message is the next one: behind that of the call before (and its pull
+began before it), or else the first one of a pull that ended when the lane had nothing to do. A grant of the lease was
+answered before the lane was ready, and it or one renewal of it outlives the bound; nothing was refused and nothing
+given back since, and no pull told to go on elsewhere; and it was fresh when the last call ended, if there was one,
+since a lane that finds itself without a lease asks again after seconds only. The client was not paused, did not die,
+and was not shutting down when the bound ended. It has twice as many threads as it ever added lanes, since a call of an
+earlier life of a lane may still keep one; for that reason a first call is judged only in a lane's first life at this
+client. With fewer threads one must have been free: a lane that waits out its suspend time keeps none. Then the bound
+counts from the end of the call that suspended the other lane, if that was later; and since then fewer lanes than there
+are threads were at work, or may have been at giving up what they had tried for the last time. Says nothing of a lane
+whose last call asked for its messages again, or of a message that was delivered before.
 """
 
 import numpy as np
@@ -158,8 +158,8 @@ class _Busy:
         since = np.maximum(lanes.reset_before(late, now), crashed) + 1
         start, stop = self._line.between(lanes.client[late], since, now)
         found = self._longest_of(ready, start, stop)
-        waits = np.flatnonzero((found == NOWHERE) & (rows.started[late] > self._until(ready)))
-        found[waits] = self._first_running(late[waits], start[waits], stop[waits])
+        waits = found == NOWHERE
+        found[waits] = self._first_running(ready.only(waits), start[waits], stop[waits])
         return chosen(self.calls, found, NOWHERE)
 
     def _longest_of(self, ready: Ready, start: Ints, stop: Ints) -> Ints:
@@ -178,9 +178,9 @@ class _Busy:
             found[index[best]] = place[best]
         return found
 
-    def _first_running(self, late: Ints, start: Ints, stop: Ints) -> Ints:
-        """Of each one's places of other lanes the first whose call still runs, begun more than the bound before."""
-        rows, end = self.rows, self.rows.end[self.calls]
+    def _first_running(self, ready: Ready, start: Ints, stop: Ints) -> Ints:
+        """Of each one's places of other lanes the first whose call still runs, and does so until after the bound."""
+        rows, late, end = self.rows, ready.late, self.rows.end[self.calls]
         latest = end[highest_so_far(self.client, end)]
         start = np.maximum(
             start, first_above(self.client, latest, self.lanes.client[late], rows.begin[late])
@@ -188,10 +188,11 @@ class _Busy:
         slack_us = rows.config("schedule_slack_ms", late) * MS
 
         def runs(index: Ints, place: Ints) -> Mask:
-            call, then = self.calls[place], late[index]
-            long = rows.started[call] + slack_us[index] < rows.started[then]
+            begun_us = np.maximum(ready.ready_us[index], rows.started[self.calls[place]])
+            free, then = self.free[place], late[index]
+            until_us = np.where(free == NEVER, rows.started[then], free)
             found: Mask = self._of_another_lane(then, place) & (end[place] > rows.begin[then])
-            return found & long
+            return found & (until_us > begun_us + slack_us[index])
 
         return first_fitting(start, stop, runs)
 

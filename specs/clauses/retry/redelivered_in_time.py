@@ -7,17 +7,18 @@ where the listener asked for less than the consumer's own time, the bound ends a
 earliest), since who takes a short time for none asked must not pass. What comes later than that: the call itself, a
 request for the lease, or the drop. Claimed only where nothing else can have kept the lane: one grant of the lease was
 answered before the time was up and is still fresh when the bound ends, nothing was refused, left unanswered or given
-back since, and no request for it is under way; the client was not paused, did not die and is not shutting down; and it
-has twice as many threads as it ever added lanes, so that none waits for one. The thread that brings a batch back may be
-the one that renews leases, which asks one broker after the other: for each other broker of which the client ever added
-a lane the bound is longer by the time that it waits for an answer (`LOCK_WAIT_MS`). Says nothing of a batch of which a
-message's retries were used up and of whose dead letter there is no row, nor about an incarnation that does nothing any
-more.
+back since, and no request for it is under way; the client was not paused, did not die, and was not shutting down when
+the bound ended; and it has twice as many threads as it ever added lanes, so that none waits for one. The thread that
+brings a batch back may be the one that renews leases, which asks one broker after the other: for each other broker of
+which the client ever added a lane the bound is longer by the time that it waits for an answer (`LOCK_WAIT_MS`), and
+besides by as long as it waited for those to its requests for this lane. Says nothing of a batch of which a message's
+retries were used up and of whose dead letter there is no row, nor about an incarnation that does nothing any more.
 
 Where only a part of the batch comes again, the rest is due when the call of that part has ended well, or at the time of
 the batch if that is later, and may take the whole bound from then on. Nothing is said of the rest where that part asks
 to come again too, or is given up. A call beyond the batch is ORD-3's matter: after it the rest is forgotten. Nothing
-waits any more once the lane was added anew, its offset was reset, or a pull was told to go on further back."""
+waits any more once the lane was added anew, its offset was reset, or a pull was told to go on elsewhere, be it further
+back or further ahead: the client may do nothing for the lane then (RocketMQ's before 5.2 for ten seconds)."""
 
 import numpy as np
 
@@ -29,6 +30,7 @@ from specs.facts.presence import count_brokers, have_threads, were_there
 from specs.facts.put_back import PutBack, Waiting
 from specs.facts.ready import Lanes, Leases
 from specs.facts.segments import chosen, positions
+from specs.facts.waits import Waits
 from specs.plan.config import LOCK_WAIT_MS
 from specs.plan.traits import Stake, Trait
 from specs.vocabulary import Key, Kind, Outcome, Party
@@ -107,10 +109,11 @@ def _first_seen(rows: Rows, put_back: PutBack, waiting: Waiting) -> Ints:
     found = np.select([called == until, dropped == until], [call, drop], NOWHERE)
 
     def is_too_late(index: Ints, ask: Ints) -> Mask:
+        found: Mask = rows.begin[ask] > until[index]
+        index, ask = index[~found], ask[~found]
         due_us, letter = put_back.due(waiting, index, rows.begin[ask])
         late = rows.started[ask] > _until(rows, waiting, index, due_us, ask)
-        late &= (due_us < NEVER) & ~_may_be_taken(rows, letter)
-        found: Mask = late | (rows.begin[ask] > until[index])
+        found[~found] = late & (due_us < NEVER) & ~_may_be_taken(rows, letter)
         return found
 
     asks = Line(lane, rows.begin, rows.of(Kind.LOCK))
@@ -125,23 +128,23 @@ def _may_be_taken(rows: Rows, letter: Ints) -> Mask:
 
 
 def _until(rows: Rows, waiting: Waiting, index: Ints, due_us: Ints, seen: Ints) -> Ints:
-    """The end of the bound: sooner where the consumer's own, longer time would be over."""
+    """The end of the bound: sooner where the consumer's own, longer time would be over, later by what it waited for."""
     row, is_rest = waiting.row[index], waiting.part[index] != NOWHERE
     slack_us = rows.config("schedule_slack_ms", row) * MS
     less_us = (own_pause_ms(rows, row) - pause_ms(rows, row) - 1) * MS
     sooner_us = np.minimum(slack_us, np.maximum(slack_us // 2 // MS * MS, less_us))
     brokers = count_brokers(rows, seen)
-    due_us = due_us + np.maximum(brokers - 1, 0) * LOCK_WAIT_MS * MS
-    return due_us + np.where(is_rest | (less_us < 0), slack_us, sooner_us)
+    until_us: Ints = due_us + np.maximum(brokers - 1, 0) * LOCK_WAIT_MS * MS
+    until_us += np.where(is_rest | (less_us < 0), slack_us, sooner_us)
+    for late in positions((rows.started[seen] > until_us) & (due_us < NEVER)).tolist():
+        until_us[late] += rows.shared(Waits, Kind.LOCK).us(int(seen[late]), int(due_us[late]))
+    return until_us
 
 
 def _judge(rows: Rows, put_back: PutBack, waiting: Waiting, seen: Ints, findings: Findings) -> None:
     """What is seen first of those that had their lease and a thread: does it come too late?"""
-    leases, client, index = (
-        rows.shared(Leases),
-        rows.shared(Lanes).client,
-        positions(seen != NOWHERE),
-    )
+    leases, client = rows.shared(Leases), rows.shared(Lanes).client
+    index = positions(seen != NOWHERE)
     call = np.where(rows.are(Kind.DELIVER)[seen], seen, NOWHERE)
     comes = (waiting.part == NOWHERE) | (waiting.has(put_back.calls.message, call) != NOWHERE)
     comes, seen, call = (comes & (call != NOWHERE))[index], seen[index], call[index]
@@ -152,10 +155,11 @@ def _judge(rows: Rows, put_back: PutBack, waiting: Waiting, seen: Ints, findings
     lease_us = rows.config("client_lease_ms", seen) * MS
     counts = (due_us < NEVER) & (lock != NOWHERE) & (rows.started[lock] + lease_us >= until_us)
     counts &= ~leases.lost_since(lock, row, now) & ~leases.asked_since(lock, row, now)
+    counts &= leases.sent_away(row, rows.begin[row]) > now
     again = (call != NOWHERE) & (rows.offset[call] == rows.offset[letter])
     counts &= again | ~_may_be_taken(rows, letter)
     counts &= have_threads(rows, client, seen) & (now < rows.clock_stepped(seen))
-    counts &= were_there(rows, client, seen, rows.begin[row], rows.started[row])
+    counts &= were_there(rows, client, seen, rows.begin[row], rows.started[row], until_us)
     late = counts & (rows.started[seen] > until_us)
     findings.at_stake(seen[counts & (comes | late)])
     for found in positions(late).tolist():

@@ -96,6 +96,21 @@ def test_many_rows_are_told_what_one_is(seed: int) -> None:
     ]
 
 
+def test_who_leaves_after_a_time_was_there_until_then() -> None:
+    """It leaves from its first order on, until it begins anew."""
+    for back, there in (("", [False, False, True]), ("11s alice joins billing", [True] * 3)):
+        info, history = parse_history(
+            f"8s..9s alice leaves billing\n9s..10s alice leaves -\n{back}\n"
+            "20s alice locks billing/orders/b0/3 ok"
+        )
+        context = RunContext.of_rows(info, history)
+        rows = Rows(rows_to_table(history), {info.run: context})
+        where = ints([rows.size - 1] * 3)
+        until_us, since = ints([NEVER, 8_000_000, 7_999_999]), where * 0
+        told = presence.were_there(rows, rows.client, where, since, since, until_us)
+        assert told.tolist() == there
+
+
 def test_a_pause_counts_until_the_longest_of_those_that_have_begun_is_over() -> None:
     """A shorter one that began later, in the midst of it, ends nothing."""
     info, history = parse_history(

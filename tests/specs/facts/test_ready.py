@@ -1,5 +1,7 @@
 """Leases as a client knows them: what takes one away, and whose it is."""
 
+"""Since when a client may do nothing for a lane from which its pull was sent away, as a small history tells."""
+
 from __future__ import annotations
 
 import pytest
@@ -38,3 +40,38 @@ def test_a_grant_outlives_what_its_own_process_does(process: str, *, lives: bool
     grant, call = ints([0]), ints([1])
     found, renewal = rows.shared(Leases).outlive(grant, grant, call, ints([0]))
     assert (found.tolist(), renewal.tolist()) == ([lives], [-1])
+
+
+from specs.facts.columns import NEVER
+from specs.facts.ready import Leases
+from specs.facts.rows import Rows
+from specs.facts.run_context import RunContext
+from specs.history.store import rows_to_table
+from specs.history.text import parse_history
+from specs.vocabulary import Kind
+
+LANE = "billing/orders/b0/3"
+PULLS = f"10ms..11ms alice pulls {LANE} offset=18"
+
+SENT_AWAY = (
+    ("further back", f"{PULLS} value=3 code=21 refused", True),
+    ("further ahead", f"{PULLS} value=50 code=21 refused", True),
+    ("by a pull that names no incarnation", f"{PULLS} value=50 inc=- code=21 refused", True),
+    ("it found messages", f"{PULLS} value=50 ok", False),
+    ("it found none", f"{PULLS} value=18 ok", False),
+    ("nobody answered", f"{PULLS} unknown", False),
+    ("before that", f"1ms..2ms alice pulls {LANE} offset=18 value=3 code=21 refused", False),
+    ("somebody else was", f"{PULLS} value=3 code=21 refused".replace("alice", "bob"), False),
+    ("from another lane", f"{PULLS} value=3 code=21 refused".replace("b0/3", "b0/4"), False),
+)
+
+
+@pytest.mark.parametrize(
+    ("what", "pull", "is_away"), SENT_AWAY, ids=[each[0] for each in SENT_AWAY]
+)
+def test_a_client_is_sent_away_from_a_lane(what: str, pull: str, is_away: bool) -> None:
+    info, rows = parse_history(f"{pull}\n5ms..6ms alice delivers {LANE} offset=17 success")
+    found = Rows(rows_to_table(rows), {info.run: RunContext.of_rows(info, rows)})
+    call = found.of(Kind.DELIVER)
+    told = Leases(found).sent_away(call, found.begin[call])
+    assert told.tolist() == ([int(found.end.max())] if is_away else [NEVER])

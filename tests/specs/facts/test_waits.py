@@ -9,6 +9,7 @@ from specs.facts.run_context import RunContext
 from specs.facts.waits import Waits
 from specs.history.store import rows_to_table
 from specs.history.text import parse_history
+from specs.vocabulary import Kind
 
 LANE, OTHER = "billing/orders/b0/3", "billing/orders/b1/0"
 ADD = f"100ms alice adds {LANE} value=17"
@@ -29,6 +30,18 @@ def test_a_client_waits_for_what_it_asked(what: str, asked: str, ms: int) -> Non
     info, rows = parse_history(f"{asked}\n{ADD}")
     found = Rows(rows_to_table(rows), {info.run: RunContext.of_rows(info, rows)})
     assert Waits(found).us(len(rows) - 1, 5_000) == 1000 * ms
+
+
+def test_of_one_lane_only_what_it_asked_for_that_counts() -> None:
+    asked = f"""
+        1ms..40ms  alice locks   {OTHER} ok
+        10ms..20ms alice locks   {LANE} ok
+        30ms..50ms alice fetches {LANE} value=17 ok
+        60ms..200ms alice locks  {LANE} ok
+    """
+    info, rows = parse_history(f"{asked}\n{ADD}")
+    found = Rows(rows_to_table(rows), {info.run: RunContext.of_rows(info, rows)})
+    assert Waits(found, Kind.LOCK).us(len(rows) - 1, 15_000) == 5_000 + 40_000
 
 
 def test_it_waits_still_for_what_was_never_answered_in_its_present_life() -> None:
