@@ -1,20 +1,22 @@
 """A dead letter is stored at once: it does not wait for a delay level.
 
 The time at which the broker stored it (which it writes into the message) is at most the bound later than the answer to
-the client that gave the message up; both are wall clocks, and what lies between their hosts' is added. Where a dead
-letter of the message was refused or unanswered, or tried before the history begins, or where a link made two frames of
-one, a copy may arrive at any time, and nothing is claimed. Nor is anything of a copy that is read while another dead
-letter of the message is under way: it may be that one's. In an open world what arrives late may be somebody else's, and
-is at most possibly late.
+the client that gave the message up; both are wall clocks, and what lies between their hosts' is added. Of several dead
+letters of a message the last one counts that had begun by the time at which the copy was stored. Where a dead letter of
+the message was refused or unanswered, or tried before the history begins, or where a link made two frames of one, a
+copy may arrive at any time, and nothing is claimed. Nor is anything of a copy that is read while another dead letter of
+the message is under way: it may be that one's. In an open world what arrives late may be somebody else's, and is at
+most possibly late.
 RocketMQ promises this from 5.0 on: before, the delay level that the client sets is obeyed."""
 
 import numpy as np
 
 from specs.clauses.premises import DEAD_LETTER_SENT, NO_FRAME_TWICE, STAMPS_COMPARE
 from specs.clauses.terms import Finding, Findings, Row, Rows, at, ms, who
-from specs.facts.columns import MS, NEVER, NONE, NOWHERE
+from specs.facts.columns import MS, NONE, NOWHERE
 from specs.facts.dead_letters import dead_reads, group_of
-from specs.facts.segments import Timeline, dense
+from specs.facts.moments import Line
+from specs.facts.segments import dense
 from specs.vocabulary import Key, Kind, Outcome, Party
 
 ID = "DLQ-7"
@@ -40,38 +42,30 @@ def judge(rows: Rows, findings: Findings) -> None:
     ok = rows.ended_as(Outcome.OK)
     letter = rows.are(Kind.DEAD_LETTER)
     where = np.flatnonzero(letter | dead_reads(rows))
-    stepped = rows.clock_stepped(where)
-    message, _ = dense(rows.run[where], rows.source[where], group_of(rows, where))
-    of = np.full(rows.size, NOWHERE, np.int64)
-    of[where] = message
-    limit = np.full(rows.size, NEVER, np.int64)
-    limit[where] = stepped
+    of, limit = np.full(rows.size, NOWHERE, np.int64), rows.clock_stepped(np.arange(rows.size))
+    of[where], _ = dense(rows.run[where], rows.source[where], group_of(rows, where))
     sent = where[(letter & ok)[where] & (rows.end[where] < limit[where])]
     retried = ~np.isin(rows.number("attempt"), (NONE, 1))
     failed = where[(letter & (~ok | retried))[where] & (rows.begin[where] < limit[where])]
     reads = where[(~letter & ok)[where] & (rows.end[where] < limit[where])]
-    last = Timeline(of[sent], rows.end[sent]).last_before(of[reads], rows.end[reads])
-    spoiled = Timeline(of[failed], rows.begin[failed]).count_before(of[reads], rows.end[reads]) > 0
-    acknowledged = where[(letter & ok)[where]]
-    begun = Timeline(of[acknowledged], rows.begin[acknowledged])
-    over = Timeline(of[acknowledged], rows.end[acknowledged])
-    alone = begun.count_before(of[reads], rows.end[reads]) == over.count_before(
-        of[reads], rows.end[reads]
+    message, now, wall = of[reads], rows.end[reads], rows.number("wall_us")
+    stored = wall[reads] + rows.clocks_us(reads)
+    last = Line(of, rows.end, sent).last_before_with(
+        message, now, lambda index, letter: wall[letter] <= stored[index]
     )
-    known = (last != NOWHERE) & ~spoiled & alone & (rows.number("wall_us")[reads] != NONE)
-    reads, sent = reads[known], sent[last[known]] if len(sent) else sent
-    told = rows.number("wall_us")[sent] + rows.ended[sent] - rows.started[sent]
+    spoiled = Line(of, rows.begin, failed).count_before(message, now) > 0
+    letters = where[(letter & ok)[where]]
+    begun, over = Line(of, rows.begin, letters), Line(of, rows.end, letters)
+    alone = begun.count_before(message, now) == over.count_before(message, now)
+    known = (last != NOWHERE) & ~spoiled & alone & (wall[reads] != NONE)
+    reads, sent = reads[known], last[known]
+    told = wall[sent] + rows.ended[sent] - rows.started[sent]
     twice = np.asarray([rows.context_of(row).frames_twice for row in reads.tolist()], np.int64)
-    judged = (rows.number("wall_us")[sent] != NONE) & (twice > rows.end[reads])
+    judged = (wall[sent] != NONE) & (twice > rows.end[reads])
     reads, sent, told = reads[judged], sent[judged], told[judged]
     findings.at_stake(reads)
-    clocks = np.asarray(
-        [rows.context_of(row).info.clock_bound_us for row in reads.tolist()], np.int64
-    )
-    late = (
-        rows.number("wall_us")[reads]
-        > told + rows.config("dead_letter_bound_ms", reads) * MS + clocks
-    )
+    bound_us = rows.config("dead_letter_bound_ms", reads) * MS + rows.clocks_us(reads)
+    late = wall[reads] > told + bound_us
     findings.broken(StoredLate, given_up=sent[late], stored=reads[late])
 
 
