@@ -2,9 +2,10 @@
 
 Looked at where a message is read: (a) in the dead-letter or retry topic of a group that never gave it up, nor sent
 it back, while another group's dead letter of it was acknowledged; (b) in the retry topic of a group that gave it up
-with its retries used up: there it would come round again; (c) as a copy in the topic that it came from. Needs to
-know every consumer (closed world). A group whose only dead letters of the message failed may have it there. That it
-is found at all is DLQ-1's matter.
+with its retries used up: there it would come round again; (c) as a copy in the topic that it came from, unless a
+producer sent it there: a send of that copy's id was acknowledged for that place, or one to that queue was not answered.
+Needs to know every consumer (closed world). A group whose only dead letters of the message failed may have it there.
+That it is found at all is DLQ-1's matter.
 """
 
 from collections.abc import Iterator
@@ -14,8 +15,9 @@ import numpy as np
 from specs.clauses.premises import CLOSED_WORLD, ORDERLY
 from specs.clauses.terms import Finding, Findings, Row, Rows, at, who
 from specs.facts.columns import NEVER, NO_TEXT, NONE
+from specs.facts.moments import Line
 from specs.facts.segments import dense, positions
-from specs.facts.stored import copies
+from specs.facts.stored import STORED_COLUMNS, copies, delayed, refused
 from specs.vocabulary import DLQ_PREFIX, RETRY_PREFIX, Key, Kind, Outcome, Party, dead_letter_topic
 
 ID = "DLQ-8"
@@ -25,10 +27,10 @@ PARTY = Party.BROKER
 KEY = Key.MESSAGE
 PREMISE = (ORDERLY, CLOSED_WORLD)
 SOURCES = ("docs/sources.md#dead-letters",)
-KINDS = frozenset({Kind.DEAD_LETTER, Kind.SEND_BACK, Kind.READ})
+KINDS = frozenset({Kind.DEAD_LETTER, Kind.SEND, Kind.SEND_BACK, Kind.READ})
 SETTINGS = ("max_reconsume_times",)
 NEEDS = frozenset({Kind.DEAD_LETTER, Kind.READ})
-COLUMNS = ("message_id", "origin_id", "outcome", "queue_offset", "reconsume_times")
+COLUMNS = (*STORED_COLUMNS, "origin_id", "reconsume_times")
 
 
 class Misplaced(Finding):
@@ -110,9 +112,25 @@ def _read(rows: Rows, findings: Findings, message: _Message, row: int) -> None:
             wrong = None if group in message.came_back else sent.get(group)
     else:
         of_its_topic = (each for each in sent.values() if rows.name_of("topic", each) == topic)
-        wrong = next(of_its_topic, None)
+        wrong = None if _was_sent_there(rows, row) else next(of_its_topic, None)
     if wrong is not None:
         findings.shown(Misplaced, {"given_up": wrong, "read": row})
+
+
+def _sends(rows: Rows) -> Line:
+    """What producers may have stored, by message."""
+    return Line(rows.source, rows.begin, positions(rows.are(Kind.SEND) & ~refused(rows)))
+
+
+def _was_sent_there(rows: Rows, read: int) -> bool:
+    """May a producer have sent to that place what was read?"""
+    sends = rows.shared(_sends).within(int(rows.source[read]), NONE, int(rows.end[read]))
+    for column in (rows.run, rows.text("message_id"), rows.text("topic")):
+        sends = sends[column[sends] == column[read]]
+    fits = (rows.queue[sends] == rows.queue[read]) | (rows.number("queue_id")[sends] == NONE)
+    elsewhere = rows.ended_as(Outcome.OK)[sends] & ~rows.frames_twice(sends)
+    elsewhere &= ~np.isin(rows.offset[sends], (NONE, rows.offset[read])) & ~delayed(rows)[sends]
+    return bool((fits & ~elsewhere).any())
 
 
 def explain(found: Misplaced) -> str:
