@@ -14,7 +14,7 @@ import numpy as np
 
 from specs.clauses.premises import AUTO_MODE, DEAD_LETTER_SENT, IN_PLACE, NO_FRAME_TWICE, Premise
 from specs.clauses.terms import Finding, Findings, Row, Rows, at, who
-from specs.facts.calls import may_be_by_hand
+from specs.facts.calls import may_be_by_hand, may_put_back_unseen_of
 from specs.facts.columns import NEVER, NONE, NOWHERE, Ints, Mask
 from specs.facts.dead_letters import dead_reads, group_of
 from specs.facts.segments import Segments, dense, is_first, positions
@@ -106,7 +106,7 @@ def _first_two(where: Ints, message: Ints, count: int) -> Ints:
 def _of_what_was_given_up(rows: Rows) -> Ints:
     """Dead letters, reads of dead letters, and deliveries of what was given up that may be manual ones."""
     letter, read = rows.are(Kind.DEAD_LETTER), dead_reads(rows)
-    manual = rows.are(Kind.DELIVER) & may_be_by_hand(rows)
+    manual = rows.are(Kind.DELIVER) & (may_be_by_hand(rows) | may_put_back_unseen_of(rows))
     message, count = dense(rows.run, rows.source)
     given_up = np.zeros(count, np.bool_)
     given_up[message[letter]] = True
