@@ -5,7 +5,7 @@ original topics, as a copy in a retry topic or among the dead letters was stored
 
 A delivery's *try before* is the last one of its message in its stand, where that put the message back; that of a dead
 letter also where it is of the last call of the stand so far. A try *failed to be given up* where a dead letter that
-followed it was not acknowledged.
+followed it was not acknowledged; one that names no incarnation may be of any of its client's.
 
 A manual ROLLBACK replays without counting: from its end on nothing is counted in its stand. So does what may be one (a
 ROLLBACK of which nobody knows the mode, from its end on; a call of which nobody saw the result, nor says that it was in
@@ -20,7 +20,7 @@ from specs.facts.calls import Calls, may_be_by_hand, may_put_back_unseen_of
 from specs.facts.columns import NEVER, NOWHERE, Ints, Mask
 from specs.facts.moments import Line
 from specs.facts.rows import Rows
-from specs.facts.segments import chosen, positions
+from specs.facts.segments import chosen, dense, positions
 from specs.vocabulary import DLQ_PREFIX, LISTENER_SUSPENDS, RETRY_PREFIX, Kind, Outcome
 
 
@@ -30,6 +30,8 @@ class Tries:
     def __init__(self, rows: Rows) -> None:
         self.rows, self.calls = rows, rows.shared(Calls)
         self.stand, self.call = self.calls.tenures.stand, self.calls.call_of
+        nameless = rows.are(Kind.DEAD_LETTER) & ~self.calls.tenures.named
+        self._nameless = positions(nameless & (rows.offset >= 0))
         counts = ~(rows.starts_with("topic", RETRY_PREFIX) | rows.starts_with("topic", DLQ_PREFIX))
         self.at = self.calls.at[counts[self.calls.at]]
         letters = positions(self.calls.letters & counts)
@@ -43,7 +45,12 @@ class Tries:
         newest = self._calls.last_before(self.stand, rows.begin)
         is_newest = chosen(self.call, last, NOWHERE) == chosen(self.call, newest, NOWHERE)
         leads = self.calls.puts_back[last] | (rows.are(Kind.DEAD_LETTER) & is_newest)
-        return np.where((message != NOWHERE) & leads, last, NOWHERE)
+        found = np.where((message != NOWHERE) & leads, last, NOWHERE)
+        if len(where := self._nameless):
+            mine = dense(rows.lane_client, rows.offset)[0]
+            tried = Line(mine, rows.begin, self.calls.at)
+            found[where] = tried.last_before(mine[where], rows.begin[where])
+        return found
 
     @cached_property
     def limit(self) -> Ints:
@@ -67,8 +74,9 @@ class Tries:
         return failing.count_before(self.call[tries], until) > 0
 
     def _failing(self, of: Ints) -> Line:
-        failed = ~self.rows.ended_as(Outcome.OK)[self.letters]
-        return Line(of, self.rows.begin, self.letters[failed])
+        letters = np.append(self.letters, self._nameless)
+        failed = ~self.rows.ended_as(Outcome.OK)[letters]
+        return Line(of, self.rows.begin, letters[failed])
 
     @cached_property
     def counted_until(self) -> Ints:

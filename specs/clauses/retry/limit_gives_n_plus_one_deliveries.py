@@ -1,10 +1,10 @@
 """With a limit of N retries a message is delivered N + 1 times in an incarnation, and is then given up.
 
 (a) After a delivery that carried N (or more) and was suspended, the message does not come again, at once or later,
-unless its dead letter failed. Where a call held several messages this is claimed once all of them carried N or more: as
-long as one of them may be tried again, or its dead letter failed, the batch comes again as a whole. (b) No message is
-given up whose last delivery carried less than N. N = 0 means one delivery; no limit (-1) says nothing. The premises are
-those of RTY-3.
+unless its dead letter failed (one that names no incarnation may be of this one). Where a call held several messages
+this is claimed once all of them carried N or more: as long as one of them may be tried again, or its dead letter
+failed, the batch comes again as a whole. (b) No message is given up whose last delivery carried less than N. N = 0
+means one delivery; no limit (-1) says nothing. The premises are those of RTY-3.
 """
 
 import numpy as np

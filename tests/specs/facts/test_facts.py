@@ -182,6 +182,22 @@ def test_a_try_follows_the_one_that_put_its_message_back() -> None:
     assert rows.begin[third] < tries.counted_until[last] <= rows.begin[last]
 
 
+def test_a_dead_letter_that_names_no_incarnation_may_be_of_any_of_its_clients() -> None:
+    for letter, has_failed in (
+        ("alice dead-letters {LANE} offset=17 inc=- refused", True),
+        ("alice dead-letters {LANE} offset=17 inc=- ok", False),
+        ("alice dead-letters {LANE} offset=18 inc=- refused", False),
+        ("bob dead-letters {LANE} offset=17 inc=- refused", False),
+    ):
+        rows = columns(
+            f"0ms..5ms {DELIVERED} offset=17 suspend\n6ms {letter.format(LANE=LANE)}\n"
+            f"20ms..25ms {DELIVERED} offset=17 success"
+        )
+        first, again = rows.of(Kind.DELIVER)
+        failed = rows.shared(Tries).failed_to_be_given_up(np.array([first]), rows.begin[[again]])
+        assert failed.tolist() == [has_failed], letter
+
+
 def test_a_lane_without_a_number_is_called_as_its_rows_call_it() -> None:
     """By that name its resets and removals are found."""
     info, rows = parse_history(f"0ms..5ms {DELIVERED} offset=17 id=m17 success")
