@@ -223,7 +223,7 @@ class Rows:
 
     @cached_property
     def incarnation(self) -> Ints:
-        """Number of (lane, client, its life, its process, incarnation): see `specs.verdicts.identity`.
+        """Number of (lane, client, its life, its process, incarnation).
 
         Rows without one share a number. The ADD of a server's consumer names no client: it is of whoever comes first.
         """

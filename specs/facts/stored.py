@@ -130,3 +130,11 @@ def broker_died(rows: Rows, place: int, until: int, broker: str | None = None) -
     return has_one and rows.context_of(place).broker_died_since(
         name, int(rows.begin[place]), epoch, until
     )
+
+
+def may_have_died(rows: Rows, places: Ints) -> bool:
+    """Did the broker of these rows die, or does one of them name an epoch that was over by then, as far as is told?"""
+    context, broker = rows.context_of(int(places[0])), rows.name_of("broker", int(places[0]))
+    epochs, named = rows.number("broker_epoch")[places], context.epochs.get(broker, [])
+    is_older = bool(named) and bool(np.any((epochs != NONE) & (epochs < named[-1][1])))
+    return is_older or bool(context.deaths_of(broker))

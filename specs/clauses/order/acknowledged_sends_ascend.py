@@ -21,7 +21,7 @@ from specs.clauses.terms import Finding, Findings, Row, Rows, at, who
 from specs.facts.columns import NEVER, NO_TEXT, NONE, NOWHERE, Ints, Mask
 from specs.facts.run_context import RunContext
 from specs.facts.segments import by_time
-from specs.facts.stored import copies, halves
+from specs.facts.stored import copies, halves, may_have_died
 from specs.vocabulary import Key, Kind, Outcome, Party
 
 ID = "ORD-9"
@@ -97,7 +97,7 @@ def _queue(rows: Rows, findings: Findings, by_end: Ints, since: Ints, first: Int
     ended = np.searchsorted(end, since, side="left")  # how many, before each begins
     later = np.flatnonzero((ended > 0) & (since != NONE))
     earlier = highest[ended[later] - 1]
-    if _may_have_died(rows, by_end, name, context):
+    if may_have_died(rows, by_end):
         begin, epoch = rows.begin[by_end], rows.number("broker_epoch")[by_end]
         alive = [
             not context.broker_died_since(name, int(begin[one]), int(epoch[one]), int(end[two]))
@@ -114,17 +114,10 @@ def _queue(rows: Rows, findings: Findings, by_end: Ints, since: Ints, first: Int
             findings.shown(Overtook, roles, {"offsets": offsets})
 
 
-def _may_have_died(rows: Rows, places: Ints, broker: str, context: RunContext) -> bool:
-    """Did the broker die, or does a send of these name an epoch that was over by then, as far as rows tell?"""
-    epochs, named = rows.number("broker_epoch")[places], context.epochs.get(broker, [])
-    is_older = bool(named) and bool(np.any((epochs != NONE) & (epochs < named[-1][1])))
-    return is_older or bool(context.deaths_of(broker))
-
-
 def _highest(rows: Rows, by_end: Ints, broker: str, context: RunContext) -> Ints:
     """The highest after each end; one from before a crash counts for nothing as soon as another one ends."""
     offset, begin, end = rows.offset[by_end], rows.begin[by_end], rows.end[by_end]
-    if not _may_have_died(rows, by_end, broker, context):
+    if not may_have_died(rows, by_end):
         raised = np.ones(len(by_end), np.bool_)
         raised[1:] = offset[1:] > np.maximum.accumulate(offset)[:-1]
         return np.maximum.accumulate(np.where(raised, np.arange(len(by_end)), 0))

@@ -18,7 +18,7 @@ from specs.clauses.premises import BROKER_LIVES
 from specs.clauses.terms import Finding, Findings, Row, Rows, at, who
 from specs.facts.columns import NEVER, NO_TEXT, NONE, Ints
 from specs.facts.segments import by_time, dense, first_of_each
-from specs.facts.stored import copies
+from specs.facts.stored import copies, may_have_died
 from specs.vocabulary import Key, Kind, Outcome, Party
 
 ID = "ORD-7"
@@ -56,7 +56,7 @@ def judge(rows: Rows, findings: Findings) -> None:
     firsts = np.flatnonzero(np.diff(rows.queue[where], prepend=-1))
     for begin, end in zip(firsts.tolist(), [*firsts[1:].tolist(), len(where)], strict=True):
         mine = slice(begin, end)
-        if _may_have_died(rows, where[mine]):
+        if may_have_died(rows, where[mine]):
             crashed[mine] = True
             _through_crashes(rows, findings, where[mine], time[mine])
     _at_once(rows, findings, where[~crashed])
@@ -75,22 +75,9 @@ def _at_once(rows: Rows, findings: Findings, where: Ints) -> None:
         findings.shown(TwoMessages, {"first": one, "second": two}, certain=sure)
 
 
-def _broker(rows: Rows, place: int) -> str:
-    code = int(rows.text("broker")[place])
-    return rows.words("broker")[code] if code != NO_TEXT else ""
-
-
-def _may_have_died(rows: Rows, places: Ints) -> bool:
-    """places: of one queue."""
-    context, broker = rows.context_of(int(places[0])), _broker(rows, int(places[0]))
-    epochs, named = rows.number("broker_epoch")[places], context.epochs.get(broker, [])
-    is_older = bool(named) and bool(np.any((epochs != NONE) & (epochs < named[-1][1])))
-    return is_older or bool(context.deaths_of(broker))
-
-
 def _through_crashes(rows: Rows, findings: Findings, where: Ints, time: Ints) -> None:
     """where: of one queue, in the order of their times."""
-    context, broker = rows.context_of(int(where[0])), _broker(rows, int(where[0]))
+    context, broker = rows.context_of(int(where[0])), rows.name_of("broker", int(where[0]))
     deaths = np.asarray(context.deaths_of(broker))
     added = _added(rows, int(rows.queue[where[0]]))
     delivered, message = rows.are(Kind.DELIVER), rows.text("message_id")

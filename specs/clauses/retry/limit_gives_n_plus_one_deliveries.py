@@ -11,7 +11,7 @@ import numpy as np
 
 from specs.clauses.premises import DEAD_LETTER_SENT, NO_ROLLBACK, ORDERLY
 from specs.clauses.terms import Finding, Findings, Line, Row, Rows, at, who
-from specs.facts.calls import CALL_COLUMNS, CALL_KINDS
+from specs.facts.calls import CALL_COLUMNS, CALL_KINDS, may_put_back_unseen_of
 from specs.facts.columns import NEVER, NONE, NOWHERE, Ints, Mask
 from specs.facts.segments import chosen, positions
 from specs.facts.tries import Tries
@@ -48,7 +48,7 @@ def judge(rows: Rows, findings: Findings) -> None:
     letters = tries.letters[tries.limit[tries.letters] >= 0]
     last, began = tries.before[letters], rows.begin[letters]
     told = (times[last] != NONE) & ~tries.failed_to_be_given_up(last, began)
-    told &= began < tries.counted_until[letters]
+    told &= (began < tries.counted_until[letters]) & ~may_put_back_unseen_of(rows)[last]
     findings.at_stake(letters[told])
     soon = told & (times[last] < tries.limit[last])
     _missed(rows, tries, last[soon], letters[soon], findings)

@@ -1,17 +1,17 @@
-"""Leases as a client knows them: what takes one away, and whose it is."""
-
-"""Since when a client may do nothing for a lane from which its pull was sent away, as a small history tells."""
+"""Leases as a client knows them: what takes one away, whose it is, and from which lane it was sent away."""
 
 from __future__ import annotations
 
 import pytest
 
+from specs.facts.columns import NEVER
 from specs.facts.ready import Leases
 from specs.facts.rows import Rows
 from specs.facts.run_context import RunContext
 from specs.facts.segments import ints
 from specs.history.store import rows_to_table
 from specs.history.text import parse_history
+from specs.vocabulary import Kind
 
 GRANTED = "0ms..1ms alice locks LANE process=p1 ok\n"
 CALLED = "\n9ms..10ms alice delivers LANE offset=0 id=m0 process=p1 success"
@@ -41,14 +41,6 @@ def test_a_grant_outlives_what_its_own_process_does(process: str, *, lives: bool
     found, renewal = rows.shared(Leases).outlive(grant, grant, call, ints([0]))
     assert (found.tolist(), renewal.tolist()) == ([lives], [-1])
 
-
-from specs.facts.columns import NEVER
-from specs.facts.ready import Leases
-from specs.facts.rows import Rows
-from specs.facts.run_context import RunContext
-from specs.history.store import rows_to_table
-from specs.history.text import parse_history
-from specs.vocabulary import Kind
 
 LANE = "billing/orders/b0/3"
 PULLS = f"10ms..11ms alice pulls {LANE} offset=18"
