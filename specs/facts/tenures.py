@@ -1,7 +1,7 @@
 """Tenures: who holds a lane, from when on, and where that hold was moved.
 
-A *tenure* is an incarnation's hold of a lane (`specs.facts.rows.Rows.incarnation` says who is told apart): from its ADD, where
-that was seen, or else from its first row. An incarnation that adds the lane again begins another one.
+A *tenure* is an incarnation's hold of a lane (`Rows.incarnation` says who is told apart): from its ADD, where that
+was seen, or else from its first row. An incarnation that adds the lane again begins another one.
 
 A *stand* is a part of a tenure in which nobody moved it. An operator's RESET moves every tenure of its lane, when it
 begins. A pull that was told to go on further back than it asked moves its tenure, when the answer comes; one that names
