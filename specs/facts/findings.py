@@ -228,7 +228,8 @@ class Findings:
         """Is the violation certain, but for the clocks?"""
         rows = self.rows
         broker, epoch, kind = rows.text("broker"), rows.number("broker_epoch"), rows.kind
-        epochs = all(epoch[place] != NONE for place in places if broker[place] != NO_TEXT)
+        named = [epoch[place] for place in places if broker[place] != NO_TEXT]
+        epochs = bool(named) and NONE not in named
         ended = all(rows.end[place] != NEVER for place in places if kind[place] in _MUST_END)
         ended = ended and self._knows_all(places)
         one_life = bool(self._clause.of_lives) and self._is_one_life(places)

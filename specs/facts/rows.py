@@ -238,9 +238,7 @@ class Rows:
             told = positions(client != NO_TEXT)
             told = told[np.argsort(-self.begin[told], kind="stable")]
             first = np.full(count, NOWHERE, np.int64)
-            first[same[told]] = (
-                told  # the last one that is written stays, which is the first one that began
-            )
+            first[same[told]] = told  # the last one written stays: the first one that began
             nobodys = nobodys[first[same[nobodys]] != NOWHERE]
             theirs = first[same[nobodys]]
             client[nobodys], life[nobodys] = client[theirs], life[theirs]

@@ -2,11 +2,11 @@
 
 The time at which the broker stored it (which it writes into the message) is at most the bound later than the answer to
 the client that gave the message up; both are wall clocks, and what lies between their hosts' is added. Of several dead
-letters of a message the last one counts that had begun by the time at which the copy was stored. Where a dead letter of
-the message was refused or unanswered, or tried before the history begins, or where a link made two frames of one, a
-copy may arrive at any time, and nothing is claimed. Nor is anything of a copy that is read while another dead letter of
-the message is under way: it may be that one's. In an open world what arrives late may be somebody else's, and is at
-most possibly late.
+letters of a message the last one counts that had begun in the millisecond in which the copy was stored, or before.
+Where a dead letter of the message was refused or unanswered, or tried before the history begins, or where a link made
+two frames of one, a copy may arrive at any time, and nothing is claimed. Nor is anything of a copy that is read while
+another dead letter of the message is under way: it may be that one's. In an open world what arrives late may be
+somebody else's, and is at most possibly late.
 RocketMQ promises this from 5.0 on: before, the delay level that the client sets is obeyed."""
 
 import numpy as np
@@ -51,7 +51,7 @@ def judge(rows: Rows, findings: Findings) -> None:
     message, now, wall = of[reads], rows.end[reads], rows.number("wall_us")
     stored = wall[reads] + rows.clocks_us(reads)
     last = Line(of, rows.end, sent).last_before_with(
-        message, now, lambda index, letter: wall[letter] <= stored[index]
+        message, now, lambda index, letter: wall[letter] // MS <= stored[index] // MS
     )
     spoiled = Line(of, rows.begin, failed).count_before(message, now) > 0
     letters = where[(letter & ok)[where]]

@@ -69,7 +69,9 @@ def judge(rows: Rows, findings: Findings) -> None:
     also_wanted = np.isin(message[given], message[rows.are(Kind.SEND) & wanted])
     unwanted = np.where(sent == NOWHERE, ~wanted[given], ~wanted[sent] & ~also_wanted)
     findings.at_stake(given)
-    findings.broken(Unwanted, given=given[unwanted], sent=sent[unwanted])
+    given, sent = given[unwanted], sent[unwanted]
+    late = rows.of_runs(lambda context: context.info.begins_late, given) > 0
+    findings.broken(Unwanted, given=given, sent=sent, certain=(sent == NOWHERE) | ~late)
     weak = np.isin(rows.number("code"), STORED_WEAKLY)
     _holes(rows, findings, original, sends[(wanted & ~weak)[sends]], offset)
 

@@ -95,6 +95,8 @@ HEEDED = (
     "ORD-3: what was put back was removed meanwhile",
     "ORD-3: the broker said that nothing lies there any more",
     "RTY-2: a pull is told to go on further back, and 17 comes with what lies before it",
+    "RTY-2: her pull is told to go on further ahead, and a client before 5.2 waits for ten seconds",
+    "RTY-2: likewise where she was told to go on further back while the call ran",
     "RTY-9: a pull was told to go on further back, and she begins anew from there",
     "RTY-4: 17 was put back on the server, which keeps it no longer",
     "RTY-7: the broker keeps 17 no longer",
