@@ -21,7 +21,7 @@ from specs.facts.groupings import QUEUES
 from specs.history.arrow import in_our_schema, tables
 from specs.history.columns import COLUMNS, NAMES
 from specs.history.runinfo import write_runinfo
-from specs.history.store import History, open_history, rows_to_table
+from specs.history.store import History, open_history, rows_to_table, write_history
 from specs.scratch import Scratch
 
 IN_MEMORY_ROWS = 3_000_000
@@ -38,9 +38,11 @@ def compact(
     """
     if folder.exists() and any(folder.iterdir()):
         raise UsageError(f"{folder} is not empty: a history is written to a folder of its own")
+    _groups, sizes = row_groups(history.parquet)
+    if not (sum(sizes) or history.loaded):
+        return write_history(folder, history.info, (), why_cut=history.why_cut)
     folder.mkdir(parents=True, exist_ok=True)
     write_runinfo(folder, history.info)
-    _groups, sizes = row_groups(history.parquet)
     if sum(sizes) <= in_memory:
         _sort_here(history, folder)
     else:

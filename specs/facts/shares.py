@@ -42,10 +42,8 @@ def each_share(rows: Rows) -> Iterator[tuple[Share, dict[int, Share]]]:
     views, details = rows.words("view"), rows.words("detail")
     found: dict[tuple[int, int, int], dict[int, Share]] = {}
     for place in rows.of(Kind.ASSIGN).tolist():
-        if (
-            NO_TEXT in (client[place], view[place], detail[place])
-            or BETWEEN not in views[view[place]]
-        ):
+        told = NO_TEXT not in (client[place], view[place], detail[place])
+        if not told or BETWEEN not in views[view[place]]:
             continue
         taken = tuple(details[detail[place]].split())
         who = int(client[place]), rows.client_of(place)

@@ -20,6 +20,7 @@ from specs.errors import HistoryError, UsageError
 from specs.facts.groupings import GROUPINGS
 from specs.history.columns import NAMES
 from specs.history.row import Row
+from specs.history.runinfo import RunInfo
 from specs.history.store import open_history, rows_of_table, rows_to_table, write_history
 from specs.vocabulary import Key
 
@@ -118,6 +119,12 @@ def _rows_in(path: Path) -> list[Row]:
     import pyarrow.parquet as pq
 
     return list(rows_of_table(pq.read_table(path)))
+
+
+def test_a_history_without_rows_can_be_compacted_too(tmp_path: Path) -> None:
+    write_history(tmp_path / "run", RunInfo("nothing"), [])
+    compacted = compact(open_history(tmp_path / "run"), tmp_path / "compacted")
+    assert list(compacted.rows()) == []
 
 
 def test_a_journal_or_text_can_be_compacted_too(tmp_path: Path) -> None:
