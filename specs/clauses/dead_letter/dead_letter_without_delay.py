@@ -39,8 +39,7 @@ class StoredLate(Finding):
 
 def judge(rows: Rows, findings: Findings) -> None:
     """Each read of a dead letter beside the last acknowledged one of its message and group before."""
-    ok = rows.ended_as(Outcome.OK)
-    letter = rows.are(Kind.DEAD_LETTER)
+    ok, letter = rows.ended_as(Outcome.OK), rows.are(Kind.DEAD_LETTER)
     where = np.flatnonzero(letter | dead_reads(rows))
     of, limit = np.full(rows.size, NOWHERE, np.int64), rows.clock_stepped(np.arange(rows.size))
     of[where], _ = dense(rows.run[where], rows.source[where], group_of(rows, where))

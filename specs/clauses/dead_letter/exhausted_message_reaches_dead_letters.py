@@ -195,7 +195,8 @@ def _due(rows: Rows, drains: Drains, last: Ints, passed: Ints) -> tuple[Ints, In
     letter = letter[np.argsort(rows.end[letter], kind="stable")]
     kept = rows.ended_as(Outcome.OK) & ~np.isin(rows.number("code"), STORED_WEAKLY)
     sent, unsure = letter[kept[letter]], letter[~kept[letter]]
-    told = np.isin(of[last], of[sent]) | np.isin(place[last], place[unsure])
+    tried = Line(place, rows.end, unsure).first_after(place[last], rows.begin[last])
+    told = np.isin(of[last], of[sent]) | (tried != NOWHERE)
     asks, sent = ~told & named[last] & is_first(of[last]), sent[is_first(of[sent])]
     row = np.concatenate([sent, last[asks]])
     then = np.concatenate([np.full(len(sent), NOWHERE), passed[asks]])
