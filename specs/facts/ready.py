@@ -32,7 +32,6 @@ from specs.vocabulary import Kind, Outcome
 READY_COLUMNS = (
     *LEASE_COLUMNS,
     "client_id",
-    "code",
     "commit_mode",
     "ended_us",
     "incarnation",

@@ -2,15 +2,15 @@
 
 Decided where the configuration names tags. A delivery of a message whose tag is none of them, or that has no tag,
 breaks the promise; rows of a message show its tags when they have the body's hash: the delivery, or else the send that
-was acknowledged at that place with its id (unless another send of that id has a wanted tag). Brokers compare hash
-codes, which may be equal for different tags, so that the client has to compare the texts. And a message with a wanted
-tag that an incarnation passed over breaks it: the incarnation delivered, for the first time each, a message before it
-and, as its next one, a message behind it. Decided for orderly clustering, where first deliveries ascend; a reset
-forgets what went before, and a client may learn of it late: of an incarnation that was not added since nothing is said
-of what lies below where the reset moved the lane. Of an acknowledged batch the answer tells the place of the first
-message, and the others lie behind it. Sends that are not acknowledged, acknowledged weakly (codes 10 to 12) or delayed
-are not awaited, nor are those of a broker that died since, nor what it said to have removed. Copies among the retries
-are delivered whatever their tags.
+was acknowledged at that place with its id (unless another send of that id has a wanted tag; of a history that begins
+late, possible at most). Brokers compare hash codes, which may be equal for different tags, so that the client has to
+compare the texts. And a message with a wanted tag that an incarnation passed over breaks it: the incarnation delivered,
+for the first time each, a message before it and, as its next one, a message behind it. Decided for orderly clustering,
+where first deliveries ascend; a reset forgets what went before, and a client may learn of it late: of an incarnation
+that was not added since nothing is said of what lies below where the reset moved the lane. Of an acknowledged batch the
+answer tells the place of the first message, and the others lie behind it. Sends that are not acknowledged, acknowledged
+weakly (codes 10 to 12) or delayed are not awaited, nor are those of a broker that died since, nor what it said to have
+removed. Copies among the retries are delivered whatever their tags.
 """
 
 import numpy as np
