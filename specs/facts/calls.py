@@ -250,6 +250,11 @@ class Calls:
         unsure = rolled_back | (unseen.count_before(stand[at], begin[at]) > 0)
         waits = begin[touched] <= end[before]
         waits &= ~(unsure & may_be_given_up(rows)[before])
+        nameless = positions(rows.are(Kind.DEAD_LETTER) & ~refused & ~self.tenures.named)
+        if len(nameless):  # of any incarnation that its client has
+            by_client = dense(rows.lane_client, rows.offset)[0]
+            letter = Line(by_client, begin, nameless).last_before(by_client[at], begin[at])
+            waits &= chosen(begin, letter, NONE) <= end[before]
         return at[waits], before[waits]
 
     @cached_property

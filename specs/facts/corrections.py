@@ -1,4 +1,4 @@
-"""Corrections: where an incarnation was told to go on further ahead than it had come.
+"""Corrections: where an incarnation was told to go on elsewhere than it had come.
 
 Its own commits that report a broker's correction say so (`specs.facts.rows.Rows.correction`), from when they begin; and
 pulls of its client since it was added that were told to go on further ahead than they asked, once they are answered.
@@ -6,12 +6,31 @@ pulls of its client since it was added that were told to go on further ahead tha
 
 import numpy as np
 
-from specs.facts.columns import NONE, Ints, Mask
+from specs.facts.columns import NEVER, NO_TEXT, NONE, Ints, Mask
+from specs.facts.lookups import answers
 from specs.facts.moments import Line
 from specs.facts.rows import Rows
 from specs.facts.segments import chosen, positions
 from specs.facts.tenures import Tenures
-from specs.vocabulary import Kind
+from specs.vocabulary import Kind, Outcome
+
+
+def set_anew(rows: Rows) -> Ints:
+    """How often, when each row began, its incarnation had looked up its stored offset, or reported a correction.
+
+    A look-up that failed sets nothing. What names no incarnation counts for each one that its client has on the lane.
+    """
+    failed = rows.ended_as(Outcome.REFUSED) & (rows.shared(answers) == NONE)
+    looks = rows.are(Kind.FETCH_OFFSET) & ~failed & (rows.end < NEVER)
+    moment = np.where(looks, rows.end, rows.begin)
+    sets = (looks | (rows.are(Kind.COMMIT) & rows.correction)) & (rows.group != NO_TEXT)
+    found = np.zeros(rows.size, np.int64)
+    for key, mine in (
+        (rows.incarnation, rows.names_incarnation),
+        (rows.lane_client, ~rows.names_incarnation),
+    ):
+        found += Line(key, moment, positions(sets & mine)).count_before(key, rows.begin)
+    return found
 
 
 class Corrections:

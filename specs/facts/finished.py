@@ -5,7 +5,8 @@ mode when the same or a later call of the tenure (`specs.facts.tenures`) ends CO
 does the same: the client commits all that it has taken). In both modes only while the tenure was not dropped before the
 end. An acknowledged dead letter finishes a message in auto mode, in manual mode once a COMMIT covers it. A manual
 ROLLBACK puts all that was taken and not committed back, and so does a reset of the lane. A dead letter that does not
-say its mode is of the mode of its client's last call of the message. What anybody of the group finished stays finished.
+say its mode is of the mode of its client's last call of the message; one that names no incarnation finishes its
+message in either, and so does a send-back. What anybody of the group finished stays finished.
 
 *In doubt*: a message that was suspended with its counter at the limit may have been given up where nobody recorded it
 (`specs.facts.dead_letters.may_be_untold` says where), until who may have given it up has it again. It is neither owed
@@ -27,7 +28,7 @@ from specs.vocabulary import CommitMode, Kind, Outcome
 
 
 class Finished:
-    """Messages are numbered by lane and offset: those that were delivered to a named incarnation, or given up by one.
+    """Messages are numbered by lane and offset: those that were delivered to a named incarnation, or given up.
 
     letters: the kinds of rows that give a message up. message: of each row its number, NOWHERE for none. lane, offset:
     of each message.
@@ -35,8 +36,8 @@ class Finished:
 
     def __init__(self, rows: Rows, *letters: Kind) -> None:
         self.rows, self.tenures, self.kinds = rows, rows.shared(Tenures), letters
-        told = self.tenures.named & (rows.offset != NONE)
-        self.calls = told & rows.are(Kind.DELIVER)
+        told = (rows.group != NO_TEXT) & (rows.offset != NONE)
+        self.calls = told & self.tenures.named & rows.are(Kind.DELIVER)
         given_up = told & rows.are(*letters) & rows.ended_as(Outcome.OK) & (rows.end < NEVER)
         where = positions(self.calls | given_up)
         number, count = dense(rows.lane[where], rows.offset[where])
@@ -54,6 +55,8 @@ class Finished:
         alive = positions(self.calls & (rows.end < NEVER))
         self._alive = alive[rows.end[alive] < chosen(rows.begin, self.drop(alive), NEVER)]
         letter = positions(given_up)
+        alone = ~self.tenures.named[letter] | rows.are(Kind.SEND_BACK)[letter]
+        self._alone, letter = letter[alone], letter[~alone]
         by_hand = self._by_hand(letter)
         manual = self._manual[self._alive]
         well = acknowledged(rows)[self._alive]
@@ -114,7 +117,8 @@ class Finished:
         """Of each message the seq at which the group had finished it; NEVER of one that it has not."""
         rows, covers, taken = self.rows, self._covers, self._taken
         found = np.full(len(self.lane), NEVER, np.int64)
-        np.minimum.at(found, self.message[covers], rows.end[covers])
+        for ends in (covers, self._alone):
+            np.minimum.at(found, self.message[ends], rows.end[ends])
         covered = self._first_of(covers, taken)
         some = covered < self._put_back(taken)
         np.minimum.at(found, self.message[taken[some]], covered[some])

@@ -4,11 +4,11 @@ Commits that overlap in time may arrive in any order and are not compared. Nor i
 compared with one-way commits that were sent less than the slack of a timer before: the pull took its value from the
 client's memory before the timer reported a newer one, and is sent after it. A broker's correction (of the value that a
 pull was told to go on at) and a new look-up of the stored offset (which the client adopts even when it is lower) clear
-what is remembered, and what is under way then; a look-up that names no incarnation is one of each incarnation of its
-client. After a reset an incarnation is judged once it was added since: before, a client that was told of it may report
-the old offset once more, and then the new one. A commit that was refused is none. Says nothing about another
-incarnation: it may well start lower. Nor about what the next process of a client's name commits, where it left or died
-and no ADD tells that the incarnation is a new one.
+what is remembered, and what is under way then; a look-up that failed clears nothing, and one that names no incarnation
+is one of each incarnation of its client. After a reset an incarnation is judged once it was added since: before, a
+client that was told of it may report the old offset once more, and then the new one. A commit that was refused is none.
+Says nothing about another incarnation: it may well start lower. Nor about what the next process of a client's name
+commits, where it left or died and no ADD tells that the incarnation is a new one.
 """
 
 import numpy as np
@@ -16,6 +16,7 @@ import numpy as np
 from specs.clauses.premises import NO_RESET
 from specs.clauses.terms import Finding, Findings, Line, Row, Rows, at, who
 from specs.facts.columns import MS, NEVER, NONE, NOWHERE, Ints, Mask
+from specs.facts.corrections import set_anew
 from specs.facts.segments import chosen, dense, positions
 from specs.facts.tenures import TENURE_COLUMNS, Tenures
 from specs.vocabulary import Key, Kind, Outcome, Party
@@ -43,7 +44,7 @@ def judge(rows: Rows, findings: Findings) -> None:
     """Each commit beside the highest that had ended before it since nothing cleared what is remembered."""
     tenures, begin, value = rows.shared(Tenures), rows.begin, rows.value
     told = rows.are(Kind.COMMIT) & tenures.named & (value != NONE) & ~rows.correction
-    period = _periods(rows)
+    period = dense(tenures.number, tenures.reset, rows.shared(set_anew))[0]
     since = chosen(begin, tenures.add, NONE)
     ended = told & (rows.end < NEVER)
     ended &= (tenures.reset == NOWHERE) | (since > chosen(begin, tenures.reset, NONE))
@@ -78,22 +79,6 @@ def _lives(rows: Rows, commit: int, now: int) -> bool:
     client, group = rows.member_of(commit)
     began = int(rows.begin[commit])
     return not rows.context_of(commit).is_of_an_old_life(client, group, began, now)
-
-
-def _periods(rows: Rows) -> Ints:
-    """Of each row in which period of its tenure it began: a correction, a reset and an answered look-up begin one."""
-    tenures, begin = rows.shared(Tenures), rows.begin
-    own, client, looks = (rows.incarnation, rows.lane_client, rows.are(Kind.FETCH_OFFSET))
-    corrections = rows.are(Kind.COMMIT) & tenures.named & rows.correction
-    cleared = [
-        Line(key, time, positions(events)).count_before(key, begin)
-        for key, time, events in (
-            (own, begin, corrections),
-            (own, rows.end, looks & tenures.named & (rows.end < NEVER)),
-            (client, rows.end, looks & ~tenures.named & (rows.end < NEVER)),
-        )
-    ]
-    return dense(tenures.number, tenures.reset, *cleared)[0] if rows.size else begin
 
 
 def explain(found: CommitWentBack) -> str:

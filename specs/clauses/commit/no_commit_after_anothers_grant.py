@@ -1,10 +1,11 @@
 """A client that gave a lane back does not commit on it once another client has been granted it.
 
-Claimed where the client itself ended its lease: it had a grant, began to unlock, and somebody else was granted the
-lane while the first grant would certainly still have lived. A lease that ran out, or that the broker forgot, is no
-fault of the client, which may not know; nor is a second grant without any unlock (that is LSE-1). The next process of
-its name, or its next life in the group, knows nothing of what it gave back; where the unlock and the commit name one
-incarnation, one life did both. A commit that was refused is none: the broker fenced it off.
+Claimed where the client itself ended its lease: it had a grant, began to unlock, and somebody else was granted the lane
+while the first grant would certainly still have lived. A lease that ran out, or that the broker forgot, is no fault of
+the client, which may not know; nor is a second grant without any unlock (that is LSE-1). The next process of its name,
+or its next life in the group, knows nothing of what it gave back; where the unlock and the commit name one incarnation,
+one life did both. A commit that was refused is none: the broker fenced it off. Of one that names no incarnation nobody
+knows which life of the client reports it.
 
 RocketMQ's shutdown frees its leases before it reports its last offsets, in every version; profiles allow that. So what
 a client does while it shuts down its work in the group, or where nobody records who does, is a finding of its own:

@@ -2,7 +2,9 @@
 
 The floor is what a witness reads (PROGRESS). A message may be finished from the moment on at which somebody begins to
 acknowledge it, under whatever lease, or it is given up; and a message that was handed out as often as it may be may
-have been given up without a word. Only one that had certainly been handed out before the witness asked is looked at. Of
+have been given up without a word. A request that names its message by id alone speaks of the offset that was handed out
+with that id (`specs.facts.message_names`); else, and where an answer was lost, it may be of any message of the lane
+whose hand-out had begun. Only one that had certainly been handed out before the witness asked is looked at. Of
 commits of offsets the same is said by a clause of its own: here the store speaks for messages that are acknowledged one
 by one.
 """
@@ -10,8 +12,9 @@ by one.
 import numpy as np
 
 from specs.clauses.premises import NOT_MOVED, NOT_REMOVED
-from specs.clauses.terms import Finding, Findings, Row, Rows, at, who
-from specs.facts.columns import NEVER, NO_TEXT, NONE, NOWHERE, Ints
+from specs.clauses.terms import Finding, Findings, Line, Row, Rows, at, who
+from specs.facts.columns import NEVER, NO_TEXT, NONE, NOWHERE, Ints, Mask
+from specs.facts.message_names import offsets
 from specs.facts.segments import dense, positions
 from specs.vocabulary import Key, Kind, Level, Outcome, Party, Queue
 
@@ -27,7 +30,7 @@ LEVELS = frozenset(Level)
 NEEDS = frozenset({Kind.RECEIVE, Kind.ACK, Kind.PROGRESS})
 SETTINGS = ("max_reconsume_times",)
 CONCLUDES_FROM_ABSENCE = True
-COLUMNS = ("queue_offset", "reconsume_times", "value")
+COLUMNS = ("lease_id", "message_id", "queue_offset", "reconsume_times", "value")
 
 
 class Unfinished(Finding):
@@ -38,30 +41,35 @@ class Unfinished(Finding):
 def judge(rows: Rows, findings: Findings) -> None:
     """Only lanes of which somebody has read the floor are looked at."""
     answered = rows.ended_as(Outcome.OK) & (rows.end < NEVER) & (rows.group != NO_TEXT)
-    reads = np.flatnonzero(rows.are(Kind.PROGRESS) & answered & (rows.value != NONE))
-    about = (rows.offset != NONE) & np.isin(rows.lane, rows.lane[reads])
-    handed = np.flatnonzero(rows.are(Kind.RECEIVE) & answered & about)
+    reads = positions(rows.are(Kind.PROGRESS) & answered & (rows.value != NONE))
+    offset, about = rows.shared(offsets), np.isin(rows.lane, rows.lane[reads])
+    handed = positions(rows.are(Kind.RECEIVE) & answered & about & (offset != NONE))
     if not len(handed):
         return
-    finishing = rows.are(Kind.ACK, Kind.DEAD_LETTER) & ~rows.ended_as(Outcome.REFUSED) & about
-    finishes = np.flatnonzero(finishing)
+    finishing = rows.are(Kind.ACK, Kind.DEAD_LETTER) | _may_be_last_time(rows)
+    finishing &= ~rows.ended_as(Outcome.REFUSED) & about
+    unnamed = Line(rows.lane, rows.end, positions(finishing & (offset == NONE)))
+    finishes = positions(finishing & (offset != NONE))
     where = np.concatenate([handed, finishes])
-    message, count = dense(rows.lane[where], rows.offset[where])
+    message, count = dense(rows.lane[where], offset[where])
     first, over = np.full(count, NOWHERE, np.int64), np.full(count, NEVER, np.int64)
     np.minimum.at(over, message[len(handed) :], rows.begin[finishes])
-    last_time = _is_last_time(rows, handed)
-    np.minimum.at(over, message[: len(handed)][last_time], rows.begin[handed[last_time]])
     in_turn = np.argsort(-rows.end[handed], kind="stable")
     first[message[: len(handed)][in_turn]] = handed[in_turn]  # the earliest is written last
+    index, request = unnamed.all_of(rows.lane[first])
+    of_it = rows.end[request] > rows.begin[first[index]]
+    np.minimum.at(over, index[of_it], rows.begin[request[of_it]])
     first_end = np.where(first != NOWHERE, rows.end[first], NEVER)
     _judge(rows, findings, reads, first[first_end < over], over[first_end < over])
 
 
-def _is_last_time(rows: Rows, handed: Ints) -> Ints:
-    """Which hand-outs were as many as there may be of the message."""
+def _may_be_last_time(rows: Rows) -> Mask:
+    """Which hand-outs may be as many as there may be of the message? An answer that was lost may be of any message."""
+    found, handed = rows.are(Kind.RECEIVE), rows.of(Kind.RECEIVE)
     times = rows.number("reconsume_times")[handed]
     limit = rows.config("max_reconsume_times", handed)
-    return positions((limit >= 0) & ((times == NONE) | (times >= limit)))
+    found[handed] = (limit >= 0) & ((times == NONE) | (times >= limit))
+    return found
 
 
 def _judge(rows: Rows, findings: Findings, reads: Ints, first: Ints, over: Ints) -> None:

@@ -5,20 +5,21 @@ null, a throw, a manual ROLLBACK), or have ended SUCCESS in manual mode with a m
 acknowledging call between (that finishes all that was taken). Where nobody says in which mode a call was, it may have
 been in either: a ROLLBACK then may have put back all that may have been taken, and so may a call of which nobody saw
 the result, if nobody says that it was in auto mode. A message whose own call never ended, was cut, or still runs is the
-business of other clauses. Only an incarnation whose ADD was seen is judged: without it,
-nobody knows whether the client has dropped the lane and begun anew. A look-up of the stored offset, a reset, and a
-broker's correction clear what is remembered: a pull that was told to go back (its code is 21, or not told, or it was
-refused), and a commit of the value that a pull was told to go on at, whether or not who recorded it says
-`detail=corrected`. What is remembered reaches `REMEMBERED` offsets back from the highest, as far as a client's cache of
-one lane does; what comes again from further back than that is not judged here.
+business of other clauses. Only an incarnation whose ADD was seen is judged: without it, nobody knows whether the client
+has dropped the lane and begun anew. A look-up of the stored offset that did not fail, a reset, and a broker's
+correction clear what is remembered, also where they name no incarnation: a pull that was told to go back (its code is
+21, or not told, or it was refused), and a commit of the value that a pull was told to go on at, whether or not who
+recorded it says `detail=corrected`. What is remembered reaches `REMEMBERED` offsets back from the highest, as far as a
+client's cache of one lane does; what comes again from further back than that is not judged here.
 """
 
 import numpy as np
 
 from specs.clauses.premises import NO_RESET, ORDERLY
-from specs.clauses.terms import Finding, Findings, Line, Row, Rows, at, who
+from specs.clauses.terms import Finding, Findings, Row, Rows, at, who
 from specs.facts.calls import may_be_by_hand, may_put_back_unseen_of
-from specs.facts.columns import NEVER, NO_TEXT, NONE, NOWHERE, Ints, Mask
+from specs.facts.columns import NEVER, NONE, NOWHERE, Ints, Mask
+from specs.facts.corrections import set_anew
 from specs.facts.rows import OUTCOMES
 from specs.facts.segments import Segments, by_time, dense, positions
 from specs.facts.tenures import Tenures
@@ -62,7 +63,7 @@ def judge(rows: Rows, findings: Findings) -> None:
     tenures, work, begin = rows.shared(Tenures), rows.incarnation, rows.begin
     delivered = tenures.named & rows.are(Kind.DELIVER) & (rows.offset != NONE)
     calls = positions(delivered & (tenures.add != NOWHERE))
-    memory = dense(tenures.stand, _forgotten(rows))[0][calls]
+    memory = dense(tenures.stand, rows.shared(set_anew))[0][calls]
     offset = rows.offset[calls]
     before = Segments(dense(memory, offset)[0]).previous()
     highest = Segments(memory).highest_before(offset)
@@ -79,15 +80,6 @@ def judge(rows: Rows, findings: Findings) -> None:
     for one, two in zip(first.tolist(), second.tolist(), strict=True):
         if not settled.put_back(one, two, int(work[two])):
             findings.shown(CameAgain, {"add": int(tenures.add[two]), "done": one, "again": two})
-
-
-def _forgotten(rows: Rows) -> Ints:
-    """Of each row how often its incarnation had looked up where it begins, or been corrected, when it began."""
-    looks = rows.are(Kind.FETCH_OFFSET) & (rows.end < NEVER)
-    moment = np.where(looks, rows.end, rows.begin)
-    clears = looks | (rows.are(Kind.COMMIT) & rows.correction)
-    events = Line(rows.incarnation, moment, positions(clears & (rows.group != NO_TEXT)))
-    return events.count_before(rows.incarnation, rows.begin)
 
 
 def _done(rows: Rows, where: Ints) -> Mask:

@@ -2,7 +2,7 @@
 
 (a) An incarnation has one running call at a time. (b) After a call that asks for its batch again (SUSPEND, null, a
 throw, or a manual ROLLBACK) no call may start beyond what is owed of that batch: each message of it stays owed until it
-came again, or was given up by a dead letter that began after the call had ended and was acknowledged (one that names no
+came again, or was given up by a dead letter that was acknowledged after the call had ended (one that names no
 incarnation speaks for its client). A ROLLBACK takes its dead letters back as well. A message whose retries were used
 up, or whose counter is not told though there is a limit, is owed only where such a dead letter of it had failed when
 the next call began: a client that is watched from outside gives messages up without telling, and whether they
