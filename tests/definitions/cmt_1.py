@@ -36,7 +36,6 @@ from tests.definitions.words import (
     moved_in_its_life,
     of,
     offset,
-    same_client,
     same_incarnation,
     same_lane,
     same_queue,
@@ -113,17 +112,17 @@ def _is_its_own(rows: Rows, commit: Row, place: int) -> bool:
     look_ups = [
         look
         for look in of(rows, Kind.FETCH_OFFSET)
-        if began_before(look, commit)
-        and same_lane(look, commit)
-        and same_client(look, commit)
-        and look.incarnation in (None, commit.incarnation)
-        and not any(began_before(look, add) for add in adds(rows, commit)[-1:])
+        if began_before(look, commit) and same_incarnation(rows, look, commit)
     ]
     if any(not before(look, commit) for look in look_ups):
         return False
-    if any(look.outcome is Outcome.UNKNOWN for look in look_ups[-1:]):
+    answered = [look for look in look_ups if look.outcome is Outcome.OK]
+    if any(
+        look.outcome is Outcome.UNKNOWN or (look in answered and look.value is None)
+        for look in look_ups
+    ):
         return False
-    starts = adds(rows, commit) + [look for look in look_ups if look.outcome is Outcome.OK]
+    starts = [row for row in [*adds(rows, commit), *answered] if row.value is not None]
     if not starts:
         return bool(delivered)
     start = max(starts, key=lambda row: row.seq_begin).value

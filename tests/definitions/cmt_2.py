@@ -10,7 +10,7 @@ Decisions where the page leaves room:
   delivered ends what lies up to it.
 - A batch is late when the client has begun anything on the lane later than the delay, the interval and the slack after
   the call's end, or after the answer of the last commit of it that was refused, and no other commit of it has begun.
-- A hindrance excuses that was not over when the call ended, and began before that.
+- A pause excuses that was not over when the call ended, and a broker's crash since the call began.
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ from tests.definitions.words import (
     before,
     began_before,
     calls,
+    end_of,
+    ended_by,
     is_about,
     moved_in_its_life,
     of,
@@ -109,13 +111,12 @@ def _is_odd(rows: Rows, config: Config, commit: Row) -> bool:
 
 def _ends_a_batch(rows: Rows, config: Config, row: Row, commit: Row) -> bool:
     if row.kind is Kind.DEAD_LETTER:
-        modes = [
-            call.commit_mode
-            for call in calls(rows)
-            if is_about(rows, row, call) and began_before(call, row)
+        had = [
+            call for call in calls(rows) if is_about(rows, row, call) and began_before(call, row)
         ]
-        mode = row.commit_mode or (modes[-1] if modes else MANUAL)
-        return row.outcome is Outcome.OK and mode != MANUAL
+        mode = row.commit_mode or (had[-1].commit_mode if had else MANUAL)
+        is_last = all(_end(rows, call) == offset(row) + 1 for call in had[-1:])
+        return row.outcome is Outcome.OK and mode != MANUAL and is_last
     limit, retries = config.max_reconsume_times, row.reconsume_times
     unseen = (
         limit >= 0
@@ -161,7 +162,7 @@ def _is_late(rows: Rows, config: Config, call: Row, work: Row) -> bool:
         and not any(
             (row.client_id == call.client_id or row.broker == call.broker)
             and began_before(row, work)
-            and not before(row, call)
+            and not (ended_by(row, end_of(call)) if row.kind is Kind.PAUSE else before(row, call))
             for row in of(rows, Kind.PAUSE, Kind.CRASH)
         )
     )

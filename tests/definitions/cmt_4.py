@@ -14,10 +14,11 @@ from specs.history.row import Row
 from specs.plan.config import Config
 from specs.vocabulary import Kind, Outcome
 from tests.definitions.words import (
-    OFFSET_MOVED,
     Rows,
     before,
     began_before,
+    is_told_to_go_on,
+    may_be_adopted,
     moved_in_its_life,
     of,
     same_client,
@@ -31,6 +32,7 @@ def broken(rows: Rows, config: Config) -> bool:
     return any(
         before(first, second)
         and same_incarnation(rows, first, second)
+        and None not in (first.value, second.value)
         and (second.value or 0) < (first.value or 0)
         and not _is_old_news(config, first, second)
         and not _is_cleared(rows, first, second)
@@ -55,7 +57,7 @@ def _is_cleared(rows: Rows, first: Row, second: Row) -> bool:
         and (
             _is_correction(rows, row) and first.seq_begin <= row.seq_begin <= second.seq_begin
             if row.kind is Kind.COMMIT
-            else row.outcome is Outcome.OK and not before(row, first) and before(row, second)
+            else may_be_adopted(row) and not before(row, first) and before(row, second)
         )
         for row in of(rows, Kind.FETCH_OFFSET, Kind.COMMIT)
     )
@@ -66,7 +68,7 @@ def _is_correction(rows: Rows, commit: Row) -> bool:
     if commit.outcome is Outcome.REFUSED:
         return False
     return commit.detail == "corrected" or any(
-        pull.code == OFFSET_MOVED
+        is_told_to_go_on(pull)
         and pull.value == commit.value
         and same_client(pull, commit)
         and same_lane(pull, commit)

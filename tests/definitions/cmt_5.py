@@ -21,7 +21,6 @@ from tests.definitions.words import (
     before,
     began_before,
     between,
-    life,
     of,
     same_lane,
     took_effect,
@@ -42,6 +41,7 @@ def broken(rows: Rows, config: Config) -> bool:
         if grant.outcome is Outcome.OK
         for unlock in took_effect(rows, Kind.UNLOCK)
         for commit in took_effect(rows, Kind.COMMIT)
+        if commit.incarnation is not None
     )
 
 
@@ -88,4 +88,18 @@ def _is_excused(rows: Rows, grant: Row, unlock: Row, commit: Row) -> bool:
         crash.broker == grant.broker and between(grant, crash, commit)
         for crash in of(rows, Kind.CRASH)
     )
-    return stepped or forgotten or life(rows, unlock) != life(rows, commit)
+    died = any(
+        crash.client_id == commit.client_id and between(grant, crash, commit)
+        for crash in of(rows, Kind.CRASH)
+    )
+    left = any(
+        (leave.client_id, leave.group) == (commit.client_id, commit.group)
+        and not before(leave, grant)
+        and any(
+            (back.client_id, back.group) == (commit.client_id, commit.group)
+            and leave.seq_begin < back.seq_begin <= commit.seq_begin
+            for back in took_effect(rows, Kind.JOIN, Kind.ADD)
+        )
+        for leave in took_effect(rows, Kind.LEAVE)
+    )
+    return stepped or forgotten or died or left

@@ -7,8 +7,8 @@ Decisions where the page leaves room:
   what a dead letter that was acknowledged by then gave up; the highest of these counts, and what was committed.
 - Nothing is claimed where no ADD was seen. A look-up counts that began after it, and before the drop; the last one of
   them that was answered sets the start. One that names no incarnation and was answered may have set it.
-- What was suspended by the drop with its retries used up may have been given up, in a lane that had shown no dead
-  letter when the commit began.
+- What was suspended by the drop, not in manual mode, with its retries used up may have been given up, in a lane that
+  had shown no dead letter when the commit began.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from specs.history.row import Row
 from specs.plan.config import Config
 from specs.vocabulary import Kind, Outcome
 from tests.definitions.words import (
+    MANUAL,
     Rows,
     adds,
     asks_again,
@@ -79,6 +80,7 @@ def _reached(rows: Rows, config: Config, drop: Row, late: Row) -> list[int]:
     unknown = any(
         look.outcome is Outcome.UNKNOWN
         or not before(look, drop)
+        or (look.outcome is Outcome.OK and look.value is None)
         or (look.value == NOTHING_STORED and config.consume_from != "first")
         for look in look_ups
     )
@@ -113,4 +115,4 @@ def _may_be_given_up(rows: Rows, config: Config, call: Row, late: Row) -> bool:
         same_lane(letter, call) and began_before(letter, late)
         for letter in of(rows, Kind.DEAD_LETTER)
     )
-    return asks_again(call) and used_up and not shows
+    return asks_again(call) and call.commit_mode != MANUAL and used_up and not shows

@@ -21,7 +21,6 @@ from specs.vocabulary import Kind, Outcome
 from tests.definitions.words import (
     Rows,
     before,
-    began_before,
     broker_died,
     end_of,
     may_be_applied_after,
@@ -32,6 +31,7 @@ from tests.definitions.words import (
     was_reset,
 )
 
+_NEVER_US = 10**15
 STORES = (Kind.COMMIT, Kind.RESET)
 
 
@@ -102,7 +102,7 @@ def _since(rows: Rows, config: Config, stored: Row, look: Row) -> list[Row]:
 def _until_us(rows: Rows, config: Config, request: Row) -> int:
     """When it arrived at the latest: within the bound for delays, or of the end of what held it up."""
     bound_us = config.delay_bound_ms * 1_000
-    until_us = request.started_us + bound_us
+    until_us = _NEVER_US if request.ended_us is None else request.started_us + bound_us
     for pause in of(rows, Kind.PAUSE):
         over_us = pause.ended_us or 0
         if pause.broker == request.broker and pause.started_us <= until_us:
@@ -110,12 +110,26 @@ def _until_us(rows: Rows, config: Config, request: Row) -> int:
     return until_us
 
 
+def _is_under_way(rows: Rows, look: Row, crash: Row) -> bool:
+    """Was an operator moving the lane's offset as the broker died?"""
+    return any(
+        same_lane(reset, look)
+        and crash.broker == look.broker
+        and reset.seq_begin < crash.seq_begin < end_of(reset)
+        for reset in took_effect(rows, Kind.RESET)
+    )
+
+
 def _may_be_stored(rows: Rows, config: Config, stored: Row, look: Row) -> set[int | None]:
     return {stored.value, *(row.value for row in _since(rows, config, stored, look))}
 
 
 def _is_excused(rows: Rows, config: Config, stored: Row, look: Row) -> bool:
-    resets = [reset for reset in took_effect(rows, Kind.RESET) if same_lane(reset, look)]
+    resets = [
+        reset
+        for reset in took_effect(rows, Kind.RESET)
+        if same_lane(reset, look) and reset.seq_begin < end_of(look)
+    ]
     removed = any(
         same_queue(trim, stored)
         and trim.seq_begin < end_of(look)
@@ -127,7 +141,7 @@ def _is_excused(rows: Rows, config: Config, stored: Row, look: Row) -> bool:
         row.broker == stored.broker and row.seq_begin < end_of(look) and not before(row, stored)
         for row in of(rows, Kind.PAUSE)
     ) or any(
-        began_before(row, look) and (row.detail or "").startswith("disk_full")
+        row.seq_begin < end_of(look) and (row.detail or "").startswith("disk_full")
         for row in of(rows, Kind.FAULT)
     )
     unsaid = any(row.value is None for row in [*resets, *_since(rows, config, stored, look)])
@@ -136,5 +150,6 @@ def _is_excused(rows: Rows, config: Config, stored: Row, look: Row) -> bool:
         or stood_still
         or unsaid
         or was_reset(rows, look, look)
+        or any(_is_under_way(rows, look, crash) for crash in of(rows, Kind.CRASH))
         or (bool(resets) and config.dialect == "4.9")
     )

@@ -5,14 +5,13 @@ Decisions where the page leaves room:
 - A copy has arrived if anybody read it after its acknowledged dead letter was begun, or the message passed by was.
 - A copy that was read before the last reading of its queue is gone if that one ended at or before it.
 - The final drain is the last reading of each queue; if that one failed, nothing is decided.
-- The bound does not run while the broker stands still, and neither does a reading of its queue that
-  begins then count.
+- The bound does not run while the broker stands still.
 - What was passed by has to be there from the bound after the begin of the call that passed it.
 - A removal excuses if it began before the reading ended, and after any dead letter of the
   message (or the call that passed it) had begun.
 - A client may be told of a reset late: one since the incarnation was added excuses what is passed by.
 - Where an operator was moving a lane's offset when the last reading began nothing is claimed of its messages.
-- A message that comes again to its client, even after others, was not passed by for good.
+- A message that comes again to anybody of the group, even after others, was not passed by for good.
 - A message of which somebody of the group began to send a dead letter was not passed by in silence.
 """
 
@@ -33,7 +32,6 @@ from tests.definitions.words import (
     moved_in_its_life,
     of,
     offset,
-    same_client,
     same_incarnation,
     same_lane,
     took_effect,
@@ -43,12 +41,12 @@ from tests.definitions.words import (
 def broken(rows: Rows, config: Config) -> bool:
     groups = {row.group for row in rows if row.group}
     return config.flush != "async" and any(
-        len(_missing(rows, config, group)) > len(_nameless(rows, config, group)) for group in groups
+        _missing(rows, config, group) > len(_nameless(rows, config, group)) for group in groups
     )
 
 
-def _missing(rows: Rows, config: Config, group: str) -> set[tuple[object, ...]]:
-    """Places (lane, offset, id) that were given up, must have been found and were not."""
+def _missing(rows: Rows, config: Config, group: str) -> int:
+    """How many places (lane, offset, id) were given up, must have been found and were not."""
     due = _acknowledged(rows, group) + _passed_by(rows, config, group)
     begins = [(_place(row), row) for row, _, _ in due]
     places = {
@@ -61,7 +59,7 @@ def _missing(rows: Rows, config: Config, group: str) -> set[tuple[object, ...]]:
             for other, first, _ in due
         )
     }
-    missing = set()
+    missing: dict[str | None, int] = {}
     for place, row in places.items():
         same = [other for other in places.values() if other.message_id == row.message_id]
         copies = {
@@ -71,9 +69,9 @@ def _missing(rows: Rows, config: Config, group: str) -> set[tuple[object, ...]]:
             and not _is_gone(rows, copy)
             and any(other == place and not before(copy, first) for other, first in begins)
         }
-        if len(copies) < len(same):
-            missing.add(place)
-    return missing
+        lacks = len(same) - len(copies)
+        missing[row.message_id] = max(missing.get(row.message_id, 0), lacks)
+    return sum(missing.values())
 
 
 def _is_gone(rows: Rows, copy: Row) -> bool:
@@ -131,7 +129,6 @@ def _came_again_or_was_sent(rows: Rows, message: Row) -> bool:
     came_again = any(
         began_before(message, other)
         and other.queue_offset == message.queue_offset
-        and same_client(message, other)
         and same_lane(message, other)
         for other in calls(rows)
     )
@@ -147,7 +144,9 @@ def _copies(rows: Rows, group: str) -> list[Row]:
     return [
         read
         for read in of(rows, Kind.READ)
-        if read.topic == dead_letter_topic(group) and read.message_id is not None
+        if read.topic == dead_letter_topic(group)
+        and read.queue_offset is not None
+        and read.outcome is Outcome.OK
     ]
 
 
@@ -157,7 +156,7 @@ def _given_up(rows: Rows, config: Config, copy: Row) -> set[str | None]:
         row.message_id
         for row in of(rows, Kind.DEAD_LETTER, Kind.DELIVER)
         if row.group == copy.group
-        if row.kind is Kind.DEAD_LETTER or _is_exhausted(config, row)
+        if row.kind is Kind.DEAD_LETTER or (row.commit_mode == AUTO and _is_exhausted(config, row))
     }
 
 
@@ -192,12 +191,6 @@ def _was_read(rows: Rows, config: Config, group: str, since_us: int) -> bool:
         row.queue in last
         and last[row.queue].outcome is Outcome.OK
         and awake_us(rows, last[row.queue], since_us) >= config.dead_letter_bound_ms * 1_000
-        and not any(
-            pause.broker == row.broker
-            and began_before(pause, last[row.queue])
-            and not before(pause, last[row.queue])
-            for pause in of(rows, Kind.PAUSE)
-        )
         for row in shown
     )
 

@@ -71,7 +71,7 @@ def _was_manual(rows: Rows, call: Row) -> bool:
         same_incarnation(rows, other, call)
         and began_before(other, call)
         and (
-            other.commit_mode == MANUAL
+            (other.commit_mode == MANUAL and not same_call(other, call))
             or (
                 may_have_rolled_back(other)
                 and (other.outcome is not Outcome.ROLLBACK or before(other, call))

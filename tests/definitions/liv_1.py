@@ -6,6 +6,7 @@ Decisions where the page leaves room:
   nor lies in the midst of a departure.
 - The drain finds what is read while it lasts; what it finds has to be finished by what
   had begun before it. Nothing is claimed of a lane of which its owner has a call running when the drain begins.
+- A dead letter that was sent and not answered may have given the message up, unless that was delivered since.
 - An operator's move of the lane, or a call of manual mode on it, before the drain ends silences all of the lane.
 """
 
@@ -33,6 +34,7 @@ from tests.definitions.words import (
     same_lane,
     same_queue,
     took_effect,
+    was_seen,
 )
 
 
@@ -40,13 +42,13 @@ def broken(rows: Rows, config: Config) -> bool:
     if config.subscription != "*" or config.flush == "async":
         return False
     return any(
-        offset(message) >= _start(rows, config, owner, drain)
+        _is_mine(rows, config, owner, drain, offset(message))
         and not _is_finished(rows, owner, drain, offset(message))
         for drain in of(rows, Kind.READ)
         if is_marker(drain) and drain.detail == "settled" and drain.outcome is Outcome.OK
         for owner in _owners(rows, drain)
         for message in of(rows, Kind.READ)
-        if message.message_id is not None and same_queue(message, drain)
+        if message.message_id is not None and same_queue(message, drain) and was_seen(message)
         if not before(message, drain) and not before(drain, message)
     )
 
@@ -79,36 +81,54 @@ def _holds(rows: Rows, add: Row, drain: Row) -> bool:
 
 
 def _is_silent(rows: Rows, add: Row, drain: Row) -> bool:
-    return any(
-        same_lane(row, add) and began_before(row, drain) for row in took_effect(rows, Kind.RESET)
-    ) or any(
-        same_lane(call, add) and call.commit_mode == MANUAL and began_before(call, drain)
-        for call in calls(rows)
+    unheard = any(
+        look.outcome is Outcome.UNKNOWN
+        and same_incarnation(rows, look, add)
+        and between(add, look, drain)
+        for look in of(rows, Kind.FETCH_OFFSET)
+    )
+    return (
+        unheard
+        or any(
+            same_lane(row, add) and began_before(row, drain)
+            for row in took_effect(rows, Kind.RESET)
+        )
+        or any(
+            same_lane(call, add) and call.commit_mode == MANUAL and began_before(call, drain)
+            for call in calls(rows)
+        )
     )
 
 
-def _start(rows: Rows, config: Config, owner: Row, drain: Row) -> int:
-    """Where the owner started; or where anybody of the lane did, if the group begins with the first message."""
+def _is_mine(rows: Rows, config: Config, owner: Row, drain: Row, place: int) -> bool:
+    """Does it lie where the owner started, which somebody saw, or behind that; or behind where anybody of the lane did,
+    if the group begins with the first message?"""
     starts = {
-        (row.client_id, row.incarnation, len(adds(rows, row))): row.value or 0
+        (row.client_id, row.incarnation, len(adds(rows, row))): row.value
         for row in took_effect(rows, Kind.ADD, Kind.FETCH_OFFSET)
-        if same_lane(row, owner) and began_before(row, drain)
+        if same_lane(row, owner) and began_before(row, drain) and row.value is not None
         if row.kind is Kind.ADD or adds(rows, row)
     }
-    if config.consume_from == "first":
-        return min(starts.values())
-    return starts[owner.client_id, owner.incarnation, len(adds(rows, owner))]
+    mine = starts.get((owner.client_id, owner.incarnation, len(adds(rows, owner))))
+    lowest = min(starts.values()) if config.consume_from == "first" and starts else mine
+    return mine is not None and lowest is not None and place >= lowest
 
 
 def _is_finished(rows: Rows, owner: Row, drain: Row, place: int) -> bool:
-    """Was it finished; or may its last call have ended well, though the lane was dropped, or the drain over?"""
+    """Was it finished; or may its last call have ended well, though the lane was dropped?"""
     begun = [row for row in rows if began_before(row, drain)]
     its_calls = [call for call in calls(begun) if offset(call) == place and same_lane(call, owner)]
-    worked = bool(its_calls) and (
-        ended_well(its_calls[-1]) or its_calls[-1].outcome is Outcome.UNKNOWN
-    )
+    over = [call for call in its_calls[-1:] if before(call, drain)]
+    worked = any(ended_well(call) or call.outcome is Outcome.UNKNOWN for call in over)
     runs = any(
         same_incarnation(rows, call, owner) and not before(call, drain) for call in calls(begun)
     )
+    unclear = any(
+        letter.outcome is Outcome.UNKNOWN
+        and letter.queue_offset == place
+        and same_lane(letter, owner)
+        and not any(began_before(letter, call) for call in its_calls)
+        for letter in of(begun, Kind.DEAD_LETTER)
+    )
     later = drain._replace(group=owner.group, seq_begin=end_of(rows[-1]._replace(seq_end=None)))
-    return worked or runs or finished(begun, later, place)
+    return worked or runs or unclear or finished(begun, later, place)

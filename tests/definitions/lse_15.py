@@ -3,7 +3,7 @@
 Decisions where the page leaves room:
 
 - Looked at is the call of the client on the lane, in the life of the unlock, that ends last; one without an end ends
-  beyond all others.
+  beyond all others, and of several of those the last one.
 - A cut call that is over counts against an unlock that names its incarnation.
 - A shutdown is one of the client in that group from which it has not come back (JOIN, ADD). One that was over early
   excuses all the same, once the time has run out, if that call did not run when it was over.
@@ -47,7 +47,7 @@ def _last_call(rows: Rows, unlock: Row) -> list[Row]:
         and began_before(call, unlock)
         and life(rows, call) == life(rows, unlock)
     ]
-    return [max(began, key=end_of)] if began else []
+    return [max(reversed(began), key=end_of)] if began else []
 
 
 def _is_too_soon(call: Row, unlock: Row, rows: Rows) -> bool:

@@ -4,7 +4,7 @@ Decisions where the page leaves room:
 
 - The last owner is the client of the last certain grant that was answered before the refused request began.
 - It has dropped the lane if a DROP of it, of whatever incarnation, follows that grant, and no ADD follows that.
-- What it did before the grant's answer gives nothing back.
+- What it did before the grant's answer gives nothing back; who was refused the lane since has nothing to give back.
 - What is to be over is every call, and every dead letter, of the owner on the lane that began before the refused
   request; the lease may have run out when, at the refusal's answer, the grant was asked for longer ago than the limit.
 """
@@ -47,7 +47,9 @@ def _grants(rows: Rows, refusal: Row) -> list[Row]:
     granted = [
         lock
         for lock in of(rows, Kind.LOCK)
-        if lock.outcome is Outcome.OK and same_lane(lock, refusal) and before(lock, refusal)
+        if lock.outcome is Outcome.OK
+        and same_lane(lock, refusal)
+        and end_of(lock) < end_of(refusal)
     ]
     return sorted(granted, key=end_of)
 
@@ -75,14 +77,23 @@ def _is_kept(rows: Rows, config: Config, grant: Row, drop: Row, refusal: Row) ->
     wants_it = any(
         same_client(row, grant)
         and same_lane(row, grant)
-        and began_before(drop if row.kind is Kind.ADD else grant, row)
-        and began_before(row, refusal)
-        for row in [*took_effect(rows, Kind.UNLOCK, Kind.ADD), *of(rows, Kind.LOCK)]
+        and began_before(grant if row.kind is Kind.UNLOCK else drop, row)
+        and row.seq_begin < end_of(refusal)
+        for row in [*took_effect(rows, Kind.UNLOCK, Kind.ADD, Kind.DROP), *of(rows, Kind.LOCK)]
+    )
+    lost_it = any(
+        lock.outcome is Outcome.REFUSED
+        and not lock.code
+        and same_client(lock, grant)
+        and same_lane(lock, grant)
+        and end_of(grant) < end_of(lock) < end_of(refusal)
+        for lock in of(rows, Kind.LOCK)
     )
     return (
         refusal.started_us - done_us > slack_us
         and (refusal.ended_us or 0) - grant.started_us <= config.broker_lease_ms * 1_000
         and not wants_it
+        and not lost_it
         and not any(
             is_of_link(fault, grant.client_id, grant.broker)
             and fault.started_us <= done_us + slack_us
@@ -94,7 +105,7 @@ def _is_kept(rows: Rows, config: Config, grant: Row, drop: Row, refusal: Row) ->
 
 def _is_excused(rows: Rows, grant: Row, drop: Row, refusal: Row) -> bool:
     return broker_died(rows, grant.broker, grant.seq_begin, end_of(refusal)) or any(
-        began_before(row, refusal)
+        row.seq_begin < end_of(refusal)
         and (row.kind is Kind.CLOCK_STEP or row.client_id == grant.client_id)
         and (row.kind is not Kind.CRASH or began_before(grant, row))
         and (row.kind is not Kind.PAUSE or not before(row, drop))

@@ -34,6 +34,11 @@ they say: what a new owner may know of messages after a reset, or with other gro
 is about where only some name theirs."""
 
 
+OF_OVERLAPS = frozenset({"ORD-3"})
+"""The clause that says that calls of an incarnation do not overlap: other pages leave open what such calls say."""
+NEVER = 1 << 62
+
+
 @cache
 def wide(clause: str, number: int) -> Alphabet:
     """One of the clause's alphabets, with the symbols of the other one and what could be confused with a symbol."""
@@ -56,6 +61,18 @@ def _twins(text: str) -> Iterator[str]:
             twin = re.sub(pattern, other, text)
             if twin != text:
                 yield twin
+    for word in re.finditer(r" (\w+)=(\d+)(?![+\w.])", text):
+        least = 1 if word[1] in ("attempt", "code") else 0
+        for number in (int(word[2]) + 1, int(word[2]) - 1):
+            if word[1] in _COUNTS and number >= least:
+                yield text[: word.start(2)] + str(number) + text[word.end() :]
+    for word in re.finditer(r""" (\w+)=("[^"]*"|'[^']*'|\S+)""", text):
+        if word[1] in _MAY_LACK and not re.search(_NEEDED.get(word[1], "^$"), text):
+            yield text[: word.start()] + text[word.end() :]
+    for verb, others in _MAY_SAY.items():
+        for other in others:
+            if f" {verb} " in text and f" {other.partition('=')[0]}=" not in text:
+                yield re.sub(r"( (?:at|id|value)=\S+)", rf"\1 {other}", text, count=1)
 
 
 _CONFUSED: tuple[tuple[str, tuple[str, ...]], ...] = (
@@ -63,11 +80,50 @@ _CONFUSED: tuple[tuple[str, tuple[str, ...]], ...] = (
     (r"\bQUEUE\b", ("orders/b0/4",)),
     (r"\balice\b", ("bob",)),
     (r"\bbob\b", ("alice",)),
-    # Of a read, a look-up or a hand-out only one that succeeded says what it found.
-    (r"^(?!.* (?:reads|fetches|receives|witnesses) )(.*) ok$", (r"\1 unknown", r"\1 refused")),
+    (r"^(.*) ok$", (r"\1 unknown", r"\1 refused")),
     (r"\bsuccess$", ("suspend", "unknown")),
     (r"\bsuspend$", ("success", "unknown")),
 )
+
+
+_COUNTS = {
+    "attempt",
+    "broker_epoch",
+    "code",
+    "delay",
+    "delay_level",
+    "generation",
+    "rt",
+    "suspend",
+    "value",
+}
+"""Columns of numbers of which one more or one less is another thing that may be."""
+_TEXTS = {
+    "body",
+    "detail",
+    "id",
+    "inc",
+    "key",
+    "key_seq",
+    "lease",
+    "mode",
+    "origin",
+    "props",
+    "tags",
+    "until",
+    "view",
+}
+_MAY_LACK = _COUNTS | _TEXTS
+"""Columns that nobody has to tell, but in rows of these verbs."""
+_NEEDED = {"value": " (?:commits|trims) ", "detail": " suffers "}
+_MAY_SAY = {
+    "delivers": ("inc=2", "mode=manual", "rt=0", "rt=1", "attempt=2"),
+    "dead-letters": ("inc=-", "inc=2", "attempt=2"),
+    "commits": ("inc=-", "inc=2"),
+    "sends": ("attempt=2",),
+}
+"""By verb what a row may say besides. What `process` says is not tried: two processes under one client id are another
+world, of which most pages say nothing."""
 
 
 def nearby(clause: str, number: int, breaks: Breaks, many: int, seed: int) -> Iterator[Word]:
@@ -77,7 +133,7 @@ def nearby(clause: str, number: int, breaks: Breaks, many: int, seed: int) -> It
 
 class _Search:
     def __init__(self, clause: str, number: int, breaks: Breaks, seed: int) -> None:
-        self.alphabet = wide(clause, number)
+        self.clause, self.alphabet = clause, wide(clause, number)
         self.own = len(ALPHABETS[clause][number].symbols)
         self.near = self.own + len(_borrowed(clause, number))
         self.all = len(self.alphabet.symbols)
@@ -134,7 +190,7 @@ class _Search:
             word = self.rng.choice(self._CHANGES)(self, word)
             if word == before or not word or not self.alphabet.allows(word) or len(word) > LONGEST:
                 return
-        if self._is_tied(word):
+        if self._is_tied(word) or self._is_odd(word):
             return
         if self.breaks(word):
             self._learn(word)
@@ -200,12 +256,30 @@ class _Search:
         while high - low > 1_000:
             middle = (low + high) // 2_000 * 1_000
             low, high = (middle, high) if self.breaks(moved(middle)) == was else (low, middle)
-        yield from (each for each in (moved(low), moved(high)) if not self._is_tied(each))
+        yield from (
+            each
+            for each in (moved(low), moved(high))
+            if not self._is_tied(each) and not self._is_odd(each)
+        )
 
     def _is_tied(self, word: Word) -> bool:
         """Does something begin or end just when something else does? What came first nobody can tell from times."""
         marks = [mark for span in self.alphabet.spans(word) for mark in {*span} - {None}]
         return len(marks) != len({*marks})
+
+    def _is_odd(self, word: Word) -> bool:
+        """Do two calls of one incarnation overlap, of which another clause says that they may not?"""
+        if self.clause in OF_OVERLAPS or self.alphabet.info.config.mode != "orderly":
+            return False
+        calls = [row for row in self.alphabet.history(word) if row.kind is Kind.DELIVER]
+        return any(
+            first.seq_begin < second.seq_begin < (first.seq_end or NEVER)
+            and first.op_id != second.op_id
+            and (first.lane, first.client_id, first.process, first.incarnation)
+            == (second.lane, second.client_id, second.process, second.incarnation)
+            for first in calls
+            for second in calls
+        )
 
 
 def _without(word: Word, index: int) -> Word:

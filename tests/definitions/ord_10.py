@@ -27,6 +27,7 @@ from tests.definitions.words import (
     between,
     calls,
     is_correction,
+    may_be_adopted,
     may_have_rolled_back,
     of,
     of_its_client,
@@ -91,7 +92,7 @@ def _finished_between(rows: Rows, last: Row, rollback: Row) -> bool:
 
 def _clears(rows: Rows, row: Row, call: Row) -> bool:
     if row.kind is Kind.FETCH_OFFSET:
-        return same_incarnation(rows, row, call) and before(row, call)
+        return may_be_adopted(row) and of_its_client(rows, row, call) and before(row, call)
     if not of_its_client(rows, row, call):
         return False
     if row.kind is Kind.COMMIT:

@@ -6,7 +6,7 @@ Decisions where the page leaves room:
 - A call is beyond what is owed of a batch when it starts above every message of it that is owed.
 - "Failed" is a dead letter that ended without being acknowledged, also where no answer came, and names the incarnation.
 - "The next call" is the one after the call of the message, wherever it starts.
-- A batch that was put back by a manual ROLLBACK is owed whatever is given up of it.
+- A batch that was put back by a manual ROLLBACK is owed until the next call, whatever is given up of it.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from tests.definitions.words import (
     before,
     began_before,
     calls,
+    end_of,
     is_about,
     of,
     offset,
@@ -61,9 +62,11 @@ def is_owed(rows: Rows, config: Config, message: Row, call: Row) -> bool:
         for other in calls(rows)
     ):
         return False
-    tries = [] if rolled_back(message) else _given_up(rows, message, call)
+    tries = _given_up(rows, message, call)
     if any(each.outcome is Outcome.OK for each in tries):
         return False
+    if rolled_back(message):
+        return True
     limit, retries = config.max_reconsume_times, message.reconsume_times
     used_up = limit >= 0 and (retries is None or retries >= limit)
     return not used_up or any(
@@ -83,9 +86,14 @@ def _next_call(rows: Rows, message: Row) -> Row:
 
 
 def _given_up(rows: Rows, message: Row, call: Row) -> list[Row]:
-    """The dead letters of the message that began after its call had ended, and ended before the other call."""
+    """The dead letters of the message that ended before the other call and after its own one; of a batch that a
+    ROLLBACK put back, after the next call had begun. Only one that began after its own call can have failed."""
+    since = _next_call(rows, message).seq_begin if rolled_back(message) else end_of(message)
     return [
         letter
         for letter in of(rows, Kind.DEAD_LETTER)
-        if is_about(rows, letter, message) and before(message, letter) and before(letter, call)
+        if is_about(rows, letter, message)
+        and since < end_of(letter)
+        and before(letter, call)
+        and (letter.outcome is Outcome.OK or before(message, letter))
     ]

@@ -5,6 +5,7 @@ Decisions where the page leaves room:
 - One offset for two messages is not smaller, so it breaks the promise.
 - A crash excuses from the begin of the earlier send to the end of what shows the later one's place.
 - A later send is compared with what a reader shows of an earlier one if it had begun when that was read.
+- A further try of a message is compared with what was acknowledged before its first one.
 - Another attempt may have put a message there if another send of its id that was not refused was begun before it was
   read, or if this one is not the first.
 """
@@ -23,7 +24,7 @@ def broken(rows: Rows, config: Config) -> bool:
         and is_plain(second)
         and first.outcome is Outcome.OK
         and same_queue(first, second)
-        and before(first, second)
+        and before(first, _first_try(rows, second) or first)
         and any(
             place <= there
             and not (told is not first and shown is second and before(told, second))
@@ -34,6 +35,21 @@ def broken(rows: Rows, config: Config) -> bool:
         for first in of(rows, Kind.SEND)
         for second in took_effect(rows, Kind.SEND)
     )
+
+
+def _first_try(rows: Rows, send: Row) -> Row | None:
+    """The send itself; of a further try the first one of its message, where that is known and was told no place."""
+    if (send.attempt or 1) == 1:
+        return send
+    tries = [
+        other
+        for other in of(rows, Kind.SEND)
+        if other.message_id == send.message_id
+        and same_queue(other, send)
+        and other.outcome in (Outcome.OK, Outcome.UNKNOWN)
+        and (other.queue_offset is None or (other.attempt or 1) > 1)
+    ]
+    return tries[0] if (tries[0].attempt or 1) == 1 else None
 
 
 def _places(rows: Rows, send: Row) -> list[tuple[int, Row]]:

@@ -8,7 +8,8 @@ Decisions where the page leaves room:
 - A renewal that began after the hand-out did says until when the lease lasts where it was answered after the hand-out
   and before the later one; the hand-out, and renewals that had certainly been applied before it, then say nothing. Of
   all that may be the last one, the shortest counts. Where the lease may have run out by then, what was asked for before
-  may have been handed out meanwhile: such a renewal prolongs nothing for it.
+  may have been handed out meanwhile: such a renewal prolongs nothing for it. One that tells no end prolongs nothing
+  beyond its own begin.
 - The connection counts as lost from a death, a departure, a pause or a fault between both hand-outs.
 - Whoever put the message back had it where an earlier hand-out to the same client names the lease that the release
   names, and that lives on until it was answered. A release that names no place may be of another message.
@@ -131,8 +132,7 @@ def _until_us(rows: Rows, config: Config, first: Row, second: Row) -> int | None
     renewals = [
         row
         for row in took_effect(rows, Kind.RENEW)
-        if row.lease_until_us is not None
-        and _is_about(row, first)
+        if _is_about(row, first)
         and row.seq_begin > first.seq_begin
         and may_be_applied_between(config, row, first, second)
     ]
@@ -140,13 +140,13 @@ def _until_us(rows: Rows, config: Config, first: Row, second: Row) -> int | None
         row
         for row in renewals
         if row.outcome is Outcome.OK
-        and row.queue_offset is not None
+        and None not in (row.queue_offset, row.lease_until_us)
         and before_end(row, second)
         and before_end(first, row)
         and (before(row, second) or _was_in_time(rows, config, first, row, second))
     ]
     ends = [
-        row.lease_until_us
+        row.started_us if row.lease_until_us is None else row.lease_until_us
         for row in renewals
         if not any(not may_be_applied_after(config, row, later) for later in certain)
     ]

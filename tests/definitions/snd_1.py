@@ -3,6 +3,7 @@
 Decisions where the page leaves room:
 
 - A reading is a row without a message; what anybody read while it lasted, at that offset of the queue, counts for it.
+- Where a read of that offset failed, while the reading lasted, the reading says nothing of it.
 - Where an acknowledged message should lie and another one is read after the acknowledgement, it is lost at once; where
   it had been removed, it should not.
 - "Longer ago than the bound" includes the bound itself: within the bound it should have been shown.
@@ -20,6 +21,7 @@ from tests.definitions.words import (
     Rows,
     awake_us,
     before,
+    end_of,
     is_marker,
     of,
     same_queue,
@@ -33,14 +35,20 @@ def broken(rows: Rows, config: Config) -> bool:
     return any(
         _is_missing(rows, config, send, read) or _is_another(rows, config, send, read)
         for send in of(rows, Kind.SEND)
-        if _is_kept(rows, config, send)
-        for read in of(rows, Kind.READ)
+        if _is_kept(send)
+        for read in _readings(rows)
         if same_queue(send, read) and before(send, read)
+        if not _died_unflushed(rows, config, send, read)
     )
 
 
-def _is_kept(rows: Rows, config: Config, send: Row) -> bool:
-    """Was it acknowledged in full, as a plain message; and flushed, where a crash takes the rest?"""
+def _readings(rows: Rows) -> list[Row]:
+    """Readings, and what was found: one that failed found nothing."""
+    return [row for row in of(rows, Kind.READ) if row.outcome is Outcome.OK]
+
+
+def _is_kept(send: Row) -> bool:
+    """Was it acknowledged in full, as a plain message?"""
     topic = send.topic or ""
     return (
         send.outcome is Outcome.OK
@@ -49,15 +57,16 @@ def _is_kept(rows: Rows, config: Config, send: Row) -> bool:
         and not send.delay_level
         and not (send.detail or "").startswith("half")
         and not topic.startswith((RETRY_PREFIX, DLQ_PREFIX))
-        and not _died_unflushed(rows, config, send)
     )
 
 
-def _died_unflushed(rows: Rows, config: Config, send: Row) -> bool:
+def _died_unflushed(rows: Rows, config: Config, send: Row, read: Row) -> bool:
+    """May a crash before the end of the reading have taken it?"""
     allowed_us = 1_000 * (config.flush_ms + config.schedule_slack_ms + config.disk_slack_ms)
     return config.flush == "async" and any(
         crash.broker == send.broker
         and not before(crash, send)
+        and crash.seq_begin < end_of(read)
         and send.ended_us is not None
         and crash.started_us - send.ended_us < allowed_us
         for crash in of(rows, Kind.CRASH)
@@ -71,13 +80,20 @@ def _is_missing(rows: Rows, config: Config, send: Row, read: Row) -> bool:
     place, sent_us = send.queue_offset or 0, send.ended_us or 0
     shown = [
         other
-        for other in of(rows, Kind.READ)
+        for other in _readings(rows)
         if same_queue(other, send)
         and other.queue_offset == place
-        and other.message_id == send.message_id
+        and other.message_id in (None, send.message_id)
         and not before(other, send)
     ]
-    there = any(not before(other, read) and not before(read, other) for other in shown)
+    failed = [
+        other
+        for other in of(rows, Kind.READ)
+        if other.outcome is not Outcome.OK
+        and same_queue(other, send)
+        and other.queue_offset == place
+    ]
+    there = any(not before(other, read) and not before(read, other) for other in [*shown, *failed])
     due = (
         place < read.value
         or awake_us(rows, read, sent_us) >= config.delay_bound_ms * 1_000

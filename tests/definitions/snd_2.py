@@ -13,7 +13,7 @@ from __future__ import annotations
 from specs.history.row import Row
 from specs.plan.config import Config
 from specs.vocabulary import Kind, Outcome
-from tests.definitions.words import Rows, is_copy_topic, of, was_refused_for_certain
+from tests.definitions.words import Rows, is_copy_topic, of, was_refused_for_certain, was_seen
 
 
 def broken(rows: Rows, config: Config) -> bool:
@@ -33,7 +33,8 @@ def _came_twice(rows: Rows, seen: Row) -> bool:
 
 
 def _sightings(rows: Rows) -> list[Row]:
-    return [row for row in of(rows, Kind.DELIVER, Kind.READ) if row.message_id is not None]
+    seen = [row for row in of(rows, Kind.DELIVER, Kind.READ) if was_seen(row)]
+    return [row for row in seen if row.source_id is not None]
 
 
 def _answers(rows: Rows) -> list[Row]:

@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from specs.history.row import Row
 from specs.plan.config import Config
-from specs.vocabulary import Kind, Outcome
-from tests.definitions.words import Rows, of, was_refused_for_certain
+from specs.vocabulary import Kind
+from tests.definitions.words import Rows, of, was_refused_for_certain, was_seen
 
 MOST_TRIES = 9
 
@@ -24,7 +24,7 @@ def broken(rows: Rows, config: Config) -> bool:
     return not twice and any(
         _was_never_stored(rows, seen)
         for seen in of(rows, Kind.DELIVER, Kind.READ)
-        if seen.source_id is not None and (seen.kind is Kind.DELIVER or seen.outcome is Outcome.OK)
+        if seen.source_id is not None and was_seen(seen)
     )
 
 

@@ -15,7 +15,7 @@ from tests.definitions.words import Rows, began_before, of, same_client
 
 def broken(rows: Rows, config: Config) -> bool:
     return any(
-        first.message_id == second.message_id
+        None is not first.message_id == second.message_id
         and same_client(first, second)
         and began_before(first, second)
         and None not in (first.sharding_key, second.sharding_key)

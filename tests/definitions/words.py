@@ -23,6 +23,8 @@ Rows = Sequence[Row]
 AUTO, MANUAL = CommitMode.AUTO.value, CommitMode.MANUAL.value
 OFFSET_MOVED = 21
 """The code of a pull's answer that tells it to go on elsewhere."""
+NOTHING_HERE = (19, 20)
+"""Those that say that nothing was found; further ahead there may be something."""
 _NEVER_US = 10**15
 _NEVER = 10**9
 WEAK = (10, 11, 12)
@@ -151,14 +153,22 @@ def corrections(rows: Rows, row: Row) -> list[Row]:
     return [
         pull
         for pull in of(rows, Kind.PULL)
-        if pull.code == OFFSET_MOVED
-        and same_client(pull, row)
+        if is_told_to_go_on(pull)
+        and pull.client_id == row.client_id
         and same_lane(pull, row)
         and before(pull, row)
         and not (
             pull.incarnation is not None and any(before(pull, add) for add in adds(rows, row)[-1:])
         )
     ]
+
+
+def is_told_to_go_on(pull: Row) -> bool:
+    """Elsewhere, by a code; further ahead, where nothing was found; or, where no code is told, further back."""
+    if pull.value is None or pull.queue_offset is None or pull.code == OFFSET_MOVED:
+        return pull.code == OFFSET_MOVED
+    ahead = pull.code in NOTHING_HERE and pull.value > pull.queue_offset
+    return ahead or (pull.code is None and pull.value < pull.queue_offset)
 
 
 def is_correction(rows: Rows, commit: Row) -> bool:
@@ -286,6 +296,7 @@ def replayed_before(rows: Rows, moment: Row) -> bool:
         may_have_rolled_back(call)
         and same_incarnation(rows, call, moment)
         and began_before(call, moment)
+        and not was_reset(rows, call, moment)
         and (
             before(call, moment)
             if call.outcome is Outcome.ROLLBACK
@@ -322,7 +333,7 @@ def is_about(rows: Rows, letter: Row, message: Row) -> bool:
     """Is it a dead letter of that message, by its incarnation or, where it names none, by its client?"""
     return (
         letter.queue_offset == message.queue_offset
-        and same_client(letter, message)
+        and letter.client_id == message.client_id
         and same_lane(letter, message)
         and (letter.incarnation is None or same_incarnation(rows, letter, message))
     )
@@ -340,6 +351,16 @@ def is_plain(send: Row) -> bool:
 def is_copy_topic(row: Row) -> bool:
     """Is it about a topic of retries or of dead letters?"""
     return (row.topic or "").startswith((RETRY_PREFIX, DLQ_PREFIX))
+
+
+def may_be_adopted(look: Row) -> bool:
+    """Did a look-up find an offset, or that there is none; or did nobody see what it found?"""
+    return look.outcome is not Outcome.REFUSED or look.value == -1
+
+
+def was_seen(row: Row) -> bool:
+    """Does a delivery or a reading show its message? A reading that failed found nothing."""
+    return row.kind is Kind.DELIVER or row.outcome is Outcome.OK
 
 
 def was_refused_for_certain(send: Row) -> bool:
@@ -402,7 +423,7 @@ def had_by_others(rows: Rows, send: Row, moment: Row) -> bool:
         and call.queue_offset == send.queue_offset
         and ended_well(call)
         and before(call, first)
-        and not before(call, send)
+        and before(send, first)
         for call in calls(rows)
     )
 
@@ -435,7 +456,8 @@ def _is_acknowledged(letter: Row) -> bool:
 def _finishes(rows: Rows, row: Row) -> bool:
     """Is the call, or the acknowledged dead letter, by itself done with what it is about?"""
     if row.kind is Kind.DEAD_LETTER:
-        return _is_acknowledged(row) and _mode_of_letter(rows, row) != MANUAL
+        by_hand = row.incarnation is not None and _mode_of_letter(rows, row) == MANUAL
+        return _is_acknowledged(row) and not by_hand
     return ended_well(row)
 
 
@@ -451,7 +473,9 @@ def _mode_of_letter(rows: Rows, letter: Row) -> str | None:
     earlier = [
         call
         for call in calls(rows)
-        if same_client(letter, call) and same_lane(letter, call) and began_before(call, letter)
+        if letter.client_id == call.client_id
+        and same_lane(letter, call)
+        and began_before(call, letter)
     ]
     its_own = [call for call in earlier if offset(call) == offset(letter)]
     others = [call for call in earlier if same_incarnation(rows, letter, call)]
@@ -465,7 +489,7 @@ def _is_covered(rows: Rows, taken: Row, moment: Row) -> bool:
         _finishes(rows, later)
         and (later.kind is Kind.DEAD_LETTER or not was_dropped(rows, later))
         and same_incarnation(rows, later, taken)
-        and before(taken, later)
+        and end_of(taken) < end_of(later)
         and before(later, moment)
         and not any(
             same_incarnation(rows, other, taken)
@@ -488,30 +512,38 @@ def may_be_given_up_unseen(rows: Rows, config: Config, moment: Row, place: int) 
         same_lane(letter, moment) and began_before(letter, moment)
         for letter in of(rows, Kind.DEAD_LETTER, Kind.SEND_BACK)
     )
-    limit = config.max_reconsume_times
-    return (
-        limit >= 0
-        and not told
-        and any(
-            asks_again(row)
-            and before(row, moment)
-            and (row.commit_mode != MANUAL or _is_committed_later(rows, row, moment))
-            and (row.reconsume_times is None or row.reconsume_times >= limit)
-            and not any(before(row, other) and same_name(row, other) for other in about)
-            for row in about
-        )
+    return not told and any(
+        (_is_taken(row) or (asks_again(row) and _is_used_up(config, row)))
+        and before(row, moment)
+        and (row.commit_mode != MANUAL or _is_committed_later(rows, config, row, moment))
+        and not any(before(row, other) and same_name(row, other) for other in about)
+        for row in about
     )
 
 
-def _is_committed_later(rows: Rows, call: Row, moment: Row) -> bool:
-    """Did a later call of the lane end in COMMIT before the moment? In manual mode that finishes what was given up."""
+def _is_taken(call: Row) -> bool:
+    return call.commit_mode == MANUAL and call.outcome is Outcome.SUCCESS
+
+
+def _is_committed_later(rows: Rows, config: Config, call: Row, moment: Row) -> bool:
+    """Did a later call of the lane end with what finishes, before the moment, or may it have given its own message up,
+    in auto mode? That finishes what was taken, or given up, in manual mode."""
     return any(
         same_lane(other, call)
         and began_before(call, other)
         and before(other, moment)
-        and other.outcome is Outcome.COMMIT
+        and (
+            (ended_well(other) and not _is_taken(call))
+            or (other.commit_mode != MANUAL and asks_again(other) and _is_used_up(config, other))
+        )
         for other in calls(rows)
     )
+
+
+def _is_used_up(config: Config, call: Row) -> bool:
+    """Were its retries used up, or does nobody say how many it had?"""
+    limit, retries = config.max_reconsume_times, call.reconsume_times
+    return limit >= 0 and (retries is None or retries >= limit)
 
 
 def was_removed(rows: Rows, moment: Row, place: int) -> bool:
