@@ -171,6 +171,7 @@ class Turns:
         current = coverage.Coverage.current() if coverage is not None else None
         if current is not None:
             current.save()
+        self.store.parent.mkdir(parents=True, exist_ok=True)
         with self.store.open("ab") as file:
             file.write("".join(json.dumps(each) + "\n" for each in self.waiting).encode())
             file.flush()

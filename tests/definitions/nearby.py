@@ -83,6 +83,9 @@ _CONFUSED: tuple[tuple[str, tuple[str, ...]], ...] = (
     (r"^(.*) ok$", (r"\1 unknown", r"\1 refused")),
     (r"\bsuccess$", ("suspend", "unknown")),
     (r"\bsuspend$", ("success", "unknown")),
+    # Of a message one row tells the place, another the id, and a queue begins with 0.
+    (r"\bat=(\d+)(?= )", (r"offset=\1", r"id=m\1", "at=0")),
+    (r"\blease=r1\b", ("lease=r2",)),
 )
 
 
@@ -118,7 +121,7 @@ _MAY_LACK = _COUNTS | _TEXTS
 _NEEDED = {"value": " (?:commits|trims) ", "detail": " suffers "}
 _MAY_SAY = {
     "delivers": ("inc=2", "mode=manual", "rt=0", "rt=1", "attempt=2"),
-    "dead-letters": ("inc=-", "inc=2", "attempt=2"),
+    "dead-letters": ("inc=-", "inc=2", "attempt=2", "mode=manual"),
     "commits": ("inc=-", "inc=2"),
     "sends": ("attempt=2",),
 }
@@ -201,7 +204,7 @@ class _Search:
     # ---------------------------------------------------------------------------------- changes
 
     def _symbol(self) -> int:
-        most = self.rng.choice((self.own, self.own, self.near, self.all))
+        most = self.rng.choice((self.own, self.near, self.all, self.all))
         return self.rng.randrange(most)
 
     def _more(self, word: Word) -> Word:
