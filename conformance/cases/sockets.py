@@ -16,7 +16,7 @@ import fcntl
 import selectors
 import sys
 import termios
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Hashable, Mapping, Sequence
 from typing import Any
 
 from conformance.parts import ports
@@ -244,7 +244,7 @@ class SocketNode:
         self._loop = loop
         self._recorder = recorder
         self._is_server = is_server
-        self._ending: set[asyncio.Task[None]] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
 
     @property
     def wall_ms(self) -> int:
@@ -268,7 +268,11 @@ class SocketNode:
             server = _Server(self, core, recorder)
             self.body = server
             host, port = split_address(self.address)
-            self._loop.run_until_complete(server.start(take_port(port, host)))
+            start = server.start(take_port(port, host))
+            if self._loop.is_running():  # who comes after an upgrade is due by a timer
+                self._own(start)
+            else:
+                self._loop.run_until_complete(start)
         else:
             self.body = _Client(self, core, recorder)
             self._loop.call_soon(self.body.post, io.Start())
@@ -285,11 +289,23 @@ class SocketNode:
         if body is None:
             return
         self.faults += body.faults
-        self._ending.add(self._loop.create_task(_end(body)))
+        self._own(_end(body))
         if (
             self._is_server and not self._loop.is_running()
         ):  # its port is free again when it is gone
             self._loop.run_until(self._loop.now_s)
+
+    def _own(self, work: Coroutine[Any, Any, None]) -> None:
+        """Begin it in the loop; what it raises is a fault of the node."""
+        task = self._loop.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._over)
+
+    def _over(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        error = None if task.cancelled() else task.exception()
+        if error is not None:
+            self.faults.append(error)
 
     def pause(self) -> None:
         self.paused = True

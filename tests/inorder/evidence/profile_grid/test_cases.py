@@ -27,7 +27,9 @@ KEPT = find_case(Path("send/crash_loses_no_message"))
 
 
 @pytest.mark.parametrize("body", BODIES)
-@pytest.mark.parametrize("topic", ["members/one", "listener/auto_suspend", "lease/restart"])
+@pytest.mark.parametrize(
+    "topic", ["members/one", "listener/auto_suspend", "lease/restart", "offset/upgraded"]
+)
 def test_a_few_cases_hold_on_every_body(body: str, topic: str) -> None:
     kept = keep_cases(body, date="", topic=topic)
     assert kept.differs == {}
