@@ -152,9 +152,9 @@ def test_a_change_that_met_its_fate_is_not_planted_again(
 
 
 @pytest.mark.long
-def test_every_planted_bug_is_killed_or_explained(capsys: pytest.CaptureFixture[str]) -> None:
-    """All places, all operators."""
-    fates = judge_all(all_changes(), 1)
+def test_most_planted_bugs_are_killed_or_explained(capsys: pytest.CaptureFixture[str]) -> None:
+    """Of all places and operators some; `python -m inorder.evidence.planted` makes them all."""
+    fates = judge_all(planted.sample(100, 1), 1)
     with capsys.disabled():
         print(f"\n{report(fates)}")  # noqa: T201  (the report is what this test is for)
     assert unexplained(fates) == []
