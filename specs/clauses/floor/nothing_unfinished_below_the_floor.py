@@ -15,7 +15,7 @@ from specs.clauses.premises import NOT_MOVED, NOT_REMOVED
 from specs.clauses.terms import Finding, Findings, Line, Row, Rows, at, who
 from specs.facts.columns import NEVER, NO_TEXT, NONE, NOWHERE, Ints, Mask
 from specs.facts.message_names import offsets
-from specs.facts.segments import dense, positions
+from specs.facts.segments import chosen, dense, positions
 from specs.vocabulary import Key, Kind, Level, Outcome, Party, Queue
 
 ID = "FLR-1"
@@ -48,7 +48,7 @@ def judge(rows: Rows, findings: Findings) -> None:
         return
     finishing = rows.are(Kind.ACK, Kind.DEAD_LETTER) | _may_be_last_time(rows)
     finishing &= ~rows.ended_as(Outcome.REFUSED) & about
-    unnamed = Line(rows.lane, rows.end, positions(finishing & (offset == NONE)))
+    unnamed = Line(rows.lane, -rows.end, positions(finishing & (offset == NONE)))
     finishes = positions(finishing & (offset != NONE))
     where = np.concatenate([handed, finishes])
     message, count = dense(rows.lane[where], offset[where])
@@ -56,9 +56,9 @@ def judge(rows: Rows, findings: Findings) -> None:
     np.minimum.at(over, message[len(handed) :], rows.begin[finishes])
     in_turn = np.argsort(-rows.end[handed], kind="stable")
     first[message[: len(handed)][in_turn]] = handed[in_turn]  # the earliest is written last
-    index, request = unnamed.all_of(rows.lane[first])
-    of_it = rows.end[request] > rows.begin[first[index]]
-    np.minimum.at(over, index[of_it], rows.begin[request[of_it]])
+    # Of those that ended after its first hand-out had begun, the one that began first.
+    request = unnamed.highest_before(rows.lane[first], -rows.begin[first], -rows.begin)
+    over = np.minimum(over, chosen(rows.begin, request, NEVER))
     first_end = np.where(first != NOWHERE, rows.end[first], NEVER)
     _judge(rows, findings, reads, first[first_end < over], over[first_end < over])
 
