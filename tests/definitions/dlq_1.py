@@ -99,6 +99,7 @@ def _acknowledged(rows: Rows, group: str) -> list[Due]:
         if letter.group == group
         and letter.outcome is Outcome.OK
         and letter.code not in WEAK
+        and letter.message_id is not None
         and letter.ended_us is not None
     ]
 
@@ -155,7 +156,7 @@ def _given_up(rows: Rows, config: Config, copy: Row) -> set[str | None]:
     return {
         row.message_id
         for row in of(rows, Kind.DEAD_LETTER, Kind.DELIVER)
-        if row.group == copy.group
+        if row.group == copy.group and row.message_id is not None
         if row.kind is Kind.DEAD_LETTER or (row.commit_mode == AUTO and _is_exhausted(config, row))
     }
 

@@ -4,7 +4,7 @@ Decisions where the page leaves room:
 
 - A message is known by its id, and every dead letter of it in its group counts.
 - Its place is the lane and offset that a dead letter of it names.
-- "Consumed in manual mode" is asked of all calls of the message in the group.
+- "Consumed in manual mode" is asked of all calls of the message in the group, and of its dead letters that tell a mode.
 - A frame that came twice excuses a second place in the dead letters, and no second dead letter of the client's.
 - A place in the dead letters is an offset that a read which succeeded showed.
 """
@@ -14,7 +14,7 @@ from __future__ import annotations
 from specs.history.row import Row
 from specs.plan.config import Config
 from specs.vocabulary import DLQ_PREFIX, Kind, Outcome
-from tests.definitions.words import AUTO, WEAK, Rows, calls, of, offset, same_incarnation
+from tests.definitions.words import AUTO, MANUAL, WEAK, Rows, calls, of, offset, same_incarnation
 
 
 def broken(rows: Rows, config: Config) -> bool:
@@ -27,6 +27,7 @@ def _is_too_often(rows: Rows, config: Config, letter: Row) -> bool:
         other.outcome is Outcome.OK
         and other.code not in WEAK
         and (other.attempt or 1) == 1
+        and other.commit_mode != MANUAL
         and (other is letter or same_incarnation(rows, other, letter))
         and (other.lane, offset(other)) == (letter.lane, offset(letter))
         for other in letters

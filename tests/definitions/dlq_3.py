@@ -48,7 +48,9 @@ def broken(rows: Rows, config: Config) -> bool:
 
 
 def _is_certain(letter: Row) -> bool:
-    return letter.outcome is Outcome.OK and letter.code not in WEAK
+    """Was it stored for good, and not in manual mode?"""
+    by_hand = letter.commit_mode == MANUAL
+    return letter.outcome is Outcome.OK and letter.code not in WEAK and not by_hand
 
 
 def _was_in_vain_since(rows: Rows, letter: Row, call: Row) -> bool:
@@ -67,7 +69,13 @@ def _was_in_vain_since(rows: Rows, letter: Row, call: Row) -> bool:
 
 
 def _was_manual(rows: Rows, call: Row) -> bool:
-    return any(
+    letters = any(
+        letter.commit_mode == MANUAL
+        and same_incarnation(rows, letter, call)
+        and before(letter, call)
+        for letter in of(rows, Kind.DEAD_LETTER)
+    )
+    return letters or any(
         same_incarnation(rows, other, call)
         and began_before(other, call)
         and (

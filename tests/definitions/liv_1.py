@@ -48,7 +48,7 @@ def broken(rows: Rows, config: Config) -> bool:
         if is_marker(drain) and drain.detail == "settled" and drain.outcome is Outcome.OK
         for owner in _owners(rows, drain)
         for message in of(rows, Kind.READ)
-        if message.message_id is not None and same_queue(message, drain) and was_seen(message)
+        if message.queue_offset is not None and same_queue(message, drain) and was_seen(message)
         if not before(message, drain) and not before(drain, message)
     )
 

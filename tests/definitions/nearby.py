@@ -83,8 +83,9 @@ _CONFUSED: tuple[tuple[str, tuple[str, ...]], ...] = (
     (r"^(.*) ok$", (r"\1 unknown", r"\1 refused")),
     (r"\bsuccess$", ("suspend", "unknown")),
     (r"\bsuspend$", ("success", "unknown")),
-    # Of a message one row tells the place, another the id, and a queue begins with 0.
-    (r"\bat=(\d+)(?= )", (r"offset=\1", r"id=m\1", "at=0")),
+    # Some rows tell the place of their message alone, requests its id alone, and a queue begins with 0.
+    (r"\bat=(\d+)(?= )", (r"offset=\1", "at=0")),
+    (r"( (?:acks|releases|renews) .*)\bat=(\d+)(?= )", (r"\1id=m\2",)),
     (r"\blease=r1\b", ("lease=r2",)),
 )
 

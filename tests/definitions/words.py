@@ -513,7 +513,7 @@ def may_be_given_up_unseen(rows: Rows, config: Config, moment: Row, place: int) 
         for letter in of(rows, Kind.DEAD_LETTER, Kind.SEND_BACK)
     )
     return not told and any(
-        (_is_taken(row) or (asks_again(row) and _is_used_up(config, row)))
+        (_is_taken(row) or (row.outcome in LISTENER_SUSPENDS and _is_used_up(config, row)))
         and before(row, moment)
         and (row.commit_mode != MANUAL or _is_committed_later(rows, config, row, moment))
         and not any(before(row, other) and same_name(row, other) for other in about)
@@ -534,7 +534,11 @@ def _is_committed_later(rows: Rows, config: Config, call: Row, moment: Row) -> b
         and before(other, moment)
         and (
             (ended_well(other) and not _is_taken(call))
-            or (other.commit_mode != MANUAL and asks_again(other) and _is_used_up(config, other))
+            or (
+                other.commit_mode != MANUAL
+                and other.outcome in LISTENER_SUSPENDS
+                and _is_used_up(config, other)
+            )
         )
         for other in calls(rows)
     )
