@@ -244,7 +244,7 @@ class SocketNode:
         self._loop = loop
         self._recorder = recorder
         self._is_server = is_server
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: set[asyncio.Task[object]] = set()
 
     @property
     def wall_ms(self) -> int:
@@ -295,13 +295,13 @@ class SocketNode:
         ):  # its port is free again when it is gone
             self._loop.run_until(self._loop.now_s)
 
-    def _own(self, work: Coroutine[Any, Any, None]) -> None:
+    def _own(self, work: Coroutine[Any, Any, object]) -> None:
         """Begin it in the loop; what it raises is a fault of the node."""
         task = self._loop.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._over)
 
-    def _over(self, task: asyncio.Task[None]) -> None:
+    def _over(self, task: asyncio.Task[object]) -> None:
         self._tasks.discard(task)
         error = None if task.cancelled() else task.exception()
         if error is not None:
