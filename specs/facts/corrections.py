@@ -24,13 +24,9 @@ def set_anew(rows: Rows) -> Ints:
     looks = rows.are(Kind.FETCH_OFFSET) & ~failed & (rows.end < NEVER)
     moment = np.where(looks, rows.end, rows.begin)
     sets = (looks | (rows.are(Kind.COMMIT) & rows.correction)) & (rows.group != NO_TEXT)
-    found = np.zeros(rows.size, np.int64)
-    for key, mine in (
-        (rows.incarnation, rows.names_incarnation),
-        (rows.lane_client, ~rows.names_incarnation),
-    ):
-        found += Line(key, moment, positions(sets & mine)).count_before(key, rows.begin)
-    return found
+    own, clients, named = rows.incarnation, rows.lane_client, rows.names_incarnation
+    found = Line(own, moment, positions(sets & named)).count_before(own, rows.begin)
+    return found + Line(clients, moment, positions(sets & ~named)).count_before(clients, rows.begin)
 
 
 class Corrections:

@@ -8,6 +8,7 @@ counts for nothing any more.
 import numpy as np
 
 from specs.facts.columns import NEVER, NONE, NOWHERE, Ints, Mask
+from specs.facts.lookups import answers
 from specs.facts.moments import Line
 from specs.facts.rows import Rows
 from specs.facts.run_context import RunContext
@@ -25,11 +26,11 @@ class Starts:
 
     def __init__(self, rows: Rows) -> None:
         self.rows, self._tenure = rows, rows.shared(Tenures).number
-        named, value, ended = rows.shared(Tenures).named, rows.value, rows.end < NEVER
+        named, value = rows.shared(Tenures).named, rows.value
         adds, looks = rows.are(Kind.ADD) & named, rows.are(Kind.FETCH_OFFSET) & named
-        refused, told = rows.ended_as(Outcome.REFUSED), rows.ended_as(Outcome.OK)
-        nothing = looks & refused & (value == -1) & ended
-        sets = (adds & (value != NONE)) | nothing | (looks & told & (value >= 0) & ended)
+        told = rows.shared(answers)
+        nothing = looks & (told == -1)
+        sets = (adds & (value != NONE)) | (looks & (told >= -1))
         self.value = value.copy()
         if nothing.any():  # else nobody asks for the setting
             first = rows.of_runs(_begins_with_the_first, positions(nothing))
@@ -37,7 +38,7 @@ class Starts:
         self._said = np.where(adds, rows.begin, rows.end)
         self._sets = Line(self._tenure, self._said, positions(sets))
         self._resets = Line(rows.lane, rows.begin, rows.of(Kind.RESET))
-        heard = looks & (refused | (told & (value != NONE))) & ended
+        heard = looks & (rows.ended_as(Outcome.REFUSED) | (told != NONE)) & (rows.end < NEVER)
         self._asked = Line(self._tenure, rows.begin, positions(looks))
         self._heard = Line(self._tenure, rows.end, positions(heard))
 

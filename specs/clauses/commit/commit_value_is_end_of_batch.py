@@ -26,6 +26,7 @@ from specs.facts.calls import CALL_COLUMNS, CALL_KINDS, may_be_given_up
 from specs.facts.columns import MS, NEVER, NO_TEXT, NONE, NOWHERE, Ints, Mask
 from specs.facts.dead_letters import may_be_untold
 from specs.facts.segments import Timeline, chosen, dense, first_fitting, ints, positions
+from specs.facts.starts import Starts
 from specs.facts.stored import broker_died
 from specs.facts.tenures import Tenures
 from specs.vocabulary import LISTENER_SUSPENDS, CommitMode, Key, Kind, Level, Outcome, Party
@@ -133,7 +134,9 @@ def judge(rows: Rows, findings: Findings) -> None:
 def _judge_values(rows: Rows, findings: Findings, batches: _Batches, told: Ints) -> None:
     tenure, value = batches.tenures.number, rows.value
     previous = Line(tenure, rows.begin, told).last_before(tenure[told], rows.begin[told])
-    start, starts_at = _started(rows, batches.tenures, told)
+    starts, now = rows.shared(Starts), rows.begin[told]
+    start = starts.row(told, now)
+    starts_at = np.where(starts.asks(told, now), NONE, chosen(starts.value, start, NONE))
     fits = (value[told] == starts_at) | (value[told] == chosen(value, previous, NONE))
     fits |= batches.end_at(batches.ends, told)
     judged = (starts_at != NONE) & ~(rows.correction | batches.void)[told]
@@ -141,27 +144,6 @@ def _judge_values(rows: Rows, findings: Findings, batches: _Batches, told: Ints)
     findings.at_stake(told[judged])
     odd = judged & ~fits
     findings.broken(OddValue, start=start[odd], commit=told[odd])
-
-
-def _started(rows: Rows, tenures: Tenures, commits: Ints) -> tuple[Ints, Ints]:
-    """Of each of these commits what says where its tenure began, and where that is; NONE where nobody knows."""
-    tenure, begin = tenures.number, rows.begin
-    looks = rows.are(Kind.FETCH_OFFSET) & tenures.named
-    refused, found = rows.ended_as(Outcome.REFUSED), rows.ended_as(Outcome.OK)
-    answered = looks & (refused | (found & (rows.value != NONE))) & (rows.end < NEVER)
-    nothing = answered & refused & (rows.value == -1)
-    adds = rows.are(Kind.ADD) & tenures.named
-    moment = np.where(adds, begin, rows.end)
-    told = positions(adds | nothing | (answered & found & (rows.value >= 0)))
-    start = Line(tenure, moment, told).last_before(tenure[commits], begin[commits])
-    first = rows.of_runs(lambda context: context.info.config.consume_from == "first", commits)
-    starts_at = chosen(rows.value, start, NONE)
-    from_first = np.where(first != 0, 0, NONE)
-    starts_at = np.where((start != NOWHERE) & nothing[start], from_first, starts_at)
-    asked = Line(tenure, begin, positions(looks)).count_before(tenure[commits], begin[commits])
-    heard = Line(tenure, rows.end, positions(answered))
-    open_ = asked > heard.count_before(tenure[commits], begin[commits])
-    return start, np.where(open_, NONE, starts_at)
 
 
 def _judge_times(rows: Rows, findings: Findings, batches: _Batches, commits: Ints) -> None:

@@ -16,7 +16,7 @@ from specs.clauses.terms import Finding, Findings, Line, Row, Rows, at, who
 from specs.facts.columns import NEVER, NO_TEXT, NONE, NOWHERE, Ints, Mask
 from specs.facts.message_names import offsets
 from specs.facts.segments import chosen, dense, positions
-from specs.vocabulary import Key, Kind, Level, Outcome, Party, Queue
+from specs.vocabulary import Key, Kind, Level, Outcome, Party
 
 ID = "FLR-1"
 TITLE = "nothing unfinished below the floor"
@@ -74,34 +74,24 @@ def _may_be_last_time(rows: Rows) -> Mask:
 
 def _judge(rows: Rows, findings: Findings, reads: Ints, first: Ints, over: Ints) -> None:
     """first: where each message was first handed out; over: the seq from which it may be finished."""
-    for lane in np.unique(rows.lane[first]).tolist():
-        mine = np.flatnonzero(rows.lane[first] == lane)
-        its_reads = reads[rows.lane[reads] == lane]
-        its_reads = its_reads[np.argsort(rows.end[its_reads], kind="stable")]
-        until = over[mine].copy()
-        for index, one in enumerate(mine.tolist()):
-            passed = _passed(rows, its_reads, int(first[one]), int(over[one]))
-            if passed is not None:
-                findings.shown(Unfinished, {"handed": int(first[one]), "reading": passed})
-                until[index] = rows.end[passed] + 1  # it is told once
-        since, until = np.sort(rows.end[first[mine]]), np.sort(until)
-        at = rows.end[its_reads]
-        is_open = np.searchsorted(since, at, "left") > np.searchsorted(until, at, "right")
-        findings.at_stake(its_reads[is_open])
+    lane, end, offset = rows.lane[first], rows.end[first], rows.offset[first]
 
+    def passes(message: Ints, read: Ints) -> Mask:
+        found: Mask = (rows.value[read] > offset[message]) & (rows.begin[read] > end[message])
+        return found & (rows.end[read] < over[message])
 
-def _passed(rows: Rows, reads: Ints, handed: int, over: int) -> int | None:
-    """The first reading beyond the message, between its hand-out and its end."""
-    beyond = rows.value[reads] > rows.offset[handed]
-    after = rows.begin[reads] > rows.end[handed]
-    found = reads[beyond & after & (rows.end[reads] < over)]
-    if not len(found):
-        return None
-    read = int(found[0])
-    names = (rows.name_of("topic", read), rows.name_of("broker", read))
-    queue = Queue(*names, int(rows.number("queue_id")[read]))
-    kept_from = rows.context_of(read).kept_from(queue, int(rows.end[read]))
-    return read if rows.offset[handed] >= kept_from else None
+    beyond = Line(rows.lane, rows.end, reads).first_after_with(lane, end, passes)
+    until = over.copy()
+    for each in positions(beyond != NOWHERE).tolist():
+        read = int(beyond[each])
+        kept_from = rows.context_of(read).kept_from(rows.queue_of(read), int(rows.end[read]))
+        if offset[each] >= kept_from:
+            findings.shown(Unfinished, {"handed": int(first[each]), "reading": read})
+            until[each] = rows.end[read] + 1  # it is told once
+    known = np.arange(len(first))
+    begun = Line(lane, end, known).count_before(rows.lane[reads], rows.end[reads])
+    done = Line(lane, until, known).count_before(rows.lane[reads], rows.end[reads] + 1)
+    findings.at_stake(reads[begun > done])
 
 
 def explain(found: Unfinished) -> str:
