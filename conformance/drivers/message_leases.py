@@ -12,7 +12,8 @@ In time is an acknowledgement whose answer came in the first third of a lease, c
 stood still or held up a link since a lease before that. The lease itself began when the server handed the message out;
 and what was handed out again once it was over may have been under way when the server heard of the acknowledgement.
 
-A delivery that comes after a later one of its message was held up for longer than its lease: it belongs to no tenure.
+A delivery that comes after a later one of its message was held up for longer than its lease, or the server forgot how
+often it had handed the message out: it belongs to no tenure, and neither does what its member says of it then.
 
 Rows of the work are the consumer's: it is their client (`SERVER_CONSUMER`), and their process is the member. A call
 whose member was killed was cut at that moment: no incarnation ends with him, from which one could tell.
@@ -155,6 +156,7 @@ class _Known:
             before = lane.last.get(row.queue_offset)
             if self.counted and before is not None and _count(row) < _count(before):
                 alone = f"{lane.name}/{row.process}/{row.queue_offset}/{row.reconsume_times}"
+                self.tenures[row.client_id, row.lane, row.queue_offset] = alone
                 yield row._replace(client_id=SERVER_CONSUMER, incarnation=alone)
                 return
             if lane.is_new or self._ran_out(lane, row, row.queue_offset):

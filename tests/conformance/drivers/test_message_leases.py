@@ -110,6 +110,20 @@ def test_a_delivery_that_was_overtaken_by_its_own_successor_is_of_no_tenure() ->
     assert tenures(*rows) == ["#1", "#1/alice/5/0", "#1"]
 
 
+def test_what_a_member_says_of_such_a_delivery_is_of_no_tenure_either() -> None:
+    """He had the message before as well, and the server died since and forgot how often: he speaks of the last time."""
+    rows = (
+        deliver(1, "alice", 5, Outcome.SUSPEND),
+        deliver(3, "alice", 5, Outcome.SUCCESS, times=1),
+        acknowledge(5, "alice", 5),
+        instant(7, Kind.CRASH, 100, broker="b0"),
+        deliver(8, "alice", 4, Outcome.SUCCESS, at_ms=110),
+        deliver(10, "alice", 5, Outcome.SUCCESS, at_ms=130),
+        acknowledge(12, "alice", 5, at_ms=140),
+    )
+    assert tenures(*rows) == [*["#1"] * 3, "new #2", "#2", *["#2/alice/5/0"] * 2]
+
+
 def test_a_killed_member_has_its_call_cut() -> None:
     """And whoever is given the message then begins another tenure."""
     rows = (
