@@ -250,11 +250,10 @@ class Calls:
         unsure = rolled_back | (unseen.count_before(stand[at], begin[at]) > 0)
         waits = begin[touched] <= end[before]
         waits &= ~(unsure & may_be_given_up(rows)[before])
-        nameless = positions(rows.are(Kind.DEAD_LETTER) & ~refused & ~self.tenures.named)
-        if len(nameless):  # of any incarnation that its client has
-            by_client = dense(rows.lane_client, rows.offset)[0]
-            letter = Line(by_client, begin, nameless).last_before(by_client[at], begin[at])
-            waits &= chosen(begin, letter, NONE) <= end[before]
+        nameless, by_client = self._nameless
+        letters = Line(by_client, begin, nameless[~refused[nameless]])
+        letter = letters.last_before(by_client[at], begin[at])
+        waits &= chosen(begin, letter, NONE) <= end[before]
         return at[waits], before[waits]
 
     @cached_property
@@ -289,11 +288,18 @@ class Calls:
     def _acknowledged(self) -> tuple[tuple[Ints, Ints], tuple[Ints, Ints]]:
         """Dead letters that were acknowledged, and by what they belong to a delivery: stand and offset; or, of those
         that name no incarnation, client, lane and offset."""
+        arrived, (nameless, by_client) = self.rows.ended_as(Outcome.OK), self._nameless
+        named = positions(self.letters & arrived)
+        return (named, self.message), (nameless[arrived[nameless]], by_client)
+
+    @cached_property
+    def _nameless(self) -> tuple[Ints, Ints]:
+        """Dead letters that name no incarnation; and of each row its lane, client and offset, which tell them apart."""
         rows = self.rows
-        arrived = rows.ended_as(Outcome.OK) & (rows.offset >= 0)
-        nameless = positions(rows.are(Kind.DEAD_LETTER) & arrived & ~self.tenures.named)
-        by_client = dense(rows.lane, rows.client, rows.offset)[0] if len(nameless) else self.message
-        return (positions(self.letters & arrived), self.message), (nameless, by_client)
+        told = rows.are(Kind.DEAD_LETTER) & (rows.offset >= 0) & ~self.tenures.named
+        if not told.any():
+            return positions(told), self.message
+        return positions(told), dense(rows.lane_client, rows.offset)[0]
 
     def _ended(
         self, letters: Ints, key: Ints, row: Ints, begun: Ints, ended: Ints

@@ -7,6 +7,7 @@ from specs.facts.columns import NO_TEXT, NOWHERE, Ints, Mask
 from specs.facts.moments import Line
 from specs.facts.rows import Rows
 from specs.facts.run_context import RunContext
+from specs.facts.segments import positions
 from specs.vocabulary import DLQ_PREFIX, Kind
 
 ONLY_DEAD_READS = {Kind.READ: ("topic", DLQ_PREFIX)}
@@ -41,14 +42,16 @@ def may_be_untold(rows: Rows, where: Ints, *letters: Kind, moment: Ints | None =
     """When each of these rows began, might a message of its lane have been given up without a word?
 
     As long as no dead letter of the lane was told of, where no recorder says that it tells; always where the history
-    begins late. letters: the kinds of rows that give a message up, dead letters by default. moment: as of
-    these moments instead.
+    begins late, and once a dead letter named no incarnation: whose message it finished nobody knows. letters: the kinds
+    of rows that give a message up, dead letters by default. moment: as of these moments instead.
     """
     told = Line(rows.lane, rows.begin, rows.of(*(letters or (Kind.DEAD_LETTER,))))
     moment = rows.begin[where] if moment is None else moment
     shown = told.last_before(rows.lane[where], moment) != NOWHERE
+    nameless = positions(rows.are(Kind.DEAD_LETTER) & ~rows.names_incarnation)
+    unclear = Line(rows.lane, rows.begin, nameless).last_before(rows.lane[where], moment) != NOWHERE
     declared, late = (rows.of_runs(ask, where) != 0 for ask in (_declares, _begins_late))
-    found: Mask = late | ~(shown | declared)
+    found: Mask = late | unclear | ~(shown | declared)
     return found
 
 

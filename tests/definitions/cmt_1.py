@@ -12,7 +12,8 @@ Decisions where the page leaves room:
 - A message is known by a delivery to the group that began before the commit, and since an operator last moved the
   lane's offset; or by a send that was answered before the commit, unless another group had it before.
 - A commit is "after a reset" unless its incarnation was added since: before, its client may have yet to be told.
-- A pull was told to go on elsewhere where its answer has the code 21.
+- A pull was told to go on elsewhere by the code 21; ahead, where nothing was found; or back, where no code is told.
+- A look-up that names no incarnation is nobody's; one that has no answer, or tells none, leaves the start unknown.
 """
 
 from __future__ import annotations

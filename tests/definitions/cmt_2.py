@@ -4,7 +4,7 @@ Decisions where the page leaves room:
 
 - A look-up counts that is the incarnation's and began after its ADD; the last answered one sets the start anew, one
   that found nothing stored to 0, where the group begins with the first message. What names no incarnation is nobody's.
-- A pull was told to go on elsewhere by the code 20 or 21; after the report of that value it is what was committed.
+- After the report of what a pull was told to go on at, that is what was committed.
 - A batch that may have been given up unseen is one that was put back with its last message's retries used up, and not
   in manual mode, in a lane without dead letters before the commit; an acknowledged dead letter of a message that was
   delivered ends what lies up to it.
@@ -20,7 +20,6 @@ from specs.plan.config import Config
 from specs.vocabulary import Kind, Outcome
 from tests.definitions.words import (
     MANUAL,
-    OFFSET_MOVED,
     Rows,
     acknowledges,
     adds,
@@ -31,18 +30,19 @@ from tests.definitions.words import (
     end_of,
     ended_by,
     is_about,
+    is_told_to_go_on,
+    is_used_up,
+    may_be_untold,
     moved_in_its_life,
     of,
     of_its_client,
     offset,
     same_call,
     same_incarnation,
-    same_lane,
     took_effect,
     was_dropped,
 )
 
-NOT_FOUND = 20
 NOTHING_STORED = -1
 WORK = (Kind.DELIVER, Kind.PULL, Kind.COMMIT, Kind.LOCK)
 
@@ -99,7 +99,7 @@ def _is_odd(rows: Rows, config: Config, commit: Row) -> bool:
         and _ends_a_batch(rows, config, row, commit)
     ]
     corrected = commit.detail == "corrected" or any(
-        pull.code in (NOT_FOUND, OFFSET_MOVED)
+        is_told_to_go_on(pull)
         and pull.value == commit.value
         and of_its_client(rows, pull, commit)
         and before(pull, commit)
@@ -117,17 +117,12 @@ def _ends_a_batch(rows: Rows, config: Config, row: Row, commit: Row) -> bool:
         mode = row.commit_mode or (had[-1].commit_mode if had else MANUAL)
         is_last = all(_end(rows, call) == offset(row) + 1 for call in had[-1:])
         return row.outcome is Outcome.OK and mode != MANUAL and is_last
-    limit, retries = config.max_reconsume_times, row.reconsume_times
     unseen = (
-        limit >= 0
-        and (retries is None or retries >= limit)
+        is_used_up(config, row)
         and asks_again(row)
         and row.commit_mode != MANUAL
         and offset(row) + 1 == _end(rows, row)
-        and not any(
-            same_lane(letter, row) and began_before(letter, commit)
-            for letter in of(rows, Kind.DEAD_LETTER)
-        )
+        and may_be_untold(rows, commit)
     )
     may_finish = row.commit_mode is None and row.outcome in (Outcome.SUCCESS, Outcome.ROLLBACK)
     return row.outcome is Outcome.COMMIT or acknowledges(row) or may_finish or unseen

@@ -28,12 +28,13 @@ from tests.definitions.words import (
     ended_well,
     is_about,
     is_correction,
+    is_used_up,
+    may_be_untold,
     moved_in_its_life,
     of,
     of_its_client,
     offset,
     same_incarnation,
-    same_lane,
     took_effect,
 )
 
@@ -102,16 +103,11 @@ def _commits_all(rows: Rows, config: Config, row: Row, commit: Row) -> bool:
         return False
     if row.kind is Kind.DEAD_LETTER:
         return row.outcome is Outcome.OK and _mode_of(rows, row) == AUTO
-    limit, retries = config.max_reconsume_times, row.reconsume_times
-    used_up = limit >= 0 and (retries is None or retries >= limit)
     unseen = (
         row.commit_mode != MANUAL
         and row.outcome in LISTENER_SUSPENDS
-        and used_up
-        and not any(
-            same_lane(letter, row) and began_before(letter, commit)
-            for letter in of(rows, Kind.DEAD_LETTER)
-        )
+        and is_used_up(config, row)
+        and may_be_untold(rows, commit)
     )
     return row.outcome is Outcome.COMMIT or ended_well(row) or unseen
 

@@ -2,9 +2,9 @@
 
 Decisions where the page leaves room:
 
-- A look-up clears once it was answered: before, the client has nothing to adopt.
+- A look-up clears once it is over, unless it failed: of one without an answer nobody knows what its client adopts.
 - A correction clears as it is committed.
-- A pull was told to go on elsewhere where its answer has the code 21.
+- A pull was told to go on elsewhere by the code 21; ahead, where nothing was found; or back, where no code is told.
 - A commit that travels with a pull is compared with a one-way commit that was sent at least the slack before.
 """
 

@@ -8,6 +8,8 @@ Decisions where the page leaves room:
 - The other's grant counts if it was asked for after the client's grant, and answered after the unlock began and before
   the commit did.
 - A next life begins with a crash, or with the return after a departure; a JOIN alone is no sign of one.
+- A life ends with a crash since the grant, or a departure that was not over before it. A commit without an incarnation
+  is of nobody knows which.
 - What the history tells of a next life holds also where unlock and commit name one incarnation: numbers begin anew.
 """
 

@@ -25,12 +25,13 @@ from tests.definitions.words import (
     began_before,
     ended_well,
     is_correction,
+    is_used_up,
+    may_be_untold,
     moved_in_its_life,
     of,
     of_its_client,
     offset,
     same_incarnation,
-    same_lane,
     took_effect,
 )
 
@@ -109,10 +110,5 @@ def _reached(rows: Rows, config: Config, drop: Row, late: Row) -> list[int]:
 
 
 def _may_be_given_up(rows: Rows, config: Config, call: Row, late: Row) -> bool:
-    limit, retries = config.max_reconsume_times, call.reconsume_times
-    used_up = limit >= 0 and (retries is None or retries >= limit)
-    shows = any(
-        same_lane(letter, call) and began_before(letter, late)
-        for letter in of(rows, Kind.DEAD_LETTER)
-    )
-    return asks_again(call) and call.commit_mode != MANUAL and used_up and not shows
+    given_up = asks_again(call) and call.commit_mode != MANUAL and is_used_up(config, call)
+    return given_up and may_be_untold(rows, late)

@@ -18,6 +18,7 @@ from itertools import product
 
 from specs.vocabulary import Kind
 from tests.definitions.alphabets import ALPHABETS, Alphabet, Step, Word
+from tests.definitions.words import end_of
 
 STEADY = (Kind.ADD, Kind.DROP, Kind.CRASH, Kind.CLOCK_STEP, Kind.READ)
 """Kinds that last as long as their symbol says: instants, and readings, which an alphabet fits to what they find."""
@@ -36,7 +37,6 @@ is about where only some name theirs."""
 
 OF_OVERLAPS = frozenset({"ORD-3"})
 """The clause that says that calls of an incarnation do not overlap: other pages leave open what such calls say."""
-NEVER = 1 << 62
 
 
 @cache
@@ -277,7 +277,7 @@ class _Search:
             return False
         calls = [row for row in self.alphabet.history(word) if row.kind is Kind.DELIVER]
         return any(
-            first.seq_begin < second.seq_begin < (first.seq_end or NEVER)
+            first.seq_begin < second.seq_begin < end_of(first)
             and first.op_id != second.op_id
             and (first.lane, first.client_id, first.process, first.incarnation)
             == (second.lane, second.client_id, second.process, second.incarnation)

@@ -22,6 +22,7 @@ from tests.definitions.words import (
     calls,
     end_of,
     is_about,
+    is_used_up,
     of,
     offset,
     rolled_back,
@@ -67,9 +68,7 @@ def is_owed(rows: Rows, config: Config, message: Row, call: Row) -> bool:
         return False
     if rolled_back(message):
         return True
-    limit, retries = config.max_reconsume_times, message.reconsume_times
-    used_up = limit >= 0 and (retries is None or retries >= limit)
-    return not used_up or any(
+    return not is_used_up(config, message) or any(
         each.incarnation is not None and before(each, _next_call(rows, message)) for each in tries
     )
 

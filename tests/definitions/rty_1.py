@@ -22,6 +22,7 @@ from tests.definitions.words import (
     calls,
     end_of,
     is_about,
+    is_used_up,
     may_have_rolled_back,
     of,
     same_incarnation,
@@ -83,9 +84,7 @@ def _given_up(rows: Rows, last: Row, call: Row) -> bool:
 
 def _given_up_unseen(rows: Rows, config: Config, last: Row, call: Row) -> bool:
     """Had it used up its retries, and may a ROLLBACK have put it back?"""
-    limit = config.max_reconsume_times
-    used_up = limit >= 0 and (last.reconsume_times is None or last.reconsume_times >= limit)
-    return used_up and any(
+    return is_used_up(config, last) and any(
         may_have_rolled_back(other)
         and same_incarnation(rows, other, call)
         and began_before(other, call)

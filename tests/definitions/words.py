@@ -501,19 +501,26 @@ def _is_covered(rows: Rows, taken: Row, moment: Row) -> bool:
     )
 
 
+def may_be_untold(rows: Rows, moment: Row, *more: Kind) -> bool:
+    """Had the lane shown no dead letter before the moment, or one of which nobody says whose it is?"""
+    letters = [
+        letter
+        for letter in of(rows, Kind.DEAD_LETTER, *more)
+        if same_lane(letter, moment) and began_before(letter, moment)
+    ]
+    nameless = [each for each in letters if each.incarnation is None]
+    return not letters or any(each.kind is Kind.DEAD_LETTER for each in nameless)
+
+
 def may_be_given_up_unseen(rows: Rows, config: Config, moment: Row, place: int) -> bool:
-    """Was the message put back with its retries used up and did not come again, in a lane without dead letters?"""
+    """Was the message put back with its retries used up, or taken with one that was, and did not come again?"""
     about = [
         row
         for row in calls(rows)
         if same_lane(row, moment) and offset(row) == place and began_before(row, moment)
     ]
-    told = any(
-        same_lane(letter, moment) and began_before(letter, moment)
-        for letter in of(rows, Kind.DEAD_LETTER, Kind.SEND_BACK)
-    )
-    return not told and any(
-        (_is_taken(row) or (row.outcome in LISTENER_SUSPENDS and _is_used_up(config, row)))
+    return may_be_untold(rows, moment, Kind.SEND_BACK) and any(
+        (_is_taken(row) or (row.outcome in LISTENER_SUSPENDS and is_used_up(config, row)))
         and before(row, moment)
         and (row.commit_mode != MANUAL or _is_committed_later(rows, config, row, moment))
         and not any(before(row, other) and same_name(row, other) for other in about)
@@ -537,14 +544,14 @@ def _is_committed_later(rows: Rows, config: Config, call: Row, moment: Row) -> b
             or (
                 other.commit_mode != MANUAL
                 and other.outcome in LISTENER_SUSPENDS
-                and _is_used_up(config, other)
+                and is_used_up(config, other)
             )
         )
         for other in calls(rows)
     )
 
 
-def _is_used_up(config: Config, call: Row) -> bool:
+def is_used_up(config: Config, call: Row) -> bool:
     """Were its retries used up, or does nobody say how many it had?"""
     limit, retries = config.max_reconsume_times, call.reconsume_times
     return limit >= 0 and (retries is None or retries >= limit)

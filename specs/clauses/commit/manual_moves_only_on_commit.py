@@ -5,10 +5,10 @@ call in auto mode that acknowledges, and an acknowledged dead letter in auto mod
 has taken. A ROLLBACK puts back all that was taken: it is in nobody's hands until it is delivered again, and no COMMIT
 before that finishes it. A dead letter that does not say its mode is of the mode of the last call that suspended its
 message. The client may have committed all where a call in auto mode suspended a message with its retries used up, and
-nobody tells whether it was given up (as in a history that begins late, whatever is told there): then nothing is claimed
-of what was taken before. A dead letter tells that it was not, where it is refused or never answered. Every other end
-(SUCCESS as well) leaves the offset where it was. The lowest message that was so left is remembered, and a commit beyond
-it is a violation.
+nobody tells whether it was given up (as in a history that begins late, whatever is told there, and in a lane with a
+dead letter that names no incarnation): then nothing is claimed of what was taken before. A dead letter tells that it
+was not, where it is refused or never answered. Every other end (SUCCESS as well) leaves the offset where it was. The
+lowest message that was so left is remembered, and a commit beyond it is a violation.
 
 Judged where the ADD was seen, up to the DROP (after it see CMT-6); what a call took that began before the ADD is of an
 earlier life. A broker's correction (the value that a pull was told to go on at) and a reset are excused, and a commit

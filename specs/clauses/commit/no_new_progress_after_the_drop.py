@@ -1,19 +1,19 @@
 """Once a lane is dropped, its incarnation reports no more than it had finished by then.
 
-*Finished by then*: the incarnation's start, and what its calls and acknowledged dead letters had finished, and what
-it had committed, before the DROP. A call that still runs at the drop ends for nothing: the lane belongs to somebody
-else, who begins before that message. To report the old offset once more is allowed here (CMT-5 and CMT-13 say when
-it comes too late).
+*Finished by then*: the incarnation's start, and what its calls and acknowledged dead letters had finished, and what it
+had committed, before the DROP. A call that still runs at the drop ends for nothing: the lane belongs to somebody else,
+who begins before that message. To report the old offset once more is allowed here (CMT-5 and CMT-13 say when it comes
+too late).
 
 Judged where the ADD says where the incarnation started, or a look-up of its own since that was answered with a stored
 offset; one that found nothing stored, in a group that does not begin with the first message, leaves it unknown, and so
-does one that began before the drop and was not answered by then. One that names no incarnation may be of each
-that its client has not dropped: it tells no start, and is excused likewise. A broker's correction (the value that a
-pull was told to go on at) and a reset are excused, a commit that was refused is none, and excused is also a message
-that may have been given up before the drop where nobody told: in a lane that has shown no dead letter when the commit
-begins, unless a recorder declares them, and in every lane of a history that begins late, whatever is told there. A dead
-letter that was acknowledged after the drop, or never, finished nothing. Nothing is said of a group of which a member
-filters, as its start tells: what it passed by it reports.
+does one that began before the drop and was not answered by then. One that names no incarnation may be of each that its
+client has not dropped: it tells no start, and is excused likewise. A broker's correction (the value that a pull was
+told to go on at) and a reset are excused, a commit that was refused is none, and excused is also a message that may
+have been given up before the drop where nobody told: in a lane that has shown no dead letter when the commit begins,
+unless a recorder declares them, in one that has shown a dead letter which names no incarnation, and in every lane of a
+history that begins late, whatever is told there. A dead letter that was acknowledged after the drop, or never, finished
+nothing. Nothing is said of a group of which a member filters, as its start tells: what it passed by it reports.
 """
 
 import numpy as np
