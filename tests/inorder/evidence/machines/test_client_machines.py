@@ -134,7 +134,7 @@ def test_the_reference_does_only_what_the_model_allows(machine: type[ProgramMach
 def test_the_reference_does_only_what_the_model_allows_in_a_long_search(
     machine: type[ProgramMachine],
 ) -> None:
-    found = search(machine, 1, 100, steps=60)
+    found = search(machine, 1, 300, steps=60)
     assert found.broken is None, found.report
 
 
