@@ -22,8 +22,8 @@ others show is judged, and nothing is concluded from there being no more of them
 excuse, and what a clause that goes by it finds is at most possible.
 
 *Ends.* In an open world an operation of which the end is not in the history may have ended, and nobody saw when, or
-how it was answered. What rests on a listener's call that runs still, or on a commit that may have been refused, is at
-most possible; and so is what a clause about clients finds of one that has begun such an operation before, in that lane
+how it was answered. What rests on a listener's call that runs still, or on a commit or an unlock that may have been
+refused, is at most possible; and so is what a clause about clients finds of one that has begun such an operation before, in that lane
 or queue: it knew more than the history.
 
 *Resets.* Whoever moves the offset of a lane may have moved it at any moment until the answer, and without an answer at
@@ -84,7 +84,7 @@ OF_THE_RUN = frozenset(
 THAT_LAST = frozenset({Kind.LEAVE, Kind.PAUSE, Kind.FAULT})
 """Kinds of rows that begin something: a history that begins late may lack the row, and still be in the midst of it."""
 
-THAT_MUST_END = frozenset({Kind.DELIVER, Kind.COMMIT})
+THAT_MUST_END = frozenset({Kind.DELIVER, Kind.COMMIT, Kind.UNLOCK})
 """Kinds of rows of which an accusation is certain only where their end is known, in an open world."""
 
 Mark = tuple[int, str | None]

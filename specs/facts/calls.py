@@ -223,6 +223,11 @@ class Calls:
         np.add.at(lasting, stop, -1)
         return self.first[line.order[positions(np.cumsum(lasting)[:-1] > 0)]]
 
+    def may_have_put_back(self, where: Ints) -> Mask:
+        """May the tenure of each of these deliveries have done so in manual mode before the history began?"""
+        auto = self.rows.code("commit_mode", CommitMode.AUTO)
+        return self.tenures.may_be_older(where) & (self.rows.text("commit_mode")[where] != auto)
+
     @cached_property
     def _deliveries(self) -> Timeline:
         return Timeline(self.stands[self.at], self.rows.begin[self.at])
@@ -233,7 +238,7 @@ class Calls:
 
         What was given up in between waits for nothing, and comes again by another way. What may have been given up
         unseen does so from when on a call of the stand ended in what may be a manual ROLLBACK, or began of which nobody
-        knows how it ended.
+        knows how it ended: such a one may be under way in a tenure that may be older than the history.
         """
         rows, stand, message, at = self.rows, self.stands, self.message, self.at
         begin, end = rows.begin, rows.end
@@ -248,6 +253,7 @@ class Calls:
         rolled_back = chosen(end, rolls.last_before(stand[at], begin[at]), NONE) > end[before]
         unseen = Line(stand, begin, self.at[may_put_back_unseen_of(rows)[self.at]])
         unsure = rolled_back | (unseen.count_before(stand[at], begin[at]) > 0)
+        unsure |= self.may_have_put_back(at)
         waits = begin[touched] <= end[before]
         waits &= ~(unsure & may_be_given_up(rows)[before])
         nameless, by_client = self._nameless

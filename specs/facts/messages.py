@@ -111,7 +111,8 @@ def may_be_lost(rows: Rows, message: Ints, beyond: Ints) -> Mask:
     found = np.zeros(len(message), np.bool_)
     for index, (sent, call) in enumerate(zip(message.tolist(), beyond.tolist(), strict=True)):
         context, now = rows.context_of(call), int(rows.begin[call])
-        config, sent_us = context.info.config, int(rows.started[sent])
+        config = context.info.config
+        sent_us = int(rows.started[sent]) - context.info.clock_bound_us
         keep_ms = config.keep_ms or config.counts("retention.ms")
         old = bool(keep_ms) and int(rows.started[call]) - sent_us >= keep_ms * MS
         troubled = config.system != ROCKETMQ and (

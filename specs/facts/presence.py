@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
-from specs.clauses.certainty import recorded
 from specs.clauses.context import is_pause_of_another
 from specs.facts.columns import NEVER, NO_TEXT, NONE, Ints, Mask
 from specs.facts.rows import Rows
@@ -63,11 +62,9 @@ def _of_parties(rows: Rows, tell: Tell) -> Told:
 def may_be_leaving(rows: Rows, row: int) -> bool:
     """Is the row's client shutting down its work in the group as the row begins, or does nobody record who does?"""
     context = rows.context_of(row)
-    known = recorded(context.info)
     client, group = rows.member_of(row)
-    return (known is not None and Kind.LEAVE not in known) or context.leaving_at(
-        client, group, int(rows.begin[row])
-    )
+    told = context.tells(Kind.LEAVE)
+    return not told or context.leaving_at(client, group, int(rows.begin[row]))
 
 
 def have_threads(rows: Rows, client: Ints, where: Ints) -> Mask:

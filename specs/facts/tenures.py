@@ -1,7 +1,8 @@
 """Tenures: who holds a lane, from when on, and where that hold was moved.
 
 A *tenure* is an incarnation's hold of a lane (`Rows.incarnation` says who is told apart): from its ADD, where that
-was seen, or else from its first row. An incarnation that adds the lane again begins another one.
+was seen, or else from its first row. An incarnation that adds the lane again begins another one. Where a history begins
+late, a tenure without an ADD may be older than it, and nobody knows what it did then.
 
 A *stand* is a part of a tenure in which nobody moved it. An operator's RESET moves every tenure of its lane, when it
 begins. A pull that was told to go on further back than it asked moves its tenure, when the answer comes; one that names
@@ -47,6 +48,11 @@ class Tenures:
     @cached_property
     def number(self) -> Ints:
         return dense(self.rows.incarnation, self.add)[0]
+
+    def may_be_older(self, where: Ints) -> Mask:
+        """May the tenure of each of these rows have begun before the history did, which begins late?"""
+        late: Mask = self.rows.of_runs(lambda context: context.info.begins_late, where) != 0
+        return late & (self.add[where] == NOWHERE)
 
     @cached_property
     def stand(self) -> Ints:

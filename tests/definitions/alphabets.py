@@ -1896,7 +1896,7 @@ ALPHABETS: dict[str, tuple[Alphabet, ...]] = {
             1 alice leaves   billing
             1 alice unlocks  LANE refused
             2 alice unlocks  LANE ok
-            0 bob   unlocks  LANE ok
+            0 alice joins    billing
             0 bob   adds     LANE value=17
             """,
             config="client_lease_ms=250 guard_slack_ms=0",

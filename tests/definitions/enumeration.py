@@ -6,11 +6,12 @@
 A history is a word over one of the clause's alphabets. All words up to some length are taken, but of two that
 differ only in who is called alice and who bob the first one, and then longer ones that are drawn at random, and ones
 that are near what breaks the definition (`nearby.py`).
-A difference is one of three: the definition says broken and the product says nothing (missed) or that it may be
-(doubted), or the product is certain and the definition says kept (invented).
-How often a clause is at stake a definition does not say. So `stakes.txt` has the sum over the histories of the short
-test, as it was when somebody looked; whoever changes a judge, an alphabet or a definition so that it moves says why,
-and writes the file anew.
+A difference is one of four: the definition says broken and the product says nothing (missed) or that it may be
+(doubted), or the product is certain and the definition says kept (invented), or it is certain where it sees a part of
+such a history and is told so (accused: `parts.py`).
+How often a clause is at stake, and what its findings are called, a definition does not say. So `stakes.txt` has the
+sums over the histories of the short test, as they were when somebody looked; whoever changes a judge, an alphabet or a
+definition so that one moves says why, and writes the file anew.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import argparse
 import random
 import re
 import sys
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
@@ -28,6 +30,7 @@ from pathlib import Path
 from typing import Protocol, cast
 
 from specs.clauses.catalogue import get
+from specs.clauses.judging import Finding
 from specs.history.row import Row
 from specs.history.runinfo import RunInfo
 from specs.plan.config import Config
@@ -35,6 +38,7 @@ from specs.verdicts.examine import find_in_each
 from specs.vocabulary import Kind
 from tests.definitions.alphabets import ALPHABETS, Alphabet, Step, Word
 from tests.definitions.nearby import nearby, wide
+from tests.definitions.parts import breaks_anything, parts
 from tests.definitions.wrong import rules_of
 
 PAGES = Path(__file__).parents[2] / "docs" / "clauses"
@@ -93,6 +97,8 @@ class Verdict:
     at_stake: int
     certain: bool
     possible: bool
+    found: Counter[str] = field(default_factory=Counter)
+    """The findings by their names, those that are possible with a question mark."""
 
 
 def judge(clause: str, info: RunInfo, rows: Sequence[Row]) -> Verdict:
@@ -102,11 +108,13 @@ def judge(clause: str, info: RunInfo, rows: Sequence[Row]) -> Verdict:
 def judge_together(clause: str, info: RunInfo, histories: Sequence[Sequence[Row]]) -> list[Verdict]:
     """Of each history by itself."""
     found = find_in_each(get(clause), info, histories)
-    certain = [{finding.certain for finding in findings} for _, findings in found]
-    return [
-        Verdict(times, True in each, False in each)
-        for (times, _), each in zip(found, certain, strict=True)
-    ]
+    return [_verdict(times, findings) for times, findings in found]
+
+
+def _verdict(times: int, findings: Sequence[Finding]) -> Verdict:
+    certain = {finding.certain for finding in findings}
+    names = Counter(finding.name + "?" * (not finding.certain) for finding in findings)
+    return Verdict(times, True in certain, False in certain, names)
 
 
 def words(alphabet: Alphabet, rows: int) -> Iterator[Word]:
@@ -138,12 +146,23 @@ class Count:
     histories: int = 0
     at_stake: int = 0
     opportunities: int = 0
+    found: Counter[str] = field(default_factory=Counter)
     refuted: int = 0
     excused: int = 0
     differences: dict[str, int] = field(default_factory=dict)
     shortest: dict[str, tuple[Alphabet, Word]] = field(default_factory=dict)
     noticed: set[str] = field(default_factory=set)
     """The wrong judges (`wrong.py`) that some history told from the definition."""
+
+    def add(self, verdict: Verdict) -> None:
+        self.opportunities += verdict.at_stake
+        self.found += verdict.found
+
+    @property
+    def stakes(self) -> str:
+        """How often it was at stake, and how often each of its findings was made."""
+        found = (f"{name}={times}" for name, times in sorted(self.found.items()))
+        return " ".join([str(self.opportunities), *found])
 
     def differs(self, how: str, alphabet: Alphabet, word: Word) -> None:
         self.differences[how] = self.differences.get(how, 0) + 1
@@ -179,10 +198,10 @@ def short(clause: str) -> Count:
 
 
 @cache
-def stakes() -> dict[str, int]:
-    """How often each clause was at stake in the short test when somebody looked."""
+def stakes() -> dict[str, str]:
+    """How often each clause was at stake, and found what, in the short test when somebody looked."""
     lines = STAKES.read_text(encoding="utf-8").splitlines()
-    return {clause: int(number) for clause, number in map(str.split, lines)}
+    return {clause: told for clause, told in (line.split(" ", 1) for line in lines)}
 
 
 def _breaks(clause: str, alphabet: Alphabet, word: Word) -> bool:
@@ -193,8 +212,19 @@ def _ask(count: Count, clause: str, alphabet: Alphabet, every: Iterator[Word]) -
     while some := list(islice(every, TOGETHER)):
         histories = [alphabet.history(word) for word in some]
         verdicts = judge_together(clause, alphabet.info, histories)
-        for word, history, verdict in zip(some, histories, verdicts, strict=True):
-            _take(count, clause, alphabet, word, history, verdict)
+        kept = [
+            (number, history)
+            for number, (word, history, verdict) in enumerate(
+                zip(some, histories, verdicts, strict=True)
+            )
+            if not _take(count, clause, alphabet, word, history, verdict)
+        ]
+        for law, info, left in parts(clause, alphabet.info, kept):
+            told = judge_together(clause, info, [rows for _, rows in left])
+            for (number, _), verdict in zip(left, told, strict=True):
+                count.add(verdict)
+                if verdict.certain and not breaks_anything(alphabet.info, histories[number]):
+                    count.differs(f"accused, {law}", alphabet, some[number])
 
 
 def _take(
@@ -204,12 +234,13 @@ def _take(
     word: Word,
     history: Sequence[Row],
     verdict: Verdict,
-) -> None:
+) -> bool:
+    """Is it broken?"""
     info = alphabet.info
     broken = definition(clause).broken(history, info.config)
     count.histories += 1
     count.at_stake += verdict.at_stake > 0
-    count.opportunities += verdict.at_stake
+    count.add(verdict)
     count.refuted += broken and verdict.certain
     count.excused += not broken and _excused(clause, info, history)
     for rule in rules_of(clause):
@@ -221,6 +252,7 @@ def _take(
     how = difference(broken, verdict)
     if how:
         count.differs(how, alphabet, _shortened(clause, alphabet, word, how))
+    return broken
 
 
 def _shortened(clause: str, alphabet: Alphabet, word: Word, how: str) -> Word:
@@ -255,7 +287,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     if options.stakes:
         for clause in sorted(ALPHABETS):
-            sys.stdout.write(f"{clause} {short(clause).opportunities}\n")
+            sys.stdout.write(f"{clause} {short(clause).stakes}\n")
         return 0
     lines = [
         "| clause | histories | at stake | refuted | excused | differences |",

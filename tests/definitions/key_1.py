@@ -46,10 +46,4 @@ def _holds(rows: Rows, config: Config, first: Row, second: Row) -> bool:
         and offset(first) < (trim.value or 0)
         for trim in took_effect(rows, Kind.TRIM)
     )
-    late = [
-        row._replace(started_us=row.ended_us)
-        if row.outcome is Outcome.UNKNOWN and row.ended_us is not None
-        else row
-        for row in rows
-    ]
-    return not removed and lives_on(late, config, first, second)
+    return not removed and lives_on(rows, config, first, second)

@@ -45,11 +45,12 @@ def _check(clause: str, count: Count) -> None:
 def test_short_histories_are_judged_as_defined(clause: str) -> None:
     """Every history of up to two symbols, and many near what breaks the definition; and wrong judges are noticed.
 
-    The clause is at stake in them as often as when somebody looked (`stakes.txt`).
+    Nobody is accused for certain in a part of them. The clause is at stake, and finds what it finds, as often as when
+    somebody looked (`stakes.txt`).
     """
     count = short(clause)
     _check(clause, count)
-    assert count.opportunities == stakes()[clause]
+    assert count.stakes == stakes()[clause]
 
 
 @pytest.mark.long

@@ -41,6 +41,7 @@ SOURCES = ("docs/sources.md#orderly-loop", "docs/sources.md#offsets")
 KINDS = CALL_KINDS | {Kind.COMMIT, Kind.DROP, Kind.FETCH_OFFSET, Kind.SEND}
 SETTINGS = ("max_reconsume_times",)
 NEEDS = frozenset({Kind.COMMIT, Kind.DELIVER})
+CONCLUDES_FROM_ABSENCE = True
 COLUMNS = (*CALL_COLUMNS, "delay_level", "detail")
 
 
@@ -128,11 +129,10 @@ def judge_by(rows: Rows, findings: Findings, *letters: Kind) -> None:
     place = backlog.first(now, lambda index, place: commits.passed(index, place)[1] != NOWHERE)
     index = positions(judged & (place != NOWHERE))
     start, message = commits.passed(index, place[index])
-    late = rows.of_runs(lambda context: context.info.begins_late, at[index]) != 0
     findings.broken(
         Passed,
         {"offset": backlog.offset[place[index]]},
-        certain=(commits.tenures.add[at[index]] != NOWHERE) | ~late,
+        certain=~commits.tenures.may_be_older(at[index]),
         start=start,
         message=message,
         drop=commits.finished.drop_of(message, now[index]),

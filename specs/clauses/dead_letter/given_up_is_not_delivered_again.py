@@ -65,7 +65,9 @@ def judge(rows: Rows, findings: Findings) -> None:
             np.append(row, held), np.full(1 + len(held), rows.begin[row])
         ).tolist()
         batch_of = [*held.tolist(), *(each for each in letters if each != NOWHERE)]
-        findings.shown(CameBack, {"given_up": letter, "again": row, "batch": batch_of})
+        certain = not calls.may_have_put_back(np.asarray([row]))[0]
+        found = {"given_up": letter, "again": row, "batch": batch_of}
+        findings.shown(CameBack, found, certain=certain)
 
 
 def explain(found: CameBack) -> str:

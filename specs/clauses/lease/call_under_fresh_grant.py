@@ -30,7 +30,7 @@ from specs.clauses.premises import NO_WALL_CLOCK_STEP, NOT_PAUSED, ORDERLY
 from specs.clauses.terms import Finding, Findings, Line, Row, Rows, at, ms, who
 from specs.facts.columns import MS, NONE, NOWHERE, Ints, Mask
 from specs.facts.leases import LEASE_COLUMNS, LeaseNews, named, over_us, refusals
-from specs.facts.presence import of_old_lives, of_processes_before, paused_since, were_leaving
+from specs.facts.presence import may_be_leaving, of_old_lives, of_processes_before, paused_since
 from specs.facts.segments import chosen, positions
 from specs.vocabulary import Key, Kind, Outcome, Party
 
@@ -47,6 +47,7 @@ KINDS = frozenset({Kind.LOCK, Kind.UNLOCK, Kind.DELIVER, Kind.ADD, Kind.DROP})
 SETTINGS = ("client_lease_ms", "guard_slack_ms")
 NEEDS = frozenset({Kind.DELIVER, Kind.LOCK})
 EXCUSED_BY = frozenset({Kind.CRASH})
+EXCUSED_BY_ANOTHER_LIFE = frozenset({Kind.JOIN, Kind.LEAVE})
 LOOKS_BACK = True
 COLUMNS = (*LEASE_COLUMNS, "incarnation", "op_id", "process")
 
@@ -139,20 +140,14 @@ def _tell(rows: Rows, findings: Findings, last: Ints, call: Ints) -> None:
     )
     of_another = rows.incarnation[drop] != rows.incarnation[call]
     late = given_back & (drop != NOWHERE) & rows.ended_as(Outcome.OK)[grant] & of_another
-    leaves = given_back & ~late & _may_be_leaving(rows, call)
+    leaves = given_back & ~late
+    leaves[leaves] = [may_be_leaving(rows, each) for each in call[leaves].tolist()]
     findings.told_apart(
         {"last": last, "call": call},
         (NoLease, ~late & ~leaves, {}),
         (CalledWhileLeaving, leaves, {}),
         (LateUnlock, late, {"drop": drop, "grant": grant}),
     )
-
-
-def _may_be_leaving(rows: Rows, call: Ints) -> Mask:
-    """Is its client shutting down its work in the group, or does nobody record who does?"""
-    untold = rows.of_runs(lambda context: not context.tells(Kind.LEAVE), call)
-    found: Mask = (untold != 0) | were_leaving(rows, call, rows.begin[call])
-    return found
 
 
 def explain(found: NoLease) -> str:

@@ -38,6 +38,7 @@ SOURCES = ("docs/sources.md#orderly-loop", "docs/sources.md#pull")
 KINDS = SETTLED_KINDS
 SETTINGS = ("consume_from", "max_reconsume_times")
 NEEDS = frozenset({Kind.DELIVER, Kind.READ})
+CONCLUDES_FROM_ABSENCE = True
 EXCUSED_BY = frozenset({Kind.CRASH, Kind.JOIN, Kind.LEAVE})
 COLUMNS = SETTLED_COLUMNS
 

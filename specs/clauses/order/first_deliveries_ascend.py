@@ -68,7 +68,11 @@ def judge(rows: Rows, findings: Findings) -> None:
     findings.at_stake(calls[above | broken])
     shows = in_auto[before] | (in_any[before] & untouched)
     root = np.where(shows, NOWHERE, np.where(add != NOWHERE, add, first))
-    findings.broken(WentBack, root=root[broken], highest=before[broken], second=calls[broken])
+    older = tenures.may_be_older(calls) & (offset < rows.offset[first])
+    second, sure = calls[broken], ~older[broken]
+    findings.broken(
+        WentBack, certain=sure, root=root[broken], highest=before[broken], second=second
+    )
 
 
 def _leave_nothing(rows: Rows) -> tuple[Mask, Mask]:

@@ -21,6 +21,7 @@ whose last call asked for its messages again, or of a message that was delivered
 
 import numpy as np
 
+from specs.clauses.liveness import ready_lane_is_worked_on
 from specs.clauses.premises import (
     NO_FILTER,
     NO_RESET,
@@ -30,7 +31,7 @@ from specs.clauses.premises import (
     Premise,
 )
 from specs.clauses.rows import asks_again
-from specs.clauses.terms import Finding, Findings, Row, Rows, at, ms, who
+from specs.clauses.terms import Findings, Row, Rows, at, ms, who
 from specs.facts.calls import may_be_used_up, pause_ms, puts_back
 from specs.facts.columns import MS, NEVER, NONE, NOWHERE, Ints, Mask
 from specs.facts.presence import have_threads, last_crash
@@ -82,20 +83,10 @@ COLUMNS = READY_COLUMNS
 BY_CLIENTS = True
 
 
-class HeldBack(Finding):
-    """before: the lane's last call; None where the pull found it with nothing to do. busy: a call of another lane.
+class HeldBack(ready_lane_is_worked_on.NotCalled):
+    """busy: a call of another lane."""
 
-    renewal: of the lease; None where the grant alone outlives the bound.
-    """
-
-    add: Row
-    lock: Row
-    renewal: Row | None
-    pull: Row
-    before: Row | None
     busy: Row
-    late: Row
-    ready_us: int
 
 
 def judge(rows: Rows, findings: Findings) -> None:
