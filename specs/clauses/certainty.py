@@ -21,10 +21,10 @@ looks back: that concludes from what did not happen before.
 others show is judged, and nothing is concluded from there being no more of them: such a kind is not recorded as an
 excuse, and what a clause that goes by it finds is at most possible.
 
-*Ends.* In an open world an operation of which the end is not in the history may have ended, and nobody saw when, or
-how it was answered. What rests on a listener's call that runs still, or on a commit or an unlock that may have been
-refused, is at most possible; and so is what a clause about clients finds of one that has begun such an operation before, in that lane
-or queue: it knew more than the history.
+*Ends.* In an open world an operation of which the end is not in the history may have ended, and nobody saw when, or how
+it was answered. What rests on a listener's call that runs still, or on a commit or an unlock that may have been
+refused, is at most possible; and so is what a clause about clients finds of one that has begun such an operation
+before, in that lane or queue: it knew more than the history.
 
 *Resets.* Whoever moves the offset of a lane may have moved it at any moment until the answer, and without an answer at
 any later one. A finding of a clause that a reset could excuse is at most possible where one of its lane was under way

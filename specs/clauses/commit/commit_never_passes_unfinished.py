@@ -10,7 +10,8 @@ says `detail=corrected`), or after a reset, says nothing; after one any commit o
 Below a correction the broker has passed over what the incarnation had not delivered before, which is not its to finish
 any more, also where it delivers that afterwards. Nor does a commit say anything that passes a message which may have
 been given up where nobody told. Nobody owes what the broker has removed on purpose: below the minimum that it announced
-before the commit nothing is unfinished. A commit that was refused is none.
+before the commit nothing is unfinished. A commit that was refused is none. In an open world somebody who is not seen
+may have finished what the incarnation was not given.
 """
 
 from collections.abc import Sequence
@@ -41,7 +42,6 @@ SOURCES = ("docs/sources.md#orderly-loop", "docs/sources.md#offsets")
 KINDS = CALL_KINDS | {Kind.COMMIT, Kind.DROP, Kind.FETCH_OFFSET, Kind.SEND}
 SETTINGS = ("max_reconsume_times",)
 NEEDS = frozenset({Kind.COMMIT, Kind.DELIVER})
-CONCLUDES_FROM_ABSENCE = True
 COLUMNS = (*CALL_COLUMNS, "delay_level", "detail")
 
 
@@ -132,7 +132,8 @@ def judge_by(rows: Rows, findings: Findings, *letters: Kind) -> None:
     findings.broken(
         Passed,
         {"offset": backlog.offset[place[index]]},
-        certain=~commits.tenures.may_be_older(at[index]),
+        certain=~commits.tenures.may_be_older(at[index])
+        & ((start == NOWHERE) | rows.closed_world(at[index])),
         start=start,
         message=message,
         drop=commits.finished.drop_of(message, now[index]),

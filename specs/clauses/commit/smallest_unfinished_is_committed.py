@@ -26,7 +26,6 @@ SOURCES = ("docs/sources.md#concurrent-loop", "docs/sources.md#key-order")
 KINDS = general.KINDS | {Kind.SEND_BACK}
 SETTINGS = ("max_reconsume_times",)
 NEEDS = frozenset({Kind.COMMIT, Kind.DELIVER})
-CONCLUDES_FROM_ABSENCE = True
 REFINES = ("CMT-1",)
 explain = general.explain
 Passed = general.Passed

