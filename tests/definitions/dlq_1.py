@@ -11,7 +11,7 @@ Decisions where the page leaves room:
   message (or the call that passed it) had begun.
 - A client may be told of a reset late: one since the incarnation was added excuses what is passed by.
 - Where an operator was moving a lane's offset when the last reading began nothing is claimed of its messages.
-- A message that comes again to anybody of the group, even after others, was not passed by for good.
+- A message that comes again in its incarnation, even after others, was not passed by for good.
 - A message of which somebody of the group began to send a dead letter was not passed by in silence.
 """
 
@@ -130,7 +130,7 @@ def _came_again_or_was_sent(rows: Rows, message: Row) -> bool:
     came_again = any(
         began_before(message, other)
         and other.queue_offset == message.queue_offset
-        and same_lane(message, other)
+        and same_incarnation(rows, message, other)
         for other in calls(rows)
     )
     return came_again or any(

@@ -3,9 +3,9 @@
 (a) A message whose dead letter was acknowledged is found when the group's dead-letter queues are read afterwards. As in
 SND-1, an acknowledgement with a code from 10 to 12 (stored, but not flushed or replicated in time) promises less. (b) A
 message that was delivered for the last time allowed, in vain, and was then passed by (the incarnation went on to a
-higher offset in a later call) without any dead letter being sent, is found there too, or else it is gone, unless
-anybody of the group was given it again. A message that lies at two places of the topic, and was given up at both, is to
-be found twice. Decided by the final drain: every queue of `%DLQ%` + group that the history shows must have been read to
+higher offset in a later call) without any dead letter being sent, is found there too, or else it is gone, also where a
+later incarnation is given it again. A message that lies at two places of the topic, and was given up at both, is to be
+found twice. Decided by the final drain: every queue of `%DLQ%` + group that the history shows must have been read to
 its end by a read that began at least the bound later, in which no broker of these queues stood still; a read that
 failed decides nothing. What an earlier drain had found at or beyond the end that the last one of its queue tells is
 gone. A queue is shown by a READ, by whoever adds it as a lane, and by a TRIM; where calls take dead letters and nobody
@@ -196,10 +196,7 @@ def _due(rows: Rows, drains: Drains, last: Ints, passed: Ints) -> tuple[Ints, In
     kept = rows.ended_as(Outcome.OK) & ~np.isin(rows.number("code"), STORED_WEAKLY)
     sent, unsure = letter[kept[letter]], letter[~kept[letter]]
     tried = Line(place, rows.end, unsure).first_after(place[last], rows.begin[last])
-    again = Line(place, rows.begin, rows.of(Kind.DELIVER)).first_after(
-        place[last], rows.begin[last]
-    )
-    told = np.isin(of[last], of[sent]) | (tried != NOWHERE) | (again != NOWHERE)
+    told = np.isin(of[last], of[sent]) | (tried != NOWHERE)
     asks, sent = ~told & named[last] & is_first(of[last]), sent[is_first(of[sent])]
     row = np.concatenate([sent, last[asks]])
     then = np.concatenate([np.full(len(sent), NOWHERE), passed[asks]])
