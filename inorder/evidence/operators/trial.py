@@ -138,7 +138,7 @@ def _by_definitions(judges: _Judges, questions: Questions) -> Iterator[str]:
         count = enumeration.short(clause)
         for how in count.differences:
             yield f"{clause}: {how}"
-        if count.opportunities != enumeration.stakes()[clause]:
+        if count.stakes != enumeration.stakes()[clause]:
             yield f"{clause}: at stake otherwise"
 
 

@@ -66,10 +66,10 @@ def judge(rows: Rows, findings: Findings) -> None:
         same = positions(np.isin(offset, offset[broken]))
         broken[same] &= is_first(stand[same], offset[same])
     findings.at_stake(calls[above | broken])
-    shows = in_auto[before] | (in_any[before] & untouched)
+    older = tenures.may_be_older(calls)
+    shows = (in_auto[before] | (in_any[before] & untouched)) & ~older
     root = np.where(shows, NOWHERE, np.where(add != NOWHERE, add, first))
-    older = tenures.may_be_older(calls) & (offset < rows.offset[first])
-    second, sure = calls[broken], ~older[broken]
+    second, sure = calls[broken], ~(older & (offset < rows.offset[first]))[broken]
     findings.broken(
         WentBack, certain=sure, root=root[broken], highest=before[broken], second=second
     )
