@@ -81,15 +81,15 @@ def test_each_long_test_has_one_turn() -> None:
     names = [f"tests/some/test_{n}.py::test_it[{n}]" for n in range(400)]
     for name in names:
         assert sum(turns.is_of_turn(name, turn) for turn in range(turns.TURNS)) == 1
-    planted = [f"{turns.PLANTED[0]}::test_it[{n}]" for n in range(400)]
+    planted = [f"{turns.SAMPLED[0]}::test_it[{n}]" for n in range(400)]
     once = [name for name in planted if any(turns.is_of_turn(name, t) for t in range(turns.TURNS))]
     assert 10 < len(once) < 80
     rounds = turns.TURNS * turns.FEWER
     assert all(sum(turns.is_of_turn(name, t) for t in range(rounds)) == 1 for name in planted)
-    now = [name for name in planted if turns.is_planted_now(name, 3)]
+    now = [name for name in planted if turns.is_sampled_now(name, 3)]
     assert set(once) & set(now)
     assert 10 < len(now) < 80
-    assert all(turns.is_planted_now(name, 3) for name in names)
+    assert all(turns.is_sampled_now(name, 3) for name in names)
 
 
 def test_the_gate_reads_the_pages() -> None:
@@ -128,4 +128,4 @@ def test_pytest_takes_what_make_hands_it(target: str, tmp_path: Path) -> None:
 
 def test_what_is_made_more_seldom_is_there() -> None:
     """The files of the tests that are made more seldom."""
-    assert [name for name in turns.PLANTED if not (turns.ROOT / name).is_file()] == []
+    assert [name for name in turns.SAMPLED if not (turns.ROOT / name).is_file()] == []

@@ -1,7 +1,7 @@
 """Which long tests a run makes: an eighth of them by turns, and what an earlier sitting on the same code left.
 
 A turn is a number that follows from the commit. Each long test has its own eighth by its name, so that eight commits
-make all of them; of the tests that judge long queues in pieces a tenth, in a sitting of all tests too. A sitting
+make all of them; of planted defects and of the reference's profiles a tenth, in a sitting of all tests too. A sitting
 writes down each test that passed or was skipped, and the next one on the same code leaves those out: what failed is
 made again.
 """
@@ -25,8 +25,13 @@ import pytest
 ROOT = Path(__file__).parents[1]
 TURNS = 8
 FEWER = 10
-PLANTED = ("tests/spark_checkers/test_pieces.py", "tests/spark_checkers/test_generate.py")
-"""Some 290 tests, one for each planted defect, of which one in `FEWER` is made in its turn."""
+SAMPLED = (
+    "tests/spark_checkers/test_pieces.py",
+    "tests/spark_checkers/test_generate.py",
+    "tests/inorder/evidence/profile_grid/test_profiles.py",
+)
+"""Some 320 tests of one kind each, of which one in `FEWER` is made in its turn: one for each planted defect, and one for
+each profile on each body of the reference, all of which `make everywhere` makes."""
 IN_THE_GATE = "tests/docs/test_commands.py::test_all_commands_of_a_page"
 """`make promises` makes these, by turns of its own, and goes on where it was ended too."""
 SITTINGS = ROOT / "runs" / "test-all"
@@ -57,17 +62,17 @@ def is_of_turn(name: str, turn: int) -> bool:
     """Whether a long test of this id belongs to a turn."""
     if name.startswith(IN_THE_GATE):
         return False
-    return _number(name) % TURNS == turn % TURNS and is_planted_now(name, turn)
+    return _number(name) % TURNS == turn % TURNS and is_sampled_now(name, turn)
 
 
-def is_planted_now(name: str, turn: int) -> bool:
+def is_sampled_now(name: str, turn: int) -> bool:
     """Whether one of those is among the tenth of these eight commits; any other test is."""
-    return not name.startswith(PLANTED) or _number(name) // TURNS % FEWER == turn // TURNS % FEWER
+    return not name.startswith(SAMPLED) or _number(name) // TURNS % FEWER == turn // TURNS % FEWER
 
 
 def is_of_a_sitting(name: str, commit: int) -> bool:
     """Whether `make test-all` makes a long test, at this commit's number."""
-    return not name.startswith(IN_THE_GATE) and is_planted_now(name, commit)
+    return not name.startswith(IN_THE_GATE) and is_sampled_now(name, commit)
 
 
 def _number(name: str) -> int:
