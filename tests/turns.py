@@ -30,8 +30,8 @@ SAMPLED = (
     "tests/spark_checkers/test_generate.py",
     "tests/inorder/evidence/profile_grid/test_profiles.py",
 )
-"""Some 320 tests of one kind each, of which one in `FEWER` is made in its turn: one for each planted defect, and one for
-each profile on each body of the reference, all of which `make everywhere` makes."""
+"""Some 320 tests, of which one in `FEWER` is made in its turn: one for each planted defect, and one for each profile on
+each body of the reference, all of which `make everywhere` makes."""
 IN_THE_GATE = "tests/docs/test_commands.py::test_all_commands_of_a_page"
 """`make promises` makes these, by turns of its own, and goes on where it was ended too."""
 SITTINGS = ROOT / "runs" / "test-all"
