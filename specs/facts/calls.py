@@ -226,7 +226,8 @@ class Calls:
     def may_have_put_back(self, where: Ints) -> Mask:
         """May the tenure of each of these deliveries have done so in manual mode before the history began?"""
         auto = self.rows.code("commit_mode", CommitMode.AUTO)
-        return self.tenures.may_be_older(where) & (self.rows.text("commit_mode")[where] != auto)
+        other: Mask = self.rows.text("commit_mode")[where] != auto
+        return other & self.tenures.may_be_older(where)
 
     @cached_property
     def _deliveries(self) -> Timeline:

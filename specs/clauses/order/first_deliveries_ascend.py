@@ -8,8 +8,9 @@ offset is judged no more: it may go back at any later moment, and a ROLLBACK may
 pull was told to go on further back begins anew there, where a pull tells so (`specs.facts.tenures`). Where the
 incarnation's ADD was not seen it may have put back, before its first row, what lies below it: an offset below the
 first one seen counts only where that call, in auto mode, acknowledged it. Where nobody says in which mode the call
-was, and it succeeded, it counts until a call of the incarnation has put back, or may have, what was taken before.
-Says nothing about where the incarnation begins, nor about holes.
+was, and it succeeded, it counts until a call of the incarnation has put back, or may have, what was taken before; of a
+history that begins late it is possible only, as it may have come before. Says nothing about where the incarnation
+begins, nor about holes.
 """
 
 import numpy as np
@@ -36,7 +37,7 @@ COLUMNS = (*TENURE_COLUMNS, "commit_mode")
 
 
 class WentBack(Finding):
-    """root: shows that what lies below the highest was not put back before; where that row does not itself."""
+    """root: shows that what lies below the highest neither came nor was put back before; where that row does not."""
 
     root: Row | None
     highest: Row
