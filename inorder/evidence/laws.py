@@ -139,7 +139,12 @@ def without_the_end(history: History) -> Iterator[History]:
     for cut in [len(rows) - len(rows) // part for part in (2, 3, 8)] + reads[len(reads) // 2 :][:1]:
         left = rows[:cut]
         last = left[-1].seq_begin if left else 0
-        yield opened(info), [cut_open(row) if (row.seq_end or 0) > last else row for row in left]
+        lasting = [row for row in left if (row.seq_end or 0) > last]
+        unseen = [row for row in lasting if row.kind is Kind.READ and row.queue_offset is not None]
+        yield (
+            opened(info),
+            [cut_open(row) if row in lasting else row for row in left if row not in unseen],
+        )
 
 
 def unanswered(history: History) -> Iterator[History]:

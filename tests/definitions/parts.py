@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import product
 
 from inorder.evidence import laws
 from specs.clauses.catalogue import all_clauses
@@ -34,7 +35,7 @@ OF_THE_PARTY = "a party missing"
 OF_THE_BEGIN = "the begin missing"
 NOT_ASKED = {
     **dict.fromkeys(
-        (("CMT-1", OF_THE_PARTY), ("CMT-10", OF_THE_PARTY)),
+        product(("CMT-1", "CMT-10"), (OF_THE_PARTY, OF_THE_BEGIN, "answers unknown")),
         "nobody commits past a message that they were given and did not finish, whoever else did",
     ),
     (
@@ -103,9 +104,11 @@ def _can_be(rows: Rows) -> bool:
 
 def _is_outlived(rows: Rows, begun: Row) -> bool:
     """Does an incarnation go on beyond where its client begins a new life, or dies?"""
-    if begun.kind not in (Kind.CRASH, Kind.JOIN):
+    mine = [row for row in rows if row.client_id == begun.client_id]
+    left = any(row.kind is Kind.LEAVE and row.seq_begin < begun.seq_begin for row in mine)
+    if begun.kind not in (Kind.CRASH, Kind.JOIN) and not (begun.kind is Kind.ADD and left):
         return False
-    mine = [row for row in rows if row.client_id == begun.client_id and row.incarnation]
+    mine = [row for row in mine if row.incarnation and row is not begun]
     before = {row.incarnation for row in mine if row.seq_begin < begun.seq_begin}
     return bool(before & {row.incarnation for row in mine if row.seq_begin > begun.seq_begin})
 
