@@ -62,6 +62,7 @@ OF_THE_RUN = frozenset(
     {Kind.JOIN, Kind.LEAVE, Kind.CRASH, Kind.PAUSE, Kind.FAULT, Kind.CLOCK_STEP, Kind.RESET}
 )
 """What disturbs a run: a premise of clauses that the rest of it is about."""
+BY_THE_HARNESS = (Kind.CLOCK_STEP, Kind.FAULT)
 BOUND_US = 5_000
 """How far the clocks of the law about clocks may be apart."""
 ANSWERED = frozenset(
@@ -105,7 +106,14 @@ def without_a_party(history: History) -> Iterator[History]:
     """Without all rows of one client, each in turn: not of who tells of the run, whom no recorder misses."""
     info, rows = history
     for client in sorted({row.client_id for row in rows if row.client_id and row.kind in _BUSY}):
-        yield opened(info), [row for row in rows if client not in (row.client_id, row.process)]
+        yield (
+            opened(info),
+            [
+                row
+                for row in rows
+                if client not in (row.client_id, row.process) or row.kind in BY_THE_HARNESS
+            ],
+        )
 
 
 def without_a_kind(history: History) -> Iterator[History]:

@@ -7,7 +7,6 @@ from specs.facts.columns import NO_TEXT, NOWHERE, Ints, Mask
 from specs.facts.moments import Line
 from specs.facts.rows import Rows
 from specs.facts.run_context import RunContext
-from specs.facts.segments import positions
 from specs.vocabulary import DLQ_PREFIX, Kind
 
 ONLY_DEAD_READS = {Kind.READ: ("topic", DLQ_PREFIX)}
@@ -48,15 +47,12 @@ def may_be_untold(rows: Rows, where: Ints, *letters: Kind, moment: Ints | None =
     told = Line(rows.lane, rows.begin, rows.of(*(letters or (Kind.DEAD_LETTER,))))
     moment = rows.begin[where] if moment is None else moment
     shown = told.last_before(rows.lane[where], moment) != NOWHERE
-    nameless = positions(rows.are(Kind.DEAD_LETTER) & ~rows.names_incarnation)
+    nameless = rows.of(Kind.DEAD_LETTER)
+    nameless = nameless[~rows.names_incarnation[nameless]]
     unclear = Line(rows.lane, rows.begin, nameless).last_before(rows.lane[where], moment) != NOWHERE
-    declared, late = (rows.of_runs(ask, where) != 0 for ask in (_declares, _begins_late))
-    found: Mask = late | unclear | ~(shown | declared)
+    declared = rows.of_runs(_declares, where) != 0
+    found: Mask = rows.begins_late(where) | unclear | ~(shown | declared)
     return found
-
-
-def _begins_late(context: RunContext) -> bool:
-    return context.info.begins_late
 
 
 def _declares(context: RunContext) -> bool:

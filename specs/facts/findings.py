@@ -121,12 +121,16 @@ class Findings:
             )
 
     def told_apart(
-        self, roles: Mapping[str, Ints], *kinds: tuple[type[Finding], Mask, Mapping[str, Ints]]
+        self,
+        roles: Mapping[str, Ints],
+        *kinds: tuple[type[Finding], Mask, Mapping[str, Ints]],
+        certain: Mask | None = None,
     ) -> None:
         """Findings of these kinds, each where its mask is true. roles: of all; each kind has its own besides."""
         for kind, some, more in kinds:
             both: dict[str, Any] = {**roles, **more}
-            self.broken(kind, **{role: where[some] for role, where in both.items()})
+            sure = None if certain is None else certain[some]
+            self.broken(kind, certain=sure, **{role: where[some] for role, where in both.items()})
 
     def shown(
         self,

@@ -63,8 +63,7 @@ def may_be_leaving(rows: Rows, row: int) -> bool:
     """Is the row's client shutting down its work in the group as the row begins, or does nobody record who does?"""
     context = rows.context_of(row)
     client, group = rows.member_of(row)
-    told = context.tells(Kind.LEAVE)
-    return not told or context.leaving_at(client, group, int(rows.begin[row]))
+    return not context.tells(Kind.LEAVE) or context.leaving_at(client, group, int(rows.begin[row]))
 
 
 def have_threads(rows: Rows, client: Ints, where: Ints) -> Mask:

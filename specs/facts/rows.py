@@ -427,6 +427,11 @@ class Rows:
         found: Mask = self.of_runs(lambda context: context.info.closed_world, where) != 0
         return found
 
+    def begins_late(self, where: Ints) -> Mask:
+        """Are rows before the first one missing, of the run of each of these rows?"""
+        found: Mask = self.of_runs(lambda context: context.info.begins_late, where) != 0
+        return found
+
     def frames_twice(self, where: Ints) -> Mask:
         """Did something on the way make two frames of one, in the row's run?"""
         found: Mask = self.of_runs(lambda context: context.frames_twice, where) != NEVER

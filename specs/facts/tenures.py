@@ -51,8 +51,7 @@ class Tenures:
 
     def may_be_older(self, where: Ints) -> Mask:
         """May the tenure of each of these rows have begun before the history did, which begins late?"""
-        late = self.rows.of_runs(lambda context: context.info.begins_late, where) != 0
-        found: Mask = late & (self.add[where] == NOWHERE)
+        found: Mask = self.rows.begins_late(where) & (self.add[where] == NOWHERE)
         return found
 
     @cached_property

@@ -18,7 +18,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import product
 
 from inorder.evidence import laws
 from specs.clauses.catalogue import all_clauses
@@ -33,27 +32,18 @@ Part = tuple[str, RunInfo, list[tuple[int, list[Row]]]]
 
 OF_THE_PARTY = "a party missing"
 OF_THE_BEGIN = "the begin missing"
+OF_THE_END = "the end missing"
+GIVEN_TO_HER = "nobody commits past what they were given and did not finish, whoever else did"
 NOT_ASKED = {
-    **dict.fromkeys(
-        product(("CMT-1", "CMT-10"), (OF_THE_PARTY, OF_THE_BEGIN, "answers unknown")),
-        "nobody commits past a message that they were given and did not finish, whoever else did",
+    "CMT-1": ((OF_THE_PARTY, OF_THE_BEGIN, "answers unknown"), GIVEN_TO_HER),
+    "CMT-10": ((OF_THE_PARTY, OF_THE_BEGIN, "answers unknown"), GIVEN_TO_HER),
+    "DLQ-5": ((OF_THE_PARTY,), "the missing delivery showed that the store had changed it before"),
+    "ORD-6": (
+        (OF_THE_BEGIN,),
+        "two producers disagree, though each is compared with the first alone",
     ),
-    (
-        "DLQ-5",
-        OF_THE_PARTY,
-    ): "a delivery that is missing showed that the store had changed the message before",
-    (
-        "ORD-6",
-        OF_THE_BEGIN,
-    ): "two producers that disagree do so, though each is compared with the first alone",
-    (
-        "PML-2",
-        OF_THE_PARTY,
-    ): "whose lease a name stands for is not said where its holder is missing",
-    (
-        "SND-3",
-        "the end missing",
-    ): "a try that began after the message had been seen excuses, as if it were earlier",
+    "PML-2": ((OF_THE_PARTY,), "whose lease a name stands for is not said without its holder"),
+    "SND-3": ((OF_THE_END,), "a try that began after the message was seen excuses all the same"),
 }
 """Clauses and laws of which the whole tells more than the definition does, with the reason."""
 UNSENT = "SND-2"
@@ -64,9 +54,10 @@ def parts(clause: str, info: RunInfo, kept: Iterable[tuple[int, Rows]]) -> Itera
     """Of each history, by its number, one law's change, by turns: the law, the run and the numbered histories."""
     alike: dict[tuple[str, str], Part] = {}
     by_turns = sorted(laws.TAKEN_AWAY)
+    not_asked, _ = NOT_ASKED.get(clause, ((), ""))
     for number, rows in kept:
         law = by_turns[number % len(by_turns)]
-        if (clause, law) in NOT_ASKED or not _can_be(rows):
+        if law in not_asked or not _can_be(rows):
             continue
         changed = [
             (told, left)
@@ -118,8 +109,5 @@ def _may_lack(law: str, rows: Rows, left: Rows) -> bool:
     if law == OF_THE_BEGIN:
         return not any(row.kind in (Kind.RESET, Kind.PULL) for row in gone)
     if law == OF_THE_PARTY:
-        return not any(
-            row.kind in (Kind.CLOCK_STEP, Kind.FAULT) or (row.kind is Kind.JOIN and row.view)
-            for row in gone
-        )
+        return not any(row.kind is Kind.JOIN and row.view for row in gone)
     return True

@@ -741,7 +741,6 @@ def make(cell: Cell) -> dict[str, Any]:
     found, slowest, mib = list[str](), 0.0, 0.0
     with Scratch("fuzzing") as place, _tracebacks_in(place), at_the_door():
         ground()
-        before = largest_mib()  # this process may have done other things
         for number in range(cell.key["samples"]):
             folder = Path(place) / str(number)
             folder.mkdir()
@@ -751,7 +750,7 @@ def make(cell: Cell) -> dict[str, Any]:
             else:
                 sample = KINDS[kind](choices)
                 answer = tried(sample, folder)
-                mib = largest_mib() if largest_mib() > before else 0.0
+                mib = largest_mib()
             shutil.rmtree(folder, ignore_errors=True)
             codes[str(answer.code)] += 1
             slowest = max(slowest, answer.seconds)

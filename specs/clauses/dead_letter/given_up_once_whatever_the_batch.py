@@ -76,9 +76,12 @@ def judge(rows: Rows, findings: Findings) -> None:
     back = given_up.letter(last, rows.begin[last]) != NOWHERE
     back &= given_up.same_until(last, second) & given_up.may_come(last)
     again = (rows.config("batch", second) > 1) & ((last == NOWHERE) | back)
-    findings.broken(GivenUpAgain, first=first[again], second=second[again])
-    twice = ~again
-    findings.broken(GivenUpTwice, delivered=last[twice], first=first[twice], second=second[twice])
+    findings.told_apart(
+        {"first": first, "second": second},
+        (GivenUpAgain, again, {}),
+        (GivenUpTwice, ~again, {"delivered": last}),
+        certain=~calls.may_have_put_back(second),
+    )
 
 
 def _may_be_taken_back(rows: Rows, first: int, second: int) -> bool:

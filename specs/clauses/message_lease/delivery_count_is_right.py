@@ -113,8 +113,7 @@ def _run_ahead(rows: Rows, handed: Ints, unseen: Ints) -> Mask:
         )
     )
     is_alone = begun - ended == (rows.begin[handed] < now)
-    late = rows.of_runs(lambda context: context.info.begins_late, handed) != 0
-    found: Mask = rows.closed_world(handed) & ~late & is_alone & (unseen > lost)
+    found: Mask = rows.closed_world(handed) & ~rows.begins_late(handed) & is_alone & (unseen > lost)
     return found
 
 

@@ -8,9 +8,8 @@ offset is judged no more: it may go back at any later moment, and a ROLLBACK may
 pull was told to go on further back begins anew there, where a pull tells so (`specs.facts.tenures`). Where the
 incarnation's ADD was not seen it may have put back, before its first row, what lies below it: an offset below the
 first one seen counts only where that call, in auto mode, acknowledged it. Where nobody says in which mode the call
-was, and it succeeded, it counts until a call of the incarnation has put back, or may have, what was taken before; of a
-history that begins late it is possible only, as it may have come before. Says nothing about where the incarnation
-begins, nor about holes.
+was, and it succeeded, it counts until a call of the incarnation has put back, or may have, what was taken before (only
+possibly, in a history that begins late). Says nothing about where the incarnation begins, nor about holes.
 """
 
 import numpy as np
@@ -70,10 +69,8 @@ def judge(rows: Rows, findings: Findings) -> None:
     older = tenures.may_be_older(calls)
     shows = (in_auto[before] | (in_any[before] & untouched)) & ~older
     root = np.where(shows, NOWHERE, np.where(add != NOWHERE, add, first))
-    second, sure = calls[broken], ~(older & (offset < rows.offset[first]))[broken]
-    findings.broken(
-        WentBack, certain=sure, root=root[broken], highest=before[broken], second=second
-    )
+    new, sure = calls[broken], ~(older & (offset < rows.offset[first]))[broken]
+    findings.broken(WentBack, certain=sure, root=root[broken], highest=before[broken], second=new)
 
 
 def _leave_nothing(rows: Rows) -> tuple[Mask, Mask]:

@@ -70,7 +70,7 @@ def judge(rows: Rows, findings: Findings) -> None:
     unwanted = np.where(sent == NOWHERE, ~wanted[given], ~wanted[sent] & ~also_wanted)
     findings.at_stake(given)
     given, sent = given[unwanted], sent[unwanted]
-    late = rows.of_runs(lambda context: context.info.begins_late, given) > 0
+    late = rows.begins_late(given)
     findings.broken(Unwanted, given=given, sent=sent, certain=(sent == NOWHERE) | ~late)
     weak = np.isin(rows.number("code"), STORED_WEAKLY)
     _holes(rows, findings, original, sends[(wanted & ~weak)[sends]], offset)

@@ -47,7 +47,7 @@ def conform(folder: Path, target: str) -> tuple[int, str, dict[str, object]]:
 def test_a_driver_that_dies_is_judged_until_then_and_is_no_verdict(tmp_path: Path) -> None:
     code, said, verdict = conform(tmp_path, dying(tmp_path, ""))
     assert (code, verdict["verdict"]) == (69, "inconclusive")
-    assert re.search(r"driver \w+ died \(exit code 3\) after \w+, and was not told to", said)
+    assert re.search(r"driver \S+ died \(exit code 3\) after \S+, and was not told to", said)
     assert "out of luck" in said
     rows = list(open_history(tmp_path / "run").rows())
     calls = [row for row in rows if row.kind is Kind.DELIVER]
