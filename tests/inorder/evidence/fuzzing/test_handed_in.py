@@ -37,7 +37,7 @@ def cell(kind: str, samples: int, number: int = 0) -> Cell:
 
 
 def made_anew(cell: Cell) -> dict[str, Any]:
-    """In a new process: the memory of this one is also that of the tests before."""
+    """In a new process: the memory of this one is that of the tests before, and counted for those that it starts."""
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         return pool.submit(make, cell).result()
 
@@ -66,7 +66,7 @@ def test_more_of_them_find_nothing(kind: str) -> None:
 
 @pytest.mark.long
 def test_some_processes_find_nothing() -> None:
-    assert make(cell(PROCESSES, 10))["found"] == []
+    assert made_anew(cell(PROCESSES, 10))["found"] == []
 
 
 @pytest.mark.parametrize(
