@@ -389,6 +389,12 @@ def reset_to_a_time(world: World, group: str, queue: Queue, ms: int, client: str
     ]
 
 
+@says("reset GROUP QUEUE to the first message by CLIENT")
+def reset_to_the_first(world: World, group: str, queue: Queue, client: str) -> list[str]:
+    """The same, to time 0, as consoles do for whoever wants everything once more."""
+    return [world.ask(client, questions.reset(world.address(queue.broker), group, queue, None, 0))]
+
+
 @says("end of QUEUE by CLIENT")
 def end_of(world: World, queue: Queue, client: str) -> list[str]:
     """The offset that the next message gets (GET_MAX_OFFSET)."""

@@ -520,6 +520,18 @@ EQUIVALENT: Mapping[tuple[str, str, str, str], str] = {
         "if value >= 0 or not pq.dropped:",
     ): "what is kept for a dropped lane is reported by nobody, and a batch that is finished is never empty",
     (
+        "consumer_offsets",
+        "ConsumerOffsets.__init__",
+        "self._told = 0",
+        "self._told = 1",
+    ): "requests that nobody answers are numbered by it",
+    (
+        "consumer_offsets",
+        "ConsumerOffsets.reset_by_clients",
+        "told[queue_id] = target if header.is_force or target < stored else stored",
+        "told[queue_id] = target if header.is_force or target <= stored else stored",
+    ): "where both are the same it does not matter which one is told",
+    (
         "lock_table",
         "LockTable.lock",
         "self.refuse(now_ms, lease)",
