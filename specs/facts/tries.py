@@ -45,12 +45,7 @@ class Tries:
         newest = self._calls.last_before(self.stand, rows.begin)
         is_newest = chosen(self.call, last, NOWHERE) == chosen(self.call, newest, NOWHERE)
         leads = self.calls.puts_back[last] | (rows.are(Kind.DEAD_LETTER) & is_newest)
-        found = np.where((message != NOWHERE) & leads, last, NOWHERE)
-        if len(where := self._nameless):
-            mine = dense(rows.lane_client, rows.offset)[0]
-            tried = Line(mine, rows.begin, self.calls.at)
-            found[where] = tried.last_before(mine[where], rows.begin[where])
-        return found
+        return np.where((message != NOWHERE) & leads, last, NOWHERE)
 
     @cached_property
     def limit(self) -> Ints:
@@ -66,17 +61,28 @@ class Tries:
 
     def failed_to_be_given_up(self, tries: Ints, until: Ints) -> Mask:
         """Of each of these tries: had a dead letter of it failed that began before the moment?"""
-        return self._failing(self.before).count_before(tries, until) > 0
+        found: Mask = self._failed_at[tries] < until
+        return found
 
     def call_failed_to_be_given_up(self, tries: Ints, until: Ints) -> Mask:
         """Likewise, a dead letter of any message of its call."""
-        failing = self._failing(chosen(self.call, self.before, NOWHERE))
-        return failing.count_before(self.call[tries], until) > 0
+        first = np.full(len(self.calls.first), NEVER, np.int64)
+        np.minimum.at(first, self.calls.number, self._failed_at[self.calls.at])
+        found: Mask = first[self.call[tries]] < until
+        return found
 
-    def _failing(self, of: Ints) -> Line:
-        letters = np.append(self.letters, self._nameless)
-        failed = ~self.rows.ended_as(Outcome.OK)[letters]
-        return Line(of, self.rows.begin, letters[failed])
+    @cached_property
+    def _failed_at(self) -> Ints:
+        """Of each delivery when the first dead letter began that failed and may be of it; NEVER without one."""
+        rows, failed = self.rows, ~self.rows.ended_as(Outcome.OK)
+        named, nameless = (each[failed[each]] for each in (self.letters, self._nameless))
+        found = np.full(rows.size, NEVER, np.int64)
+        np.minimum.at(found, self.before[named], rows.begin[named])
+        if len(nameless):
+            mine = dense(rows.lane_client, rows.offset)[0]
+            first = Line(mine, rows.begin, nameless).first_after(mine, rows.begin)
+            found = np.minimum(found, chosen(rows.begin, first, NEVER))
+        return found
 
     @cached_property
     def counted_until(self) -> Ints:

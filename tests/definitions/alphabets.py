@@ -21,8 +21,8 @@ lasts just as long, as a message does that a reading finds. `until=` counts from
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate
 from typing import NamedTuple
@@ -30,6 +30,7 @@ from typing import NamedTuple
 from specs.history.row import Row
 from specs.history.runinfo import RunInfo
 from specs.history.text import parse_history
+from specs.vocabulary import DLQ_PREFIX, Kind
 
 _WORDS = {
     "LANE": "billing/orders/b0/3",
@@ -64,11 +65,12 @@ Word = tuple[Step, ...]
 
 @dataclass(frozen=True)
 class Alphabet:
-    """Symbols, the configuration of the run, and how long a tick is, in ms."""
+    """Symbols, the configuration of the run, and how long a tick is, in ms. lower: how much lower all offsets are."""
 
     lines: str
     config: str = ""
     tick_ms: int = 10
+    lower: int = 0
 
     @cached_property
     def texts(self) -> tuple[str, ...]:
@@ -103,7 +105,8 @@ class Alphabet:
 
     def text(self, word: Word) -> str:
         """A history in the text notation."""
-        shown = [self.header] if self.header else []
+        shown = [f"# all offsets are lower by {self.lower}"] if self.lower else []
+        shown += [self.header] if self.header else []
         spans = self.spans(word)
         for place, (step, (begin_us, end_us)) in enumerate(zip(word, spans, strict=True)):
             shown += _lines(self.symbols[step.symbol].text, place, begin_us, end_us)[1]
@@ -111,7 +114,26 @@ class Alphabet:
 
     def history(self, word: Word) -> list[Row]:
         """The rows of a history: one symbol begins at each tick."""
-        return place([self.symbols[step.symbol] for step in word], self.spans(word))
+        rows = place([self.symbols[step.symbol] for step in word], self.spans(word))
+        return [_lowered(row, self.lower) for row in rows] if self.lower else rows
+
+    def otherwise(self) -> Iterator[Alphabet]:
+        """The same where the lowest offset is the first one of a queue, or where one number is configured otherwise."""
+        places = [row.queue_offset or 0 for symbol in self.symbols for row in symbol.rows]
+        if any(places):
+            yield replace(self, lower=min(filter(None, places)))
+        words = self.config.split()
+        for index, word in enumerate(words):
+            if number := re.fullmatch(r"(\w+)=(\d+)", word):
+                longer = int(number[2]) + (self.tick_ms if number[1].endswith("_ms") else 1)
+                for other in ((), (f"{number[1]}={longer}",)):
+                    config = " ".join([*words[:index], *other, *words[index + 1 :]])
+                    yield replace(self, config=config)
+
+    def can_have(self, word: Word) -> bool:
+        """Is nothing at the first offset of a queue already, where that is another one's here?"""
+        rows = [row for step in word for row in self.symbols[step.symbol].rows]
+        return not self.lower or all(row.queue_offset != 0 or _is_of_copies(row) for row in rows)
 
     def spans(self, word: Word) -> list[tuple[int, int | None]]:
         """When each symbol begins and ends, in µs; None: never."""
@@ -124,6 +146,35 @@ class Alphabet:
             (begin - tick_us, _end(self.symbols[step.symbol], begin - tick_us, tick_us, step))
             for begin, step in zip(begins, word, strict=True)
         ]
+
+
+_TELLS_A_PLACE = {
+    Kind.ADD,
+    Kind.COMMIT,
+    Kind.FETCH_OFFSET,
+    Kind.PERSIST,
+    Kind.PROGRESS,
+    Kind.PULL,
+    Kind.READ,
+    Kind.RESET,
+    Kind.TRIM,
+}
+"""Kinds of rows whose value is an offset."""
+
+
+def _is_of_copies(row: Row) -> bool:
+    """Topics of dead letters begin at 0 in each alphabet."""
+    return (row.topic or "").startswith(DLQ_PREFIX)
+
+
+def _lowered(row: Row, by: int) -> Row:
+    if _is_of_copies(row):
+        return row
+    if row.queue_offset:
+        row = row._replace(queue_offset=row.queue_offset - by)
+    if row.kind in _TELLS_A_PLACE and row.value is not None and row.value > 0:
+        row = row._replace(value=max(row.value - by, 0))
+    return row
 
 
 def place(symbols: Sequence[Symbol], spans: Sequence[tuple[int, int | None]]) -> list[Row]:
@@ -464,7 +515,7 @@ ALPHABETS: dict[str, tuple[Alphabet, ...]] = {
             1 drain reads billing/%DLQ%billing/b0/1 value=0 ok
             0 b0    crashes b0
             """,
-            config="dead_letter_bound_ms=15",
+            config="dead_letter_bound_ms=15 keep_ms=30",
         ),
         Alphabet(
             """

@@ -103,13 +103,17 @@ def _may_be_given_back(rows: Rows, unlock: Row) -> list[Row]:
 
 def _was_not_told(rows: Rows, config: Config, add: Row, unlock: Row) -> bool:
     ends = [*_drops(rows, add, unlock), unlock]
-    told = [
+    asked = [
         commit
         for commit in of(rows, Kind.COMMIT)
         if of_its_client(rows, commit, add)
         and began_before(add, commit)
         and began_before(commit, unlock)
-        and not (commit.outcome is Outcome.REFUSED and before(commit, unlock))
+    ]
+    told = [
+        commit
+        for commit in asked
+        if not (commit.outcome is Outcome.REFUSED and before(commit, unlock))
     ]
     owed = [
         call
@@ -120,7 +124,7 @@ def _was_not_told(rows: Rows, config: Config, add: Row, unlock: Row) -> bool:
         and not any(commit.value is None and before(call, commit) for commit in told)
     ]
     silent = moved_in_its_life(rows, unlock._replace(incarnation=add.incarnation)) or any(
-        is_correction(rows, commit) for commit in told
+        is_correction(rows, commit) for commit in asked
     )
     reported = max((commit.value or 0 for commit in told), default=0)
     return not silent and any(offset(call) >= reported for call in owed)

@@ -87,8 +87,8 @@ def _reached(rows: Rows, config: Config, drop: Row, late: Row) -> list[int]:
     )
     own = [look.value for look in look_ups if look.outcome is Outcome.OK and look.incarnation]
     others = [look.value for look in look_ups if look.outcome is Outcome.OK]
-    start = [value for value in [*(add.value for add in adds(rows, drop)[-1:]), *own][-1:] if value]
-    if unknown or not start or not adds(rows, drop):
+    start = [*(add.value for add in adds(rows, drop)[-1:]), *own][-1:]
+    if unknown or start in ([], [None]) or not adds(rows, drop):
         return []
     done = [
         offset(row) + 1

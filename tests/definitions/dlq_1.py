@@ -37,6 +37,8 @@ from tests.definitions.words import (
     took_effect,
 )
 
+FULL_DISK = "disk_full"
+
 
 def broken(rows: Rows, config: Config) -> bool:
     groups = {row.group for row in rows if row.group}
@@ -55,7 +57,7 @@ def _missing(rows: Rows, config: Config, group: str) -> int:
         if _was_read(rows, config, group, since_us)
         and not _is_being_moved(rows, row, group)
         and not any(
-            _place(other) == _place(row) and _may_be_removed(rows, group, first)
+            _place(other) == _place(row) and _may_be_removed(rows, config, group, first, other)
             for other, first, _ in due
         )
     }
@@ -210,13 +212,25 @@ def _is_being_moved(rows: Rows, row: Row, group: str) -> bool:
     )
 
 
-def _may_be_removed(rows: Rows, group: str, since: Row) -> bool:
-    """Did the broker remove dead letters of the group between this row and the last reading's end?"""
+def _may_be_removed(rows: Rows, config: Config, group: str, since: Row, given_up: Row) -> bool:
+    """Did the broker remove dead letters of the group between this row and the last reading's end?
+
+    Not what was too young, unless a clock was set or its disk was filled.
+    """
     topic = dead_letter_topic(group)
     return any(
         trim.topic == topic
         and began_before(since, trim)
+        and (
+            trim.started_us - given_up.started_us >= config.keep_ms * 1_000
+            or any(row.kind is Kind.CLOCK_STEP or _fills_the_disk(row, trim) for row in rows)
+        )
         and trim.seq_begin < (read.seq_end or read.seq_begin)
         for trim in took_effect(rows, Kind.TRIM)
         for read in _last_readings(rows, topic).values()
     )
+
+
+def _fills_the_disk(fault: Row, trim: Row) -> bool:
+    words = (fault.detail or "").split()
+    return fault.kind is Kind.FAULT and words[:1] == [FULL_DISK] and trim.broker in words

@@ -5,10 +5,11 @@
 
 A history is a word over one of the clause's alphabets. All words up to some length are taken, but of two that
 differ only in who is called alice and who bob the first one, and then longer ones that are drawn at random, and ones
-that are near what breaks the definition (`nearby.py`).
+that are near what breaks the definition (`nearby.py`); of the latter some are asked again at the begin of a queue, and
+with other numbers in the configuration.
 A difference is one of four: the definition says broken and the product says nothing (missed) or that it may be
 (doubted), or the product is certain and the definition says kept (invented), or it is certain where it sees a part of
-such a history and is told so (accused: `parts.py`).
+such a history and is told so (accused: `parts.py`). Of broken histories parts are asked as well, and counted.
 How often a clause is at stake, and what its findings are called, a definition does not say. So `stakes.txt` has the
 sums over the histories of the short test, as they were when somebody looked; whoever changes a judge, an alphabet or a
 definition so that one moves says why, and writes the file anew.
@@ -51,9 +52,11 @@ EXCUSES_OF = {
 }
 """Where no other row than those that a clause needs can excuse: a second send of the id with another content, a send
 that chose first, a second dead letter of a message or a second place of it."""
-ROWS, DRAWN, NEAR = 4, 2_000, 700
+ROWS, DRAWN, NEAR = 4, 2_000, 2_000
 FEW_ROWS, FEW_DRAWN = 2, 100
 """Of the short test, which has as many of those that are near."""
+FEWER = 2
+"""Of so many that are near one is asked again, with other offsets or numbers of the configuration."""
 NOT_NEAR = frozenset({("PML-2", 2)})
 """Alphabets near whose broken histories none are drawn, but all of three symbols are asked: leases that one name stands
 for at one time, of which its page says nothing."""
@@ -188,7 +191,12 @@ def compare(clause: str, rows: int, number: int, near: int, seed: int = SEED) ->
         _ask(count, clause, alphabet, chain(words(alphabet, rows), drawn(alphabet, number, seed)))
         wider = wide(clause, place)
         breaks = partial(_breaks, clause, wider)
-        _ask(count, clause, wider, nearby(clause, place, breaks, near, seed))
+        found = list(nearby(clause, place, breaks, near, seed))
+        _ask(count, clause, wider, iter(found))
+        others = list(wider.otherwise())
+        for number, other in enumerate(others):
+            alike = filter(other.can_have, found[number :: FEWER * len(others)])
+            _ask(count, clause, other, alike)
     return count
 
 
@@ -212,18 +220,15 @@ def _ask(count: Count, clause: str, alphabet: Alphabet, every: Iterator[Word]) -
     while some := list(islice(every, TOGETHER)):
         histories = [alphabet.history(word) for word in some]
         verdicts = judge_together(clause, alphabet.info, histories)
-        kept = [
-            (number, history)
-            for number, (word, history, verdict) in enumerate(
-                zip(some, histories, verdicts, strict=True)
-            )
-            if not _take(count, clause, alphabet, word, history, verdict)
-        ]
-        for law, info, left in parts(clause, alphabet.info, kept):
+        each = zip(some, histories, verdicts, strict=True)
+        broken = [_take(count, clause, alphabet, *one) for one in each]
+        for law, info, left in parts(clause, alphabet.info, enumerate(histories)):
             told = judge_together(clause, info, [rows for _, rows in left])
             for (number, _), verdict in zip(left, told, strict=True):
                 count.add(verdict)
-                if verdict.certain and not breaks_anything(alphabet.info, histories[number]):
+                if broken[number] or not verdict.certain:
+                    continue
+                if not breaks_anything(alphabet.info, histories[number]):
                     count.differs(f"accused, {law}", alphabet, some[number])
 
 

@@ -7,7 +7,7 @@ Decisions where the page leaves room:
 - What its client knows ends with its death, and with the end of a departure if it came again after that. Where no ADD
   of the call's incarnation follows nothing is claimed, unless nothing was answered before either; nor where a request
   from before was granted after that.
-- Nor is anything claimed where the incarnation was added in the midst of a departure, with which it goes.
+- Nor is anything claimed where its client joined, or added something, in the midst of a departure.
 - Without a grant the lane has no lease if the ADD of the call's incarnation was seen, or a refusal, or an unlock.
 - Where the client has added the lane anew, under another name, that ADD alone shows nothing.
 - A pause silences that was not over when the last answer came, or the unlock was sent, or, without both, at the ADD.
@@ -107,13 +107,17 @@ def _has_no_lease(rows: Rows, config: Config, call: Row) -> bool:
         and not any(before(pause, row) or end_of(pause) < _moment(row) for row in since)
         for pause in of(rows, Kind.PAUSE)
     )
-    goes_too = any(
-        leave.group == call.group
+    came_early = any(
+        (row.client_id, row.group) == (call.client_id, call.group)
         and same_client(leave, call)
-        and any(began_before(leave, row) and row.seq_begin < end_of(leave) for row in add)
+        and leave.group == call.group
+        and began_before(leave, row)
+        and row.seq_begin < end_of(leave)
+        and began_before(row, call)
         for leave in took_effect(rows, Kind.LEAVE)
+        for row in took_effect(rows, Kind.ADD, Kind.JOIN)
     )
-    return bool(lost or add) and not paused and not goes_too
+    return bool(lost or add) and not paused and not came_early
 
 
 def _moment(row: Row) -> int:

@@ -16,7 +16,8 @@ from dataclasses import replace
 from functools import cache
 from itertools import product
 
-from specs.vocabulary import Kind
+from specs.history.text import VERBS
+from specs.vocabulary import Kind, Outcome
 from tests.definitions.alphabets import ALPHABETS, Alphabet, Step, Word
 from tests.definitions.words import end_of
 
@@ -69,20 +70,36 @@ def _twins(text: str) -> Iterator[str]:
     for word in re.finditer(r""" (\w+)=("[^"]*"|'[^']*'|\S+)""", text):
         if word[1] in _MAY_LACK and not re.search(_NEEDED.get(word[1], "^$"), text):
             yield text[: word.start()] + text[word.end() :]
+    yield from _without_an_end(text)
     for verb, others in _MAY_SAY.items():
         for other in others:
             if f" {verb} " in text and f" {other.partition('=')[0]}=" not in text:
                 yield re.sub(r"( (?:at|id|value)=\S+)", rf"\1 {other}", text, count=1)
 
 
+def _without_an_end(text: str) -> Iterator[str]:
+    """The same of which no end is seen, without what only its answer tells."""
+    known = re.match(rf"[1-9]\d*( \S+ +(\w+) .*?)(?: (?:{'|'.join(Outcome)}))?$", text)
+    if known is None or ";" in text or VERBS[known[2]] in {*STEADY, *_OF_ITS_END}:
+        return
+    rest = re.sub(r" value=\d+", "", known[1]) if known[2] in _ANSWERED else known[1]
+    yield ".." + re.sub(r"\bat=(\d+)\b", r"id=m\1", rest) if known[2] == "sends" else ".." + rest
+
+
+_OF_ITS_END = (Kind.RECEIVE, Kind.PROGRESS, Kind.PERSIST, Kind.TRIM)
+"""Kinds of rows that are there when something has come."""
+_ANSWERED = ("sends", "fetches", "pulls")
+"""Verbs of which the answer tells a value, or where a message lies."""
 _CONFUSED: tuple[tuple[str, tuple[str, ...]], ...] = (
     (r"\bLANE\b", ("audit/orders/b0/3", "billing/orders/b0/4")),
     (r"\bQUEUE\b", ("orders/b0/4",)),
     (r"\balice\b", ("bob",)),
     (r"\bbob\b", ("alice",)),
-    (r"^(.*) ok$", (r"\1 unknown", r"\1 refused")),
+    (r"^((?!.* sends ).*) ok$", (r"\1 unknown", r"\1 refused")),
     (r"\bsuccess$", ("suspend", "unknown")),
     (r"\bsuspend$", ("success", "unknown")),
+    # An answer that nobody has tells no place.
+    (r"^(.* sends .*)\bat=(\d+)(.*) ok$", (r"\1id=m\2\3 unknown", r"\1id=m\2\3 refused")),
     # Some rows tell the place of their message alone, requests its id alone, and a queue begins with 0.
     (r"\bat=(\d+)(?= )", (r"offset=\1", "at=0")),
     (r"( (?:acks|releases|renews) .*)\bat=(\d+)(?= )", (r"\1id=m\2",)),

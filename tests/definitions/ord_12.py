@@ -3,6 +3,7 @@
 Decisions where the page leaves room:
 
 - A message is known by its key and number, in whatever queue, and given for the first time when its first call begins.
+- Of two messages of a queue that bear one number the one that was given first is compared with later ones.
 - What one incarnation was given is what one client was given under one number, in one life.
 - Any reset of the lane that was begun before the later call silences it.
 """
@@ -34,6 +35,7 @@ def broken(rows: Rows, config: Config) -> bool:
         and (higher.key_seq or 0) > (lower.key_seq or 0)
         and offset(higher) > offset(lower)
         and (config.consume_from == "first" or _are_of_one(rows, higher, lower))
+        and not _is_second(rows, config, higher)
         and not was_removed(rows, higher, offset(lower))
         and not any(
             same_lane(reset, lower) and began_before(reset, lower)
@@ -60,6 +62,19 @@ def _are_of_one(rows: Rows, first: Row, second: Row) -> bool:
         and first.incarnation == second.incarnation
         and same_client(first, second)
         and life(rows, first) == life(rows, second)
+    )
+
+
+def _is_second(rows: Rows, config: Config, call: Row) -> bool:
+    """Was another message of its queue given before under its number?"""
+    return any(
+        _are_of_one_key(other, call)
+        and same_lane(other, call)
+        and other.key_seq == call.key_seq
+        and offset(other) != offset(call)
+        and began_before(other, call)
+        and (config.consume_from == "first" or _are_of_one(rows, other, call))
+        for other in calls(rows)
     )
 
 

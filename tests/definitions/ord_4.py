@@ -8,8 +8,7 @@ Decisions where the page leaves room:
 - Stored is what a look-up was answered with, or a commit that was answered, before the client's last look-up for the
   incarnation began, or, without one, before its ADD, or its first call; that look-up's own answer counts too.
 - What a look-up was answered with counts up to the highest commit that began before it was answered, if there is one.
-- A reset makes all forgotten that was stored, or known of messages, before it was over; a crash, what was stored.
-- After a reset no commit shows what is stored, since a broker that keeps a reset may let none undo it (CMT-7).
+- A crash makes forgotten what was stored. Of a lane that an operator has begun to move nothing more is said.
 """
 
 from __future__ import annotations
@@ -38,7 +37,6 @@ from tests.definitions.words import (
     took_effect,
     was_moved_before,
     was_removed,
-    was_reset,
 )
 
 
@@ -46,7 +44,9 @@ def broken(rows: Rows, config: Config) -> bool:
     return config.subscription == "*" and any(
         _started_beyond(rows, config, call)
         for call in calls(rows)
-        if call.incarnation is not None and not _had_before(rows, call)
+        if call.incarnation is not None
+        and not _had_before(rows, call)
+        and not was_moved_before(rows, call._replace(seq_end=call.seq_begin))
     )
 
 
@@ -72,7 +72,6 @@ def _known(rows: Rows, call: Row) -> set[int]:
         offset(row)
         for row in of(rows, Kind.DELIVER, Kind.SEND)
         if row.queue_offset is not None
-        and not was_reset(rows, row._replace(group=call.group), call)
         and (
             same_lane(row, call) and began_before(row, call)
             if row.kind is Kind.DELIVER
@@ -103,8 +102,6 @@ def _stored(rows: Rows, call: Row) -> list[int]:
         and row.value is not None
         and same_lane(row, call)
         and (before(row, until) or (row in own and before(row, call)))
-        and not was_reset(rows, row, call)
-        and not (row.kind is Kind.COMMIT and was_moved_before(rows, row))
         and not broker_died(rows, call.broker, row.seq_begin, call.seq_begin)
     ]
 

@@ -59,7 +59,8 @@ def _places(rows: Rows, send: Row) -> list[tuple[int, Row]]:
     return [
         (read.queue_offset, read)
         for read in of(rows, Kind.READ)
-        if (send.attempt or 1) == 1
+        if read.outcome is Outcome.OK
+        and (send.attempt or 1) == 1
         and read.message_id == send.message_id
         and same_queue(read, send)
         and read.queue_offset is not None

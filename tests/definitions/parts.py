@@ -8,8 +8,8 @@ Left out is what cannot be, or what a page says is taken for granted:
 
 - An incarnation is of one life of its client, and its calls are all in one mode; a broker that begins a new epoch has
   died; an id is of one producer.
-- Nobody is about to learn of a reset, or of where a pull was told to go on, when a history begins; who is not seen is
-  configured like those that are.
+- Nobody is about to learn of a reset, of an offset, or of where a pull was told to go on, when a history begins; who
+  is not seen is configured like those that are.
 - The whole breaks another clause: then somebody is accused rightly, if not of this.
 """
 
@@ -26,6 +26,7 @@ from specs.history.row import Row
 from specs.history.runinfo import RunInfo, declared
 from specs.verdicts.examine import examine
 from specs.vocabulary import Kind
+from tests.definitions.words import end_of
 
 Rows = Sequence[Row]
 Part = tuple[str, RunInfo, list[tuple[int, list[Row]]]]
@@ -83,10 +84,11 @@ def _can_be(rows: Rows) -> bool:
     producers = {(row.message_id, row.client_id) for row in rows if row.kind is Kind.SEND}
     modes = defaultdict(set)
     for row in rows:
-        if row.kind is Kind.DELIVER:
+        if row.kind is Kind.DELIVER or (row.kind is Kind.DEAD_LETTER and row.commit_mode):
             modes[row.client_id, row.incarnation].add(row.commit_mode)
+    died = any(row.kind is Kind.CRASH and row.broker is not None for row in rows)
     return (
-        (len(epochs) < 2 or any(row.kind is Kind.CRASH for row in rows))
+        (len(epochs) < 2 or died)
         and len(producers) == len({message for message, _ in producers})
         and max(map(len, modes.values()), default=0) < 2
         and not any(_is_outlived(rows, row) for row in rows)
@@ -107,7 +109,9 @@ def _is_outlived(rows: Rows, begun: Row) -> bool:
 def _may_lack(law: str, rows: Rows, left: Rows) -> bool:
     gone = [row for row in rows if row not in left]
     if law == OF_THE_BEGIN:
-        return not any(row.kind in (Kind.RESET, Kind.PULL) for row in gone)
+        first = min((row.seq_begin for row in left), default=0)
+        asked = any(row.kind is Kind.FETCH_OFFSET and end_of(row) > first for row in gone)
+        return not asked and not any(row.kind in (Kind.RESET, Kind.PULL) for row in gone)
     if law == OF_THE_PARTY:
         return not any(row.kind is Kind.JOIN and row.view for row in gone)
     return True

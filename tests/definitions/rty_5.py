@@ -2,7 +2,8 @@
 
 Decisions where the page leaves room:
 
-- A message is given up by whoever begins to send its dead letter, whatever becomes of that one.
+- A message is given up by whoever begins to send its dead letter, whatever becomes of that one; the next one after one
+  that failed is a further try.
 - A dead letter failed that was begun before the message came again and was never acknowledged.
 - Whoever began another call of the message meanwhile, however that ended but in a SUSPEND, null or a throw, may have
   finished it.
@@ -75,6 +76,7 @@ def _given_up_early(rows: Rows, limit: int, letter: Row) -> bool:
     return (
         last.reconsume_times is not None
         and last.reconsume_times < limit
+        and not letter_failed_between(rows, last, letter)
         and not any(
             may_have_rolled_back(call)
             and same_incarnation(rows, call, letter)

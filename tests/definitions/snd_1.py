@@ -97,7 +97,7 @@ def _is_missing(rows: Rows, config: Config, send: Row, read: Row) -> bool:
     due = (
         place < read.value
         or awake_us(rows, read, sent_us) >= config.delay_bound_ms * 1_000
-        or any(before(other, read) for other in shown)
+        or any(before(other, read) and other.message_id is not None for other in shown)
     )
     return due and not there and not _was_removed(rows, config, send, read)
 
@@ -135,4 +135,4 @@ def _was_too_young(rows: Rows, config: Config, send: Row, trim: Row, read: Row) 
         if row.seq_begin < (read.seq_end or read.seq_begin)
     )
     age_us = trim.started_us - send.started_us
-    return not excused and age_us < config.keep_ms * 1_000
+    return not excused and config.keep_ms > 0 and age_us < config.keep_ms * 1_000

@@ -1,7 +1,8 @@
 """Which modules judge, which of their functions do not, and which clauses rest on which module.
 
-Left out is what decides nothing about a history: how a finding is told, how a catalogue is read, which of several
-findings is shown, and what brings rows together from files and on Spark, which its own tests hold.
+Left out is what decides nothing about a history: how a finding is told, how a catalogue is read, what a search is told
+to look for, which of several findings is shown, and what brings rows together from files and on Spark, which its own
+tests hold.
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ SHARED = (
 )
 """The modules beside the facts that several clauses share for judging."""
 TELLING = "explain"
+STEERING = "STAKES"
+"""What a clause asks of the plans of a search."""
 NOT_JUDGING: Mapping[str, tuple[str, ...]] = {
     # How a clause is documented.
     "specs.clauses.clause": (
@@ -85,7 +88,8 @@ def left_out(module: str) -> frozenset[str]:
     functions = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
     judging = _reached((defined.keys() - functions) | (defined.keys() & {"judge"}), defined)
     aside = _reached(defined.keys() & {TELLING}, defined)
-    return frozenset((aside & functions) - judging).union(NOT_JUDGING.get(module, ()))
+    judges_not = {STEERING, *NOT_JUDGING.get(module, ())}
+    return frozenset((aside & functions) - judging).union(judges_not)
 
 
 def _defined(tree: ast.Module) -> dict[str, set[str]]:

@@ -4,7 +4,8 @@ Measured from the end of the last request (or from the ADD) to whatever the inca
 pulls, delivers or commits. It must have asked by the interval (`lock_interval_ms`), the slack of a timer
 (`schedule_slack_ms`) and, once for each broker of which the client has ever added a lane, the time that an answer may
 take (`delay_bound_ms`): it asks one broker after the other and waits for each, so that another one that does not
-answer puts this request off. It counts that it asks, not what it is answered.
+answer puts this request off. It counts that it asks, not what it is answered. While nobody has seen the end of its last
+request it may be waiting for it.
 Of a client's incarnations of a lane only the one that it added last is judged. Silent where a request does not name its
 incarnation, in a shutdown (some clients stop renewing first; one that names no group is of all; what a client adds or
 asks for in the midst of it goes with it), and once the lane was dropped: then nothing is owed any more. Silent as well
@@ -25,8 +26,8 @@ from specs.clauses.premises import (
     Premise,
 )
 from specs.clauses.terms import Finding, Findings, Line, Row, Rows, at, ms, who
-from specs.facts.columns import MS, NOWHERE, Ints, Mask
-from specs.facts.leases import named, over_us
+from specs.facts.columns import MS, NEVER, NOWHERE, Ints, Mask
+from specs.facts.leases import named
 from specs.facts.presence import brokers_died, count_brokers, of_old_lives, were_leaving
 from specs.facts.segments import Segments, positions
 from specs.vocabulary import Key, Kind, Party
@@ -71,8 +72,8 @@ class NotRenewed(Finding):
 def judge(rows: Rows, findings: Findings) -> None:
     """What each incarnation does, beside the last time that its client asked for the lease, or added the lane."""
     last, work = _since_asked(rows)
-    due_us = over_us(rows, last) + _interval_us(rows, work)
-    late = rows.started[work] > due_us
+    due_us = rows.ended[last] + _interval_us(rows, work)
+    late = (rows.end[last] < NEVER) & (rows.started[work] > due_us)
     late[late] = rows.started[work[late]] > due_us[late] + _round_us(rows, work[late])
     # Once it was late it is judged again from its next request on.
     judged = Segments(last).count_before(late) == 0

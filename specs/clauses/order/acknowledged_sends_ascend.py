@@ -145,12 +145,8 @@ def _told_by_readers(rows: Rows, findings: Findings, placed: Ints, sends: Mask) 
     silent = np.flatnonzero(tells_no_place)
     if not len(silent):
         return
-    told = (
-        rows.are(Kind.READ)
-        & rows.ended_as(Outcome.OK)
-        & (rows.offset != NONE)
-        & (message != NO_TEXT)
-    )
+    told = rows.are(Kind.READ) & rows.ended_as(Outcome.OK)
+    told &= (rows.offset != NONE) & (message != NO_TEXT)
     every_attempt = np.flatnonzero(may_lie & np.isin(message, message[silent]))
     every_read = np.flatnonzero(told & (rows.end < NEVER))
     for queue in np.unique(rows.queue[silent]).tolist():

@@ -136,17 +136,13 @@ class _Queues:
 
     def read_to_end(self, marker: int) -> None:
         """A queue was read to its end: each of these is among the messages that were read, or it is gone."""
-        rows, mine, info = (
-            self.rows,
-            self._of(self.sends, marker),
-            self.rows.context_of(marker).info,
-        )
+        rows, mine = self.rows, self._of(self.sends, marker)
+        context = rows.context_of(marker)
         sends, begin, now = self.sends[mine], rows.begin[marker], int(rows.end[marker])
         due = self.left[mine] & (rows.end[sends] < begin) & (self.known[sends] < now)
-        ran_us = rows.context_of(marker).ran_us(
-            rows.name_of("broker", marker), rows.ended[sends], int(rows.started[marker]), now
-        )
-        young = ran_us < info.config.delay_bound_ms * MS + info.clock_bound_us
+        broker, until_us = rows.name_of("broker", marker), int(rows.started[marker])
+        ran_us = context.ran_us(broker, rows.ended[sends], until_us, now)
+        young = ran_us < context.info.config.delay_bound_ms * MS + context.info.clock_bound_us
         young &= due & (self.offset[sends] >= rows.value[marker])
         due[young] = self._was_shown(sends[young], marker)
         here = due & np.isin(self.offset[sends], self._read_in(self.reads, rows.end, marker))
