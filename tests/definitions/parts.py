@@ -1,8 +1,8 @@
 """Histories of which a part is missing: whoever is certain there must be right about the whole.
 
-Of a history that keeps a definition something is taken, by one of the laws about valid histories
-(`inorder.evidence.laws`): a client, a kind of rows, the begin, the end, answers. What is left says that it is not all,
-and nothing in it may be refuted for certain.
+Of a history something is taken, by one of the laws about valid histories (`inorder.evidence.laws`): a client, a kind of
+rows, the begin, the end, answers. What is left says that it is not all. Where the whole keeps its definition nothing in
+it may be refuted for certain; what becomes of broken ones is counted.
 
 Left out is what cannot be, or what a page says is taken for granted:
 
