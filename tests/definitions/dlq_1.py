@@ -22,6 +22,7 @@ from specs.plan.config import Config
 from specs.vocabulary import LISTENER_SUSPENDS, Kind, Outcome, Queue, dead_letter_topic
 from tests.definitions.words import (
     AUTO,
+    FULL_DISK,
     WEAK,
     Rows,
     awake_us,
@@ -36,8 +37,6 @@ from tests.definitions.words import (
     same_lane,
     took_effect,
 )
-
-FULL_DISK = "disk_full"
 
 
 def broken(rows: Rows, config: Config) -> bool:

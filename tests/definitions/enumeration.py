@@ -194,8 +194,8 @@ def compare(clause: str, rows: int, number: int, near: int, seed: int = SEED) ->
         found = list(nearby(clause, place, breaks, near, seed))
         _ask(count, clause, wider, iter(found))
         others = list(wider.otherwise())
-        for number, other in enumerate(others):
-            alike = filter(other.can_have, found[number :: FEWER * len(others)])
+        for index, other in enumerate(others):
+            alike = filter(other.can_have, found[index :: FEWER * len(others)])
             _ask(count, clause, other, alike)
     return count
 

@@ -82,8 +82,12 @@ def _without_an_end(text: str) -> Iterator[str]:
     known = re.match(rf"[1-9]\d*( \S+ +(\w+) .*?)(?: (?:{'|'.join(Outcome)}))?$", text)
     if known is None or ";" in text or VERBS[known[2]] in {*STEADY, *_OF_ITS_END}:
         return
-    rest = re.sub(r" value=\d+", "", known[1]) if known[2] in _ANSWERED else known[1]
-    yield ".." + re.sub(r"\bat=(\d+)\b", r"id=m\1", rest) if known[2] == "sends" else ".." + rest
+    rest = known[1]
+    if known[2] in _ANSWERED:
+        rest = re.sub(r" value=\d+", "", rest)
+    if known[2] == "sends":
+        rest = re.sub(r"\bat=(\d+)\b", r"id=m\1", rest)
+    yield f"..{rest}"
 
 
 _OF_ITS_END = (Kind.RECEIVE, Kind.PROGRESS, Kind.PERSIST, Kind.TRIM)

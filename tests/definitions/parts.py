@@ -51,12 +51,12 @@ UNSENT = "SND-2"
 """The alphabets hand out messages that nobody sent: they are about other things."""
 
 
-def parts(clause: str, info: RunInfo, kept: Iterable[tuple[int, Rows]]) -> Iterator[Part]:
+def parts(clause: str, info: RunInfo, histories: Iterable[tuple[int, Rows]]) -> Iterator[Part]:
     """Of each history, by its number, one law's change, by turns: the law, the run and the numbered histories."""
     alike: dict[tuple[str, str], Part] = {}
     by_turns = sorted(laws.TAKEN_AWAY)
     not_asked, _ = NOT_ASKED.get(clause, ((), ""))
-    for number, rows in kept:
+    for number, rows in histories:
         law = by_turns[number % len(by_turns)]
         if law in not_asked or not _can_be(rows):
             continue

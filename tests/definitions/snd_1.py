@@ -17,6 +17,7 @@ from specs.history.row import Row
 from specs.plan.config import Config
 from specs.vocabulary import DLQ_PREFIX, RETRY_PREFIX, Kind, Outcome
 from tests.definitions.words import (
+    FULL_DISK,
     WEAK,
     Rows,
     awake_us,
@@ -27,8 +28,6 @@ from tests.definitions.words import (
     same_queue,
     took_effect,
 )
-
-FULL_DISK = "disk_full"
 
 
 def broken(rows: Rows, config: Config) -> bool:

@@ -27,6 +27,7 @@ NOTHING_HERE = (19, 20)
 """Those that say that nothing was found; further ahead there may be something."""
 _NEVER_US = 10**15
 _NEVER = 10**9
+FULL_DISK = "disk_full"
 WEAK = (10, 11, 12)
 """Codes of an answer that says stored, but not flushed or replicated in time."""
 INTERNAL_ERROR = 1

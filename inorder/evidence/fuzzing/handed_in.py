@@ -768,7 +768,10 @@ def _tracebacks_in(place: str) -> Iterator[None]:
 
 
 def in_a_process(choices: Random, place: Path) -> tuple[Sample, Answer, float]:
-    """A sample in a process of its own, with its memory in MiB. seconds are those of its work on a core."""
+    """A sample in a process of its own, with its memory in MiB. seconds are those of its work on a core.
+
+    The memory is at least what this process has had: it is small where only cells are made (`run.largest_mib`).
+    """
     if choices.random() < 0.3:
         words: list[str] = list(choices.choice(SEARCHES))
         for _ in range(_how_many(choices)):
