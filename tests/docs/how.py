@@ -82,7 +82,7 @@ SHORTER: Rules = (
     (r"--inputs 1000000\b", "--inputs 2000"),
     (r"--plans (?:300|10000)\b", "--plans 20"),
     (r"(?<=laws )--least 50 --plans (?:400|700)\b", "--plans 5"),
-    (r"--events 1000000\b", "--events 20000"),
+    (r"--events 1(?:00)?000000\b", "--events 20000"),
     (r"--soak 300\b", "--soak 2 --backlog 1000"),
     (r"(evidence\.load)$", r"\1 --alone --queues 1 --clients 1 --rounds 1 --backlog 1000 --send-s 0.5"),
     (r"(evidence\.kill_matrix\.power)(?: \S+)?$",
