@@ -4,8 +4,8 @@ A drain is settled where `specs.facts.settled` says so. Somebody *works* on a la
 incarnation has dropped it, or its client has died, or leaves. Nothing is said of a lane that was reset, of one that a
 listener served in manual mode (it may leave messages open), of a group that does not subscribe to every message, nor
 while a call of the incarnation runs. A message may be finished where nobody saw how its dead letter was answered, or
-how a call of it ended (`unknown`; one that was cut finished nothing), and it was not delivered since; or where it may
-have been given up and nobody told.
+how a call of it ended (`unknown`; one that was cut finished nothing), or a call of it ends later, and it was not
+delivered since; or where it may have been given up and nobody told.
 """
 
 import numpy as np
@@ -115,16 +115,19 @@ class Owners:
         doubt = self.finished.in_doubt(message, moment) & ~finished
         doubt &= may_be_untold(rows, last, moment=moment)
         key = dense(np.append(rows.lane, lane), np.append(rows.offset, offset))[0]
-        answered = np.where(rows.ended_as(Outcome.OK, Outcome.REFUSED), rows.end, NEVER)
-        letter = Line(key, rows.begin, rows.of(Kind.DEAD_LETTER)).last_before_with(
-            key[size:], moment, lambda index, letter: answered[letter] > moment[index]
+        calls = rows.are(Kind.DELIVER) & (rows.end < NEVER)
+        unheard = np.where(
+            calls, rows.ended_as(Outcome.UNKNOWN), ~rows.ended_as(Outcome.OK, Outcome.REFUSED)
         )
-        unseen = positions(rows.are(Kind.DELIVER) & rows.ended_as(Outcome.UNKNOWN))
-        call = Line(key, rows.end, unseen).last_before(key[size:], moment)
-        told = np.maximum(chosen(rows.begin, letter, NONE), chosen(rows.end, call, NONE))
+        answered = np.where(unheard, NEVER, rows.end)
+        told = Line(key, rows.begin, positions(calls | rows.are(Kind.DEAD_LETTER)))
+        last_told = told.last_before_with(
+            key[size:], moment, lambda index, row: answered[row] > moment[index]
+        )
         again = self.finished.begun.last_before(message, moment)
         since = chosen(rows.begin, again, NONE + 1)  # what takes no time ends where it begins
-        return finished, doubt, self.starts.asks(last, moment) | (told >= since)
+        unclear = self.starts.asks(last, moment) | (chosen(rows.begin, last_told, NONE) >= since)
+        return finished, doubt, unclear
 
 
 class SettledReads:

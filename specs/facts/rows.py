@@ -7,6 +7,7 @@ that never ended is NEVER.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, TypeVar
@@ -367,28 +368,27 @@ class Rows:
         events = [(int(self.end[place]), 1, place) for place in np.flatnonzero(told).tolist()]
         events += [(int(self.begin[place]), 0, place) for place in np.flatnonzero(also).tolist()]
         adds = self.are(Kind.ADD)
-        words: dict[tuple[int, ...], int] = {}  # by incarnation, or by lane and client
-        repeated: set[tuple[int, ...]] = set()
+        # By incarnation, or by lane and client: what was told, and what of it was committed last.
+        words: dict[tuple[int, ...], set[int]] = defaultdict(set)
+        repeated: dict[tuple[int, ...], set[int]] = defaultdict(set)
         for _seq, is_pull, place in sorted(events):
             own: tuple[int, ...] = (int(self.incarnation[place]),)
             clients = (int(self.lane[place]), int(self.client[place]))
             of_any = (*clients, 0)  # whichever incarnation the pull names
+            now = {int(value[place])}
             if is_pull:
                 for by in (own if named[place] else clients, of_any):
-                    words[by] = int(value[place])
-                    repeated.discard(by)
+                    words[by] |= now
+                    repeated[by] -= now
             elif adds[place]:
                 words.pop(own, None)
-                repeated.discard(own)
             else:
                 for by in (own, clients) if named[place] else (of_any,):
-                    if words.get(by) == value[place]:
-                        repeated.add(by)
+                    words[by] -= repeated[by] - now
+                    repeated[by] = words[by] & now
+                    if repeated[by]:
                         found[place] = True
                         break
-                    if by in repeated:
-                        repeated.discard(by)
-                        del words[by]
         return found
 
     @cached_property

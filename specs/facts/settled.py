@@ -7,8 +7,8 @@ concluded of a group whose listener chose the manual mode (it may leave messages
 to every message, as the start of a member tells (JOIN, `view`), of a lane whose offset was reset, of one whose listener
 call has not returned, of one whose last incarnation looked its start up where nobody saw the answer, and of a message
 that may have been given up where nobody told, or that may be finished: nobody saw how its dead letter was answered, or
-how a call of it ended (`unknown`; one that was cut finished nothing), and it was not delivered since. Nothing is sent
-while a queue is read so: that is part of what settled says.
+how a call of it ended (`unknown`; one that was cut finished nothing), or a call of it ends later, and it was not
+delivered since. Nothing is sent while a queue is read so: that is part of what settled says.
 """
 
 import numpy as np

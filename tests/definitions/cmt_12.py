@@ -3,7 +3,8 @@
 Decisions where the page leaves room:
 
 - An ADD of an earlier incarnation, or life, was a begin too.
-- A reset excuses what a process wrote before it was over; of a commit nothing is claimed while one is under way.
+- A reset excuses what a process wrote before it was over; of a commit nothing is claimed while one is under way, or was
+  when its client began.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ def _told_the_broker(rows: Rows, add: Row) -> bool:
         and same_lane(commit, add)
         and began_before(add, commit)
         and not was_reset(rows, commit, commit)
+        and not was_reset(rows, add, add)
         for commit in took_effect(rows, Kind.COMMIT)
     )
 

@@ -23,6 +23,7 @@ from tests.definitions.words import (
     before,
     broker_died,
     end_of,
+    filled_a_disk,
     may_be_applied_after,
     of,
     same_lane,
@@ -141,7 +142,7 @@ def _is_excused(rows: Rows, config: Config, stored: Row, look: Row) -> bool:
         row.broker == stored.broker and row.seq_begin < end_of(look) and not before(row, stored)
         for row in of(rows, Kind.PAUSE)
     ) or any(
-        row.seq_begin < end_of(look) and (row.detail or "").startswith("disk_full")
+        row.seq_begin < end_of(look) and filled_a_disk(row, look.broker)
         for row in of(rows, Kind.FAULT)
     )
     unsaid = any(row.value is None for row in [*resets, *_since(rows, config, stored, look)])

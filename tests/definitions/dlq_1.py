@@ -2,13 +2,14 @@
 
 Decisions where the page leaves room:
 
-- A copy has arrived if anybody read it after its acknowledged dead letter was begun, or the message passed by was.
+- A copy has arrived if anybody read it after its acknowledged dead letter was begun, or the last delivery of what was
+  passed by.
 - A copy that was read before the last reading of its queue is gone if that one ended at or before it.
 - The final drain is the last reading of each queue; if that one failed, nothing is decided.
 - The bound does not run while the broker stands still.
 - What was passed by has to be there from the bound after the begin of the call that passed it.
-- A removal excuses if it began before the reading ended, and after any dead letter of the
-  message (or the call that passed it) had begun.
+- A removal excuses if it began before the reading ended, and after any dead letter of the message, or its last delivery
+  where it was passed by, had begun.
 - A client may be told of a reset late: one since the incarnation was added excuses what is passed by.
 - Where an operator was moving a lane's offset when the last reading began nothing is claimed of its messages.
 - A message that comes again in its incarnation, even after others, was not passed by for good.
@@ -22,13 +23,13 @@ from specs.plan.config import Config
 from specs.vocabulary import LISTENER_SUSPENDS, Kind, Outcome, Queue, dead_letter_topic
 from tests.definitions.words import (
     AUTO,
-    FULL_DISK,
     WEAK,
     Rows,
     awake_us,
     before,
     began_before,
     calls,
+    filled_a_disk,
     is_marker,
     moved_in_its_life,
     of,
@@ -49,15 +50,14 @@ def broken(rows: Rows, config: Config) -> bool:
 def _missing(rows: Rows, config: Config, group: str) -> int:
     """How many places (lane, offset, id) were given up, must have been found and were not."""
     due = _acknowledged(rows, group) + _passed_by(rows, config, group)
-    begins = [(_place(row), row) for row, _, _ in due]
     places = {
         _place(row): row
-        for row, _, since_us in due
+        for row, since_us in due
         if _was_read(rows, config, group, since_us)
         and not _is_being_moved(rows, row, group)
         and not any(
-            _place(other) == _place(row) and _may_be_removed(rows, config, group, first, other)
-            for other, first, _ in due
+            _place(other) == _place(row) and _may_be_removed(rows, config, group, other)
+            for other, _ in due
         )
     }
     missing: dict[str | None, int] = {}
@@ -68,7 +68,7 @@ def _missing(rows: Rows, config: Config, group: str) -> int:
             for copy in _copies(rows, group)
             if row.message_id in _names(rows, config, copy)
             and not _is_gone(rows, copy)
-            and any(other == place and not before(copy, first) for other, first in begins)
+            and any(_place(other) == place and not before(copy, other) for other, _ in due)
         }
         lacks = len(same) - len(copies)
         missing[row.message_id] = max(missing.get(row.message_id, 0), lacks)
@@ -89,13 +89,13 @@ def _place(row: Row) -> tuple[object, ...]:
     return (row.lane, row.queue_offset, row.message_id)
 
 
-Due = tuple[Row, Row, int]
-"""A message that was given up, the row that says so, and since when its copy counts, in µs."""
+Due = tuple[Row, int]
+"""The row that gave a message up, or its last delivery, and since when its copy counts, in µs."""
 
 
 def _acknowledged(rows: Rows, group: str) -> list[Due]:
     return [
-        (letter, letter, letter.ended_us)
+        (letter, letter.ended_us)
         for letter in of(rows, Kind.DEAD_LETTER)
         if letter.group == group
         and letter.outcome is Outcome.OK
@@ -107,7 +107,7 @@ def _acknowledged(rows: Rows, group: str) -> list[Due]:
 
 def _passed_by(rows: Rows, config: Config, group: str) -> list[Due]:
     return [
-        (message, call, call.started_us)
+        (message, call.started_us)
         for message in calls(rows)
         for call in calls(rows)
         if message.group == group
@@ -211,25 +211,20 @@ def _is_being_moved(rows: Rows, row: Row, group: str) -> bool:
     )
 
 
-def _may_be_removed(rows: Rows, config: Config, group: str, since: Row, given_up: Row) -> bool:
-    """Did the broker remove dead letters of the group between this row and the last reading's end?
+def _may_be_removed(rows: Rows, config: Config, group: str, given_up: Row) -> bool:
+    """Did the broker remove dead letters of the group between this row's begin and the last reading's end?
 
     Not what was too young, unless a clock was set or its disk was filled.
     """
     topic = dead_letter_topic(group)
     return any(
         trim.topic == topic
-        and began_before(since, trim)
+        and began_before(given_up, trim)
         and (
             trim.started_us - given_up.started_us >= config.keep_ms * 1_000
-            or any(row.kind is Kind.CLOCK_STEP or _fills_the_disk(row, trim) for row in rows)
+            or any(row.kind is Kind.CLOCK_STEP or filled_a_disk(row, trim.broker) for row in rows)
         )
         and trim.seq_begin < (read.seq_end or read.seq_begin)
         for trim in took_effect(rows, Kind.TRIM)
         for read in _last_readings(rows, topic).values()
     )
-
-
-def _fills_the_disk(fault: Row, trim: Row) -> bool:
-    words = (fault.detail or "").split()
-    return fault.kind is Kind.FAULT and words[:1] == [FULL_DISK] and trim.broker in words

@@ -1,18 +1,19 @@
 """All small histories about a clause: what its definition says of each, and what the product says.
 
     python -m tests.definitions.enumeration [CLAUSE...] [--rows N] [--drawn N] [--near N] [--seed N]
-    python -m tests.definitions.enumeration --stakes > tests/definitions/stakes.txt
+    python -m tests.definitions.enumeration --stakes [CLAUSE...]
 
 A history is a word over one of the clause's alphabets. All words up to some length are taken, but of two that
 differ only in who is called alice and who bob the first one, and then longer ones that are drawn at random, and ones
 that are near what breaks the definition (`nearby.py`); of the latter some are asked again at the begin of a queue, and
-with other numbers in the configuration.
+with other numbers in the configuration, and some by twos in one run (`beside.py`).
 A difference is one of four: the definition says broken and the product says nothing (missed) or that it may be
 (doubted), or the product is certain and the definition says kept (invented), or it is certain where it sees a part of
 such a history and is told so (accused: `parts.py`). Of broken histories parts are asked as well, and counted.
 How often a clause is at stake, and what its findings are called, a definition does not say. So `stakes.txt` has the
-sums over the histories of the short test, as they were when somebody looked; whoever changes a judge, an alphabet or a
-definition so that one moves says why, and writes the file anew.
+sums over the histories of the tests, as they were when somebody looked; whoever changes a judge, an alphabet or a
+definition so that one moves says why, and writes the lines of the clause anew (`--stakes`; a quarter of an hour for
+all).
 """
 
 from __future__ import annotations
@@ -23,12 +24,13 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from functools import cache, partial
 from importlib import import_module
-from itertools import chain, islice, product
+from itertools import chain, islice, pairwise, product
 from pathlib import Path
-from typing import Protocol, cast
+from typing import NamedTuple, Protocol, cast
 
 from specs.clauses.catalogue import get
 from specs.clauses.judging import Finding
@@ -38,6 +40,7 @@ from specs.plan.config import Config
 from specs.verdicts.examine import find_in_each
 from specs.vocabulary import Kind
 from tests.definitions.alphabets import ALPHABETS, Alphabet, Step, Word
+from tests.definitions.beside import together
 from tests.definitions.nearby import nearby, wide
 from tests.definitions.parts import breaks_anything, parts
 from tests.definitions.wrong import rules_of
@@ -52,17 +55,28 @@ EXCUSES_OF = {
 }
 """Where no other row than those that a clause needs can excuse: a second send of the id with another content, a send
 that chose first, a second dead letter of a message or a second place of it."""
-ROWS, DRAWN, NEAR = 4, 2_000, 2_000
-FEW_ROWS, FEW_DRAWN = 2, 100
-"""Of the short test, which has as many of those that are near."""
 FEWER = 2
 """Of so many that are near one is asked again, with other offsets or numbers of the configuration."""
+PAIRS = 3
+"""Of so many that are near one is asked together with the next one."""
 NOT_NEAR = frozenset({("PML-2", 2)})
 """Alphabets near whose broken histories none are drawn, but all of three symbols are asked: leases that one name stands
 for at one time, of which its page says nothing."""
 STAKES = Path(__file__).with_name("stakes.txt")
 TOGETHER = 2_000
 """So many histories are judged at once."""
+
+
+class Size(NamedTuple):
+    """How many histories are asked: all words of so many rows, and so many drawn, and drawn near what breaks."""
+
+    rows: int
+    drawn: int
+    near: int
+
+
+SHORT, LONG = Size(2, 100, 2_000), Size(4, 2_000, 4_000)
+SIZES = {"short": SHORT, "long": LONG}
 
 
 class Definition(Protocol):
@@ -153,7 +167,7 @@ class Count:
     refuted: int = 0
     excused: int = 0
     differences: dict[str, int] = field(default_factory=dict)
-    shortest: dict[str, tuple[Alphabet, Word]] = field(default_factory=dict)
+    shortest: dict[str, str] = field(default_factory=dict)
     noticed: set[str] = field(default_factory=set)
     """The wrong judges (`wrong.py`) that some history told from the definition."""
 
@@ -167,10 +181,11 @@ class Count:
         found = (f"{name}={times}" for name, times in sorted(self.found.items()))
         return " ".join([str(self.opportunities), *found])
 
-    def differs(self, how: str, alphabet: Alphabet, word: Word) -> None:
+    def differs(self, how: str, history: str) -> None:
         self.differences[how] = self.differences.get(how, 0) + 1
-        if how not in self.shortest or len(word) < len(self.shortest[how][1]):
-            self.shortest[how] = (alphabet, word)
+        known = self.shortest.get(how)
+        if known is None or history.count("\n") < known.count("\n"):
+            self.shortest[how] = history
 
 
 def difference(broken: bool, verdict: Verdict) -> str | None:
@@ -180,36 +195,47 @@ def difference(broken: bool, verdict: Verdict) -> str | None:
     return "invented" if verdict.certain and not broken else None
 
 
-def compare(clause: str, rows: int, number: int, near: int, seed: int = SEED) -> Count:
-    """Ask both about every history of either alphabet: number, near: how many are drawn, and drawn near what breaks."""
+def compare(clause: str, size: Size, seed: int = SEED) -> Count:
+    """Ask both about every history of each of the clause's alphabets."""
     count = Count()
     for place, alphabet in enumerate(ALPHABETS[clause]):
         if (clause, place) in NOT_NEAR:
-            every = chain(words(alphabet, max(rows, 3)), drawn(alphabet, number, seed))
+            every = chain(words(alphabet, max(size.rows, 3)), drawn(alphabet, size.drawn, seed))
             _ask(count, clause, alphabet, every)
             continue
-        _ask(count, clause, alphabet, chain(words(alphabet, rows), drawn(alphabet, number, seed)))
+        every = chain(words(alphabet, size.rows), drawn(alphabet, size.drawn, seed))
+        _ask(count, clause, alphabet, every)
         wider = wide(clause, place)
         breaks = partial(_breaks, clause, wider)
-        found = list(nearby(clause, place, breaks, near, seed))
+        found = list(nearby(clause, place, breaks, size.near, seed))
         _ask(count, clause, wider, iter(found))
         others = list(wider.otherwise())
         for index, other in enumerate(others):
             alike = filter(other.can_have, found[index :: FEWER * len(others)])
             _ask(count, clause, other, alike)
+        _ask_by_twos(count, clause, wider, list(pairwise(found))[::PAIRS])
     return count
 
 
-def short(clause: str) -> Count:
-    """What the short test asks."""
-    return compare(clause, FEW_ROWS, FEW_DRAWN, NEAR)
-
-
 @cache
-def stakes() -> dict[str, str]:
-    """How often each clause was at stake, and found what, in the short test when somebody looked."""
-    lines = STAKES.read_text(encoding="utf-8").splitlines()
-    return {clause: told for clause, told in (line.split(" ", 1) for line in lines)}
+def stakes() -> dict[tuple[str, str], str]:
+    """By clause and size: how often it was at stake, and found what, when somebody looked."""
+    lines = (line.split(" ", 2) for line in STAKES.read_text(encoding="utf-8").splitlines())
+    return {(clause, size): told for clause, size, told in lines}
+
+
+def write_stakes(clauses: Sequence[str]) -> None:
+    """Write the lines of these clauses anew, by all processors."""
+    asked = [(clause, size) for clause in clauses for size in SIZES]
+    with ProcessPoolExecutor() as pool:
+        told = zip(asked, pool.map(_stakes_of, *zip(*asked, strict=True)), strict=True)
+        every = sorted({**stakes(), **dict(told)}.items())
+    lines = (f"{clause} {size} {told}\n" for (clause, size), told in every)
+    STAKES.write_text("".join(lines), encoding="utf-8")
+
+
+def _stakes_of(clause: str, size: str) -> str:
+    return compare(clause, SIZES[size]).stakes
 
 
 def _breaks(clause: str, alphabet: Alphabet, word: Word) -> bool:
@@ -229,7 +255,20 @@ def _ask(count: Count, clause: str, alphabet: Alphabet, every: Iterator[Word]) -
                 if broken[number] or not verdict.certain:
                     continue
                 if not breaks_anything(alphabet.info, histories[number]):
-                    count.differs(f"accused, {law}", alphabet, some[number])
+                    count.differs(f"accused, {law}", alphabet.text(some[number]))
+
+
+def _ask_by_twos(
+    count: Count, clause: str, alphabet: Alphabet, pairs: Sequence[tuple[Word, Word]]
+) -> None:
+    histories = [together(alphabet, *pair) for pair in pairs]
+    verdicts = judge_together(clause, alphabet.info, histories)
+    judge_by, config = definition(clause).broken, alphabet.info.config
+    for pair, history, verdict in zip(pairs, histories, verdicts, strict=True):
+        count.add(verdict)
+        how = difference(judge_by(history, config), verdict)
+        if how:
+            count.differs(f"{how}, beside another", "\n# and\n".join(map(alphabet.text, pair)))
 
 
 def _take(
@@ -256,7 +295,7 @@ def _take(
                 count.noticed.add(name)
     how = difference(broken, verdict)
     if how:
-        count.differs(how, alphabet, _shortened(clause, alphabet, word, how))
+        count.differs(how, alphabet.text(_shortened(clause, alphabet, word, how)))
     return broken
 
 
@@ -284,31 +323,31 @@ def _excused(clause: str, info: RunInfo, history: Sequence[Row]) -> bool:
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.definitions.enumeration")
     parser.add_argument("clauses", nargs="*", metavar="CLAUSE")
-    parser.add_argument("--rows", type=int, default=ROWS)
-    parser.add_argument("--drawn", type=int, default=DRAWN)
-    parser.add_argument("--near", type=int, default=NEAR)
+    parser.add_argument("--rows", type=int, default=LONG.rows)
+    parser.add_argument("--drawn", type=int, default=LONG.drawn)
+    parser.add_argument("--near", type=int, default=LONG.near)
     parser.add_argument("--stakes", action="store_true")
     parser.add_argument("--seed", type=int, default=SEED)
     options = parser.parse_args(arguments)
+    clauses = options.clauses or sorted(ALPHABETS)
     if options.stakes:
-        for clause in sorted(ALPHABETS):
-            sys.stdout.write(f"{clause} {short(clause).stakes}\n")
+        write_stakes(clauses)
         return 0
+    size = Size(options.rows, options.drawn, options.near)
     lines = [
         "| clause | histories | at stake | refuted | excused | differences |",
         "|---|" + "---:|" * 5,
     ]
     shown = []
-    for clause in options.clauses or sorted(ALPHABETS):
-        count = compare(clause, options.rows, options.drawn, options.near, options.seed)
+    for clause in clauses:
+        count = compare(clause, size, options.seed)
         different = ", ".join(f"{number} {how}" for how, number in count.differences.items())
         lines.append(
             f"| {clause} | {count.histories} | {count.at_stake} | {count.refuted} | {count.excused}"
             f" | {different or 0} |"
         )
         shown += [
-            f"\n{clause} {how}:\n{where[0].text(where[1])}"
-            for how, where in sorted(count.shortest.items())
+            f"\n{clause} {how}:\n{history}" for how, history in sorted(count.shortest.items())
         ]
     sys.stdout.write("\n".join([*lines, *shown]) + "\n")
     return 0

@@ -6,6 +6,7 @@ Decisions where the page leaves room:
   nor lies in the midst of a departure.
 - The drain finds what is read while it lasts; what it finds has to be finished by what
   had begun before it. Nothing is claimed of a lane of which its owner has a call running when the drain begins.
+- A call of the message that ends after the drain began may finish it.
 - A dead letter that was sent and not answered may have given the message up, unless that was delivered since.
 - An operator's move of the lane, or a call of manual mode on it, before the drain ends silences all of the lane.
 """
@@ -82,7 +83,7 @@ def _holds(rows: Rows, add: Row, drain: Row) -> bool:
 
 def _is_silent(rows: Rows, add: Row, drain: Row) -> bool:
     unheard = any(
-        look.outcome is Outcome.UNKNOWN
+        (look.outcome is Outcome.UNKNOWN or (look.outcome is Outcome.OK and look.value is None))
         and same_incarnation(rows, look, add)
         and between(add, look, drain)
         for look in of(rows, Kind.FETCH_OFFSET)
@@ -115,11 +116,14 @@ def _is_mine(rows: Rows, config: Config, owner: Row, drain: Row, place: int) -> 
 
 
 def _is_finished(rows: Rows, owner: Row, drain: Row, place: int) -> bool:
-    """Was it finished; or may its last call have ended well, though the lane was dropped?"""
+    """Was it finished; or may its last call have ended well, though the lane was dropped, or does it go on?"""
     begun = [row for row in rows if began_before(row, drain)]
     its_calls = [call for call in calls(begun) if offset(call) == place and same_lane(call, owner)]
-    over = [call for call in its_calls[-1:] if before(call, drain)]
-    worked = any(ended_well(call) or call.outcome is Outcome.UNKNOWN for call in over)
+    over = [call for call in its_calls[-1:] if call.seq_end is not None]
+    worked = any(
+        ended_well(call) or call.outcome is Outcome.UNKNOWN or not before(call, drain)
+        for call in over
+    )
     runs = any(
         same_incarnation(rows, call, owner) and not before(call, drain) for call in calls(begun)
     )

@@ -7,6 +7,7 @@ Decisions where the page leaves room:
 - What its client knows ends with its death, and with the end of a departure if it came again after that. Where no ADD
   of the call's incarnation follows nothing is claimed, unless nothing was answered before either; nor where a request
   from before was granted after that.
+- A departure without an end is over as it begins, but may go on: what was known before may be known still.
 - Nor is anything claimed where its client joined, or added something, in the midst of a departure.
 - Without a grant the lane has no lease if the ADD of the call's incarnation was seen, or a refusal, or an unlock.
 - Where the client has added the lane anew, under another name, that ADD alone shows nothing.
@@ -51,14 +52,18 @@ def _ends(rows: Rows, call: Row) -> list[Row]:
         for row in took_effect(rows, Kind.CRASH, Kind.LEAVE)
         if same_client(row, call)
         and (row.kind is Kind.CRASH or row.group == call.group)
-        and before(row, call)
+        and _over(row) < call.seq_begin
     ]
+
+
+def _over(end: Row) -> int:
+    return end.seq_begin if end.seq_end is None else end.seq_end
 
 
 def _came_again(rows: Rows, leave: Row, call: Row) -> bool:
     return any(
         (row.client_id, row.group) == (call.client_id, call.group)
-        and before(leave, row)
+        and _over(leave) < row.seq_begin
         and began_before(row, call)
         for row in took_effect(rows, Kind.ADD, Kind.JOIN)
     )
@@ -80,7 +85,7 @@ def _has_no_lease(rows: Rows, config: Config, call: Row) -> bool:
         end for end in _ends(rows, call) if end.kind is Kind.CRASH or _came_again(rows, end, call)
     ]
     if ends:
-        last = max(ends, key=end_of)
+        last = max(ends, key=_over)
         add = [row for row in add if began_before(last, row) or not answers]
         goes_on = [
             lock
@@ -89,7 +94,13 @@ def _has_no_lease(rows: Rows, config: Config, call: Row) -> bool:
         ]
         if goes_on and not add:
             return False
-        answers = [lock for lock in answers if began_before(last, lock)]
+        unlocks = [row for row in took_effect(rows, Kind.UNLOCK) if _own(row, call)]
+        known = [*answers, *(unlock for unlock in unlocks if began_before(unlock, call))]
+        if last.seq_end is None and known and began_before(max(known, key=_moment), last):
+            return False
+        answers = [
+            lock for lock in answers if began_before(last, lock) and _over(last) < end_of(lock)
+        ]
     if any(_holds(rows, config, answers, lock, call) for lock in answers):
         return False
     lost = [
@@ -97,7 +108,7 @@ def _has_no_lease(rows: Rows, config: Config, call: Row) -> bool:
         for row in [*answers, *took_effect(rows, Kind.UNLOCK)]
         if _own(row, call)
         and began_before(row, call)
-        and not any(began_before(row, end) for end in ends)
+        and not any(began_before(row, end) or _moment(row) < _over(end) for end in ends)
         and (row.outcome is not Outcome.REFUSED or _was_heard(config, row, call))
     ]
     since = [max(lost, key=_moment)] if lost else add
@@ -112,7 +123,7 @@ def _has_no_lease(rows: Rows, config: Config, call: Row) -> bool:
         and same_client(leave, call)
         and leave.group == call.group
         and began_before(leave, row)
-        and row.seq_begin < end_of(leave)
+        and row.seq_begin < _over(leave)
         and began_before(row, call)
         for leave in took_effect(rows, Kind.LEAVE)
         for row in took_effect(rows, Kind.ADD, Kind.JOIN)

@@ -33,7 +33,7 @@ def broken(rows: Rows, config: Config) -> bool:
         and began_before(higher, lower)
         and _is_first(rows, lower)
         and (higher.key_seq or 0) > (lower.key_seq or 0)
-        and offset(higher) > offset(lower)
+        and offset(higher) >= offset(lower)
         and (config.consume_from == "first" or _are_of_one(rows, higher, lower))
         and not _is_second(rows, config, higher)
         and not was_removed(rows, higher, offset(lower))

@@ -17,12 +17,12 @@ from specs.history.row import Row
 from specs.plan.config import Config
 from specs.vocabulary import DLQ_PREFIX, RETRY_PREFIX, Kind, Outcome
 from tests.definitions.words import (
-    FULL_DISK,
     WEAK,
     Rows,
     awake_us,
     before,
     end_of,
+    filled_a_disk,
     is_marker,
     of,
     same_queue,
@@ -129,7 +129,7 @@ def _was_removed(rows: Rows, config: Config, send: Row, read: Row) -> bool:
 def _was_too_young(rows: Rows, config: Config, send: Row, trim: Row, read: Row) -> bool:
     """Is it younger than messages are kept, though no disk was filled and no clock was set?"""
     excused = any(
-        row.kind is Kind.CLOCK_STEP or (row.detail or "").startswith(FULL_DISK)
+        row.kind is Kind.CLOCK_STEP or filled_a_disk(row, send.broker)
         for row in of(rows, Kind.FAULT, Kind.CLOCK_STEP)
         if row.seq_begin < (read.seq_end or read.seq_begin)
     )

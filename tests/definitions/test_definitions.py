@@ -9,17 +9,14 @@ import pytest
 from specs.history.text import parse_history
 from tests.definitions.alphabets import ALPHABETS, MOST_SYMBOLS
 from tests.definitions.enumeration import (
-    DRAWN,
-    NEAR,
     PAGES,
-    ROWS,
+    SIZES,
     Count,
     compare,
     definition,
     excuses,
     named_on_page,
     needs,
-    short,
     stakes,
 )
 from tests.definitions.wrong import rules_of
@@ -28,17 +25,17 @@ CLAUSES = sorted(ALPHABETS)
 
 
 def _differences(count: Count) -> str:
-    return "\n\n".join(
-        f"{how}:\n{where[0].text(where[1])}" for how, where in count.shortest.items()
-    )
+    return "\n\n".join(f"{how}:\n{history}" for how, history in count.shortest.items())
 
 
-def _check(clause: str, count: Count) -> None:
+def _check(clause: str, size: str) -> None:
+    count = compare(clause, SIZES[size])
     assert not count.differences, _differences(count)
     assert min(count.at_stake, count.refuted) > 0, f"too poor an alphabet: {count}"
     assert count.excused or not excuses(clause), f"nothing is excused: {count}"
     overlooked = {rule.__name__ for rule in rules_of(clause)} - count.noticed
     assert not overlooked, f"no history tells a wrong judge from the definition: {overlooked}"
+    assert count.stakes == stakes()[clause, size]
 
 
 @pytest.mark.parametrize("clause", CLAUSES)
@@ -48,16 +45,14 @@ def test_short_histories_are_judged_as_defined(clause: str) -> None:
     Nobody is accused for certain in a part of them. The clause is at stake, and finds what it finds, as often as when
     somebody looked (`stakes.txt`).
     """
-    count = short(clause)
-    _check(clause, count)
-    assert count.stakes == stakes()[clause]
+    _check(clause, "short")
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("clause", CLAUSES)
 def test_histories_are_judged_as_defined(clause: str) -> None:
     """Every history of up to four symbols, and thousands of longer ones."""
-    _check(clause, compare(clause, ROWS, DRAWN, NEAR))
+    _check(clause, "long")
 
 
 def _example(clause: str, heading: str) -> str:

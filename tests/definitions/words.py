@@ -27,7 +27,6 @@ NOTHING_HERE = (19, 20)
 """Those that say that nothing was found; further ahead there may be something."""
 _NEVER_US = 10**15
 _NEVER = 10**9
-FULL_DISK = "disk_full"
 WEAK = (10, 11, 12)
 """Codes of an answer that says stored, but not flushed or replicated in time."""
 INTERNAL_ERROR = 1
@@ -245,6 +244,12 @@ def is_of_link(fault: Row, client: str | None, broker: str | None) -> bool:
     """Does the fault concern the link of these two: it names both, one of them, or nobody?"""
     names = {word for word in (fault.detail or "").split()[1:] if not word.isdigit()}
     return names <= {client, broker}
+
+
+def filled_a_disk(fault: Row, broker: str | None) -> bool:
+    """Is it a fault that filled this broker's disk?"""
+    words = (fault.detail or "").split()
+    return fault.kind is Kind.FAULT and words[:1] == ["disk_full"] and broker in words[1:]
 
 
 def broker_died(rows: Rows, broker: str | None, begin: int, end: int) -> bool:

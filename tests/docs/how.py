@@ -87,6 +87,7 @@ SHORTER: Rules = (
     (r"(evidence\.load)$", r"\1 --alone --queues 1 --clients 1 --rounds 1 --backlog 1000 --send-s 0.5"),
     (r"(evidence\.kill_matrix\.power)(?: \S+)?$",
      r"\1 newest-first --seeds 1 --out searches --power power.json"),
+    (r"(evidence\.operators .*)$", r"\1 --budget 1s"),
     (r"(evidence\.planted)$", r"\1 --sample 2 --examples 2"),
     (r"(evidence\.frozen)$", r"\1 redis-local:7.0.15 --budget 1s"),
     (r"(evidence\.wrong_drivers)$", r"\1 hello --command smoke --budget 1s"),

@@ -11,6 +11,7 @@ import multiprocessing
 import os
 import resource
 import sys
+import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import import_module
@@ -21,11 +22,11 @@ from inorder.evidence import grid
 from inorder.evidence.operators.histories import Rows
 from inorder.evidence.operators.loading import load_anew
 from inorder.evidence.operators.pools import source_of
-from inorder.evidence.operators.questions import Answer, Questions
+from inorder.evidence.operators.questions import FEW, Answer, Questions
 from specs.history.runinfo import RunInfo
 
 CPU_S = 400
-"""A change that takes longer than this has stopped something from ending."""
+"""A change with which a question takes longer than this has stopped something from ending."""
 TRANSCRIPTS, DEFINITIONS, LAWS = WAYS = ("transcripts", "definitions", "laws")
 """In this order; the laws are asked about what the two others did not notice."""
 ENDLESS = "it does not end"
@@ -42,7 +43,7 @@ def noticed(module: str, tree: ast.Module, questions: Questions) -> Noticed:
 
     def work() -> None:
         grid.begin_work(here)
-        resource.setrlimit(resource.RLIMIT_CPU, (CPU_S, CPU_S))
+        _allow(CPU_S)
         _answer(module, tree, questions, sender)
 
     child = context.Process(target=work, daemon=True)
@@ -81,6 +82,13 @@ def _answer(module: str, tree: ast.Module, questions: Questions, to: Connection)
         silent = silent and not by
         to.send(by)
     to.send(OVER)
+
+
+def _allow(cpu_s: int) -> None:
+    """This process is ended when it has taken so much more CPU time."""
+    taken = int(time.process_time())
+    _, hard = resource.getrlimit(resource.RLIMIT_CPU)
+    resource.setrlimit(resource.RLIMIT_CPU, (taken + cpu_s, hard))
 
 
 def _told(error: Exception) -> str:
@@ -134,12 +142,17 @@ def _by_definitions(judges: _Judges, questions: Questions) -> Iterator[str]:
     if folder not in sys.path:  # definitions lie with the tests
         sys.path.append(folder)
     enumeration = import_module("tests.definitions.enumeration")
-    for clause in questions.defined:
-        count = enumeration.short(clause)
-        for how in count.differences:
-            yield f"{clause}: {how}"
-        if count.stakes != enumeration.stakes()[clause]:
-            yield f"{clause}: at stake otherwise"
+    long = len(questions.defined) <= FEW  # else it would take an hour
+    for size in ("short", "long") if long else ("short",):
+        histories = enumeration.SIZES[size]
+        for clause in questions.defined:
+            _allow(CPU_S)
+            count = enumeration.compare(clause, histories)
+            for how in count.differences:
+                yield f"{clause}: {how}"
+            if count.stakes != enumeration.stakes()[clause, size]:
+                yield f"{clause}: at stake otherwise"
+    _allow(CPU_S)
 
 
 _BROKEN_BY: Mapping[Answer, Callable[[Any], bool]] = {

@@ -47,9 +47,7 @@ class BeganElsewhere(Finding):
 
 def judge(rows: Rows, findings: Findings) -> None:
     """Nothing of it takes time: the begins alone count, and those are in order within each lane."""
-    where = np.flatnonzero(
-        rows.are(Kind.ADD, Kind.COMMIT, Kind.PERSIST, Kind.RESET) & (rows.group != NO_TEXT)
-    )
+    where = np.flatnonzero(rows.are(*KINDS) & (rows.group != NO_TEXT))
     if not len(where):
         return
     where = where[by_time(rows.lane[where], rows.begin[where])]

@@ -124,7 +124,7 @@ def judge(rows: Rows, findings: Findings) -> None:
     commits, lowest = commits[lowest != NOWHERE], lowest[lowest != NOWHERE]
     add = tenures.add[commits]
     beyond = value[commits] > rows.offset[lowest]
-    judged = ~(beyond & (value[commits] <= value[add]))  # it may tell its start
+    judged = ~(beyond & (value[commits] == value[add]))  # it may tell its start
     findings.at_stake(commits[judged])
     wrong = beyond & judged
     findings.broken(MovedWithoutCommit, add=add[wrong], taken=lowest[wrong], commit=commits[wrong])
