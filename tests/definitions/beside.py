@@ -15,6 +15,7 @@ from tests.definitions.alphabets import Alphabet, Symbol, Word, place
 _NOBODYS = {"net", "admin"}
 """Who acts on whichever group is named."""
 _IDS = ("message_id", "origin_id", "lease_id")
+"""Fields that are renamed whole. A key stays: which queue it belongs to follows from it."""
 
 
 def together(alphabet: Alphabet, first: Word, second: Word) -> list[Row]:
@@ -41,7 +42,6 @@ def _renamed(alphabet: Alphabet) -> Sequence[Symbol]:
         for name in (row.client_id, row.group, row.topic, row.broker)
         for word in re.findall(r"\w+", name or "")
     } - {*_NOBODYS, "DLQ", "RETRY"}
-    # A key stays: which queue it belongs to follows from it.
     names = re.compile(rf"\b({'|'.join(sorted(said))})\b")
 
     def renamed(row: Row) -> Row:
