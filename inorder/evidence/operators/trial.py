@@ -43,7 +43,7 @@ def noticed(module: str, tree: ast.Module, questions: Questions) -> Noticed:
 
     def work() -> None:
         grid.begin_work(here)
-        _allow(CPU_S)
+        _allow_more()
         _answer(module, tree, questions, sender)
 
     child = context.Process(target=work, daemon=True)
@@ -84,11 +84,10 @@ def _answer(module: str, tree: ast.Module, questions: Questions, to: Connection)
     to.send(OVER)
 
 
-def _allow(cpu_s: int) -> None:
-    """This process is ended when it has taken so much more CPU time."""
-    taken = int(time.process_time())
+def _allow_more() -> None:
+    """From now on this process may take `CPU_S`, and is ended after that."""
     _, hard = resource.getrlimit(resource.RLIMIT_CPU)
-    resource.setrlimit(resource.RLIMIT_CPU, (taken + cpu_s, hard))
+    resource.setrlimit(resource.RLIMIT_CPU, (int(time.process_time()) + CPU_S, hard))
 
 
 def _told(error: Exception) -> str:
@@ -146,13 +145,13 @@ def _by_definitions(judges: _Judges, questions: Questions) -> Iterator[str]:
     for size in ("short", "long") if long else ("short",):
         histories = enumeration.SIZES[size]
         for clause in questions.defined:
-            _allow(CPU_S)
+            _allow_more()
             count = enumeration.compare(clause, histories)
             for how in count.differences:
                 yield f"{clause}: {how}"
             if count.stakes != enumeration.stakes()[clause, size]:
                 yield f"{clause}: at stake otherwise"
-    _allow(CPU_S)
+    _allow_more()
 
 
 _BROKEN_BY: Mapping[Answer, Callable[[Any], bool]] = {
