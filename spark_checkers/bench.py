@@ -1,8 +1,7 @@
 """`python -m spark_checkers.bench`: what a check costs, beside a plain scan of the same columns in the same session.
 
 A history is generated (or given), checked once to warm up and then a few times; the shortest time counts. Memory
-is that of this process, of the Java process and of the Python workers together, looked at ten times a second. The
-Python engine judges a smaller history, for comparison.
+is that of this process, of the Java process and of the Python workers together, looked at ten times a second.
 """
 
 from __future__ import annotations
@@ -36,7 +35,6 @@ from specs.history.runinfo import write_runinfo
 from specs.history.store import History, open_history
 from specs.profiles import Profile
 from specs.scratch import Scratch
-from specs.verdicts import engine as python_engine
 
 MIB = 1 << 20
 LOOK_EVERY_S = 0.1
@@ -135,20 +133,8 @@ def six_clauses(history: History, profile: Profile, rows: int, times: int) -> li
     ]
 
 
-def size_of(history: History) -> int:
-    """How many rows it has."""
-    return sum(row_groups(history.parquet)[1])
-
-
 @click.command()
 @click.option("--events", default=2_000_000, show_default=True, type=click.IntRange(10_000))
-@click.option(
-    "--slice",
-    "small",
-    default=200_000,
-    show_default=True,
-    help="Events for --engine python; 0: none.",
-)
 @click.option("--history", type=click.Path(path_type=Path), help="Measure this one instead.")
 @click.option("--seed", default=7, show_default=True)
 @click.option("--times", default=2, show_default=True, type=click.IntRange(1))
@@ -160,7 +146,6 @@ def size_of(history: History) -> int:
 @click.option("--by-seq", "shuffled", is_flag=True, help="Measure it in the order of seq as well.")
 def main(
     events: int,
-    small: int,
     history: Path | None,
     seed: int,
     times: int,
@@ -177,7 +162,7 @@ def main(
             history = Path(scratch) / "big"
             generate(history, events, seed)
         big = open_history(history)
-        rows, by_queue = size_of(big), is_by_queue(big.parquet)
+        rows, by_queue = sum(row_groups(big.parquet)[1]), is_by_queue(big.parquet)
         session = open_session(master, memory=memory)
         judge = partial(engine.judge, profile=profile, options={"session": session})
         click.echo(f"{rows:,} events; warming up", err=True)
@@ -198,11 +183,6 @@ def main(
             sort_on_spark(session, big.parquet, by_seq, rows, by=("run", "seq_begin"), order=BY_SEQ)
             work = partial(judge, open_history(by_seq))
             figures.append(measure("inorder check (by seq)", rows, 1, work))
-        if small:
-            generate(Path(scratch) / "little", small, seed)
-            little = open_history(Path(scratch) / "little")
-            work = partial(python_engine.judge, little, profile, {})
-            figures.append(measure("the Python engine", size_of(little), 1, work))
     click.echo(f"{'':<34} {'events':>11} {'time':>10} {'events/s':>14} {'peak':>11} {'× scan':>7}")
     for figure in figures:
         click.echo(figure.line(figures[0]))

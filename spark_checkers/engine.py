@@ -404,6 +404,10 @@ def _picked(wanted: Together, table: pa.Table, where: Ints, lost: pa.Table) -> p
     return plain(some)
 
 
+def _together(judges: Iterable[Judge]) -> list[Together]:
+    return [Together(*each) for each in grouped(judges)]
+
+
 class _Examiner:
     """One examination: its files, who does its tasks, its scratch folder."""
 
@@ -428,13 +432,17 @@ class _Examiner:
     def examine(self, clauses: Sequence[Clause]) -> Examination:
         chosen = {clause.id for clause in clauses}
         judges = [judge for judge in applicable(self.history.info) if judge.id in chosen]
-        wanted = [Together(*each) for each in grouped(judges)]
-        homely = [each for each in wanted if each.grouping in AT_HOME]
+        homely = [each for each in _together(judges) if each.grouping in AT_HOME]
         seen = facts.look(self.jobs, self.paths, self.history.info, self.folder, homely)
         # What has too many keys in several queues is not judged with them.
         keys = zip(homely, seen.away, strict=True)
         at_home = tuple(AtHome(each, away) for each, away in keys if len(away) <= MOST_KEYS)
-        self._judge(seen.runs, wanted, at_home)
+        mattering = [
+            judge
+            for judge in judges
+            if judge.grouping in AT_HOME or judge.clause.may_matter(seen.kinds)
+        ]
+        self._judge(seen.runs, _together(mattering), at_home)
         tallies = tallies_of(
             clauses, self.history.info, self.sums, seen, partial(fetch, self.paths)
         )

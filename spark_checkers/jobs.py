@@ -90,7 +90,7 @@ class InProcesses:
         except BrokenProcessPool as error:
             raise TargetMisbehaved(
                 "a process of --engine arrow ended before its work did (out of memory? of a queue it holds up to a "
-                "million rows at a time, a kilobyte each, and what is unfinished): --engine python holds that alone"
+                "million rows at a time, a kilobyte each, and what is unfinished; on fewer cores fewer processes run)"
             ) from error
 
 

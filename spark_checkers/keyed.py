@@ -37,7 +37,7 @@ IN_PIECES: dict[Grouping, tuple[str, ...]] = {
 }
 """Keys that are judged in pieces where they are long, and the columns that are needed for it besides. A message has few
 rows, and what is brought together by group or run grows with lanes and time."""
-CHUNK_ROWS = 1 << 19
+CHUNK_ROWS = 1 << 17
 """Whole keys are judged together until they are this many rows."""
 BATCH_ROWS = 1 << 17
 

@@ -22,7 +22,6 @@ from specs.errors import UsageError
 from specs.history.row import Row
 from specs.links import link
 from specs.model.rules import RULES
-from specs.verdicts.verdict import row_to_json
 
 SVG, TRACE = "svg", "trace"
 
@@ -123,7 +122,7 @@ def _print_events(run: Path, wanted: Selection, most: int, form: str) -> int:
 
 def _event(row: Row) -> dict[str, object]:
     """A row as an item of a list, which has an id: its place in the run."""
-    return {"id": f"{row.run}:{row.seq_begin}", **row_to_json(row)}
+    return {"id": f"{row.run}:{row.seq_begin}", **row.to_json()}
 
 
 def _clause(verdict: VerdictView, clause_id: str) -> ClauseView:

@@ -35,7 +35,6 @@ from specs.verdicts.verdict import (
     EACH_FAULT_HAD_AN_EFFECT,
     ClauseVerdict,
     RunVerdict,
-    row_to_json,
 )
 
 THE_RUN = Clause.FAMILIES["MET"]
@@ -359,7 +358,7 @@ def _attachments(
     """What a clause with evidence carries, the picture first."""
     if not clause.witness:
         return ()
-    rows = [row_to_json(row) for row in clause.witness]
+    rows = [row.to_json() for row in clause.witness]
     found = [
         Attachment("swim lanes", svg.render(swimlanes.picture(clause, context)), Form.SVG),
         Attachment("what happened", failure(verdict, clause, context=context)),

@@ -13,7 +13,6 @@ from typing import Any
 from conformance.reports.incident import Incident, Lease, Shape, Step, incident_of
 from conformance.reports.view import ClauseView
 from specs.history.row import Row
-from specs.verdicts.verdict import row_to_json
 
 Event = dict[str, Any]
 
@@ -58,7 +57,7 @@ def _step(step: Step) -> Iterator[Event]:
         "name": step.whole_label,
         "cat": "evidence" if step.evidence else "beside",
         "ts": row.started_us,
-        "args": row_to_json(row),
+        "args": row.to_json(),
     }
     if step.last is None:
         yield {**event, "ph": "B"}

@@ -101,6 +101,10 @@ class Promise:
     }
 
 
+_ABOUT = frozenset({Kind.RECEIVE, Kind.PROGRESS})
+"""Without a row of these a clause that needs them is about nothing."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Clause(Promise):
     """A clause that a history decides, read from its module.
@@ -180,6 +184,10 @@ class Clause(Promise):
         if not info.gaps:
             return frozenset()
         return gaps(info) & (self.needs | self.excuses_in(info) | self.heeded)
+
+    def may_matter(self, present: frozenset[Kind]) -> bool:
+        """May it be at stake where there are rows of these kinds alone?"""
+        return bool(self.kinds & present) and self.needs & _ABOUT <= present
 
     def missing(self, known: frozenset[Kind]) -> frozenset[Kind]:
         """What it needs and does not have, of the kinds that are recorded."""

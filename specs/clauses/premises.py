@@ -197,6 +197,9 @@ GENERATIONS = Premise(
     lambda info: bool(info.config.says("generations")),
 )
 DRAINED = Premise("drained", "the queue was read to its end after everything else")
+FRESH_LEASE = Premise(
+    "fresh lease", "a grant was answered before the lane was ready, and outlives the bound"
+)
 UNHINDERED = Premise(
     "unhindered",
     "a request arrives within its time, unless a fault of its link or a pause stood in its way; a recorded one puts "

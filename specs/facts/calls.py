@@ -206,9 +206,14 @@ class Calls:
         found[mine] = dense(self.stands[mine], self.rows.offset[mine])[0]
         return found
 
+    @cached_property
+    def deliveries(self) -> Line:
+        """The deliveries of each message, by begin."""
+        return Line(self.message, self.rows.begin, self.at)
+
     def first_beyond(self, stand: Ints, offset: Ints, since: Ints, until: Ints) -> Ints:
         """The first delivery of each stand beyond an offset that begins from one moment to another, both included."""
-        line = self._deliveries
+        line = self._by_begin
         start, stop = line.between(stand, since, until + 1)
         offsets = self.rows.offset[self.at[line.order]]
         place = first_fitting(start, stop, lambda index, at: offsets[at] > offset[index])
@@ -230,7 +235,7 @@ class Calls:
         return other & self.tenures.may_be_older(where)
 
     @cached_property
-    def _deliveries(self) -> Timeline:
+    def _by_begin(self) -> Timeline:
         return Timeline(self.stands[self.at], self.rows.begin[self.at])
 
     @cached_property
@@ -272,9 +277,7 @@ class Calls:
         row, batch = self.at[mine], self.number[mine]
         over, then = self.over[batch], rows.begin[self.first[batch + 1]]
         rolled_back = rows.ended_as(Outcome.ROLLBACK)[self.last[batch]]
-        again = Line(self.message, rows.begin, self.at).first_after(
-            self.message[row], rows.end[row]
-        )
+        again = self.deliveries.first_after(self.message[row], rows.end[row])
         acknowledged = np.where(rolled_back, then, over)
         whenever = np.full(len(row), NONE, np.int64)  # also one that was under way
         given_up = np.minimum(

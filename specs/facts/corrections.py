@@ -38,7 +38,7 @@ class Corrections:
         self._tenure, self._client = tenures.number, rows.lane_client
         self._since = chosen(begin, tenures.add[where], NONE)
         told = rows.are(Kind.COMMIT) & rows.correction & tenures.named
-        pulls = np.concatenate([np.zeros(0, np.int64), *rows.told_ahead.values()])
+        pulls = rows.told_ahead
         self._commits = Line(self._tenure, begin, positions(told))
         self._pulls = Line(self._client, rows.end, pulls)
         known = self._commits.count_before(self._tenure[where], begin[where])

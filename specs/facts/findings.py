@@ -12,7 +12,7 @@ from specs.clauses.premises import NOT_MOVED
 from specs.facts.columns import NEVER, NO_TEXT, NONE, NOWHERE, Ints, Mask
 from specs.facts.rows import KINDS, Rows
 from specs.facts.run_context import RunContext
-from specs.facts.segments import Timeline, dense, first_of_each, ints
+from specs.facts.segments import Timeline, ints
 from specs.history.row import Row
 from specs.history.runinfo import RunInfo
 from specs.vocabulary import Key, Kind
@@ -64,8 +64,7 @@ class Findings:
             for run in (rows.words("run") if rows.size else ())
         ):
             by_group = self._clause.key in (Key.LANE, Key.GROUP, Key.GROUP_KEY)
-            of_group, count = dense(rows.run, rows.group)
-            firsts = first_of_each(of_group, count).tolist()
+            of_group, firsts = rows.parties("group")
             groups = (rows.name_of("group", place) if by_group else "" for place in firsts)
             has = np.asarray(list(map(self._has_needs, firsts, groups)), np.bool_)
             self._judged = has[of_group]

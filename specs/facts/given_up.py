@@ -41,7 +41,6 @@ class GivenUp:
         self.safe = self.letters[self.is_safe[self.letters]]
         self._safe = Line(self.message, rows.end, self.safe)
         self._ends = Line(self.message, rows.end, self.letters)
-        self._deliveries = Line(self.message, rows.begin, self.calls.at)
         vain = self.letters[~acknowledged]
         again = self.last_delivery(vain)
         arrived = Line(self.message, rows.end, self.letters[acknowledged])
@@ -62,10 +61,8 @@ class GivenUp:
         """Of each stand the moment from which on nothing counts."""
         rows, at = self.rows, self.calls.at
         rolled_back = rows.ended_as(Outcome.ROLLBACK) & may_be_by_hand(rows)
-        ended = positions((self.by_hand | rolled_back) & (rows.end < NEVER))
-        ended = np.concatenate(
-            [np.intersect1d(ended, at), positions(self.calls.letters & self.by_hand)]
-        )
+        is_call = (self.by_hand | rolled_back) & (self.calls.call_of != NOWHERE)
+        ended = positions((is_call | (self.calls.letters & self.by_hand)) & (rows.end < NEVER))
         unseen = at[may_put_back_unseen_of(rows)[at]]
         found = np.full(int(self.stand.max(initial=0)) + 1, NEVER, np.int64)
         np.minimum.at(found, self.stand[ended], rows.end[ended])
@@ -86,7 +83,7 @@ class GivenUp:
 
     def last_delivery(self, where: Ints) -> Ints:
         """The last delivery before of the message of each of these rows."""
-        return self._deliveries.last_before(self.message[where], self.rows.begin[where])
+        return self.calls.deliveries.last_before(self.message[where], self.rows.begin[where])
 
     def same_until(self, where: Ints, later: Ints) -> Mask:
         """Did no dead letter of its message end between each of these rows and a later one?"""
@@ -117,7 +114,7 @@ class GivenUp:
             other, mine = at[place], where[index]
             letter = self.letter(other, rows.begin[mine])
             given_up = rows.begin[letter] > rows.end[other]
-            again = self._deliveries.first_after(self.message[other], rows.begin[other])
+            again = self.calls.deliveries.first_after(self.message[other], rows.begin[other])
             has_to = chosen(calls.call_of, again, NEVER) >= calls.call_of[mine]
             has_to &= (self.message[other] != self.message[mine]) & ~(
                 given_up & (letter != NOWHERE)

@@ -45,7 +45,7 @@ def kept_from(rows: Rows, where: Ints) -> Ints:
 
 def _told(rows: Rows, moment_of: str) -> tuple[Ints, Ints, Ints]:
     """What was told, by lane and moment (a pull's begin or end): the lane, the lowest offset kept, the moment."""
-    pulls = told_ahead(rows)
+    pulls = rows.shared(told_ahead)
     told = np.stack([rows.lane[pulls], rows.value[pulls], getattr(rows, moment_of)[pulls]])
     told = np.concatenate([told, ints(_trims(rows)).reshape(-1, 3).T], axis=1)
     lane, floor, moment = told[:, np.lexsort((told[2], told[0]))]

@@ -27,8 +27,8 @@ def judged(
     A clause that goes by clients and finds something else besides comes twice.
     """
     rows = [row for row in rows if not changed_nothing(row)]
-    present = {row.kind for row in rows}
-    judges = judges_of(clause for clause in clauses if clause.kinds & present)
+    present = frozenset(row.kind for row in rows)
+    judges = judges_of(clause for clause in clauses if clause.may_matter(present))
     if not judges:
         return
     table = _table(rows, judges)

@@ -13,7 +13,7 @@ import numpy as np
 from specs.facts.columns import MS, NEVER, NO_TEXT, NONE, NOWHERE, Ints, Mask
 from specs.facts.moments import Line
 from specs.facts.rows import Rows
-from specs.facts.segments import chosen, dense, distinct, positions
+from specs.facts.segments import chosen, dense, distinct, first_above, positions
 from specs.facts.stored import copies, delayed, halves
 from specs.plan.config import ROCKETMQ, Config
 from specs.vocabulary import Kind, Outcome
@@ -63,16 +63,8 @@ class Messages:
     def between(self, queue: Ints, low: Ints, high: Ints) -> tuple[Ints, Ints]:
         """The places start..stop-1 of `at` of each queue's messages from one offset on and below another."""
         of, offset = self.rows.queue[self.at], self.rows.offset[self.at]
-        start, stop = (_place(of, offset, queue, each) for each in (low, high))
+        start, stop = (first_above(of, offset, queue, each - 1) for each in (low, high))
         return start, np.maximum(start, stop)
-
-
-def _place(of: Ints, offset: Ints, queue: Ints, least: Ints) -> Ints:
-    """Of each queue the first place with that offset or a higher one."""
-    ranks = distinct(np.concatenate([offset, least]))
-    keys = of * (len(ranks) + 1) + np.searchsorted(ranks, offset)
-    found: Ints = np.searchsorted(keys, queue * (len(ranks) + 1) + np.searchsorted(ranks, least))
-    return found
 
 
 def safe_since(rows: Rows, call: int) -> int:

@@ -107,7 +107,8 @@ class Line:
         return chosen(events, found, NOWHERE)
 
     def _before(self, key: Ints, time: Ints) -> tuple[Ints, Ints]:
-        return self._line.between(key, np.full(len(key), -NEVER, np.int64), time)
+        start = self._line.start_of(key)
+        return start, np.maximum(start, self._line.until(key, time))
 
     def _after(self, key: Ints, time: Ints) -> tuple[Ints, Ints]:
-        return self._line.between(key, time + 1, np.full(len(key), NEVER, np.int64))
+        return self._line.until(key, time + 1), self._line.start_of(key + 1)

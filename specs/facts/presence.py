@@ -1,6 +1,6 @@
 """Were clients and brokers there, and had they threads: of many rows at once, what `RunContext` says of one."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 
 import numpy as np
 
@@ -8,28 +8,23 @@ from specs.clauses.context import is_pause_of_another
 from specs.facts.columns import NEVER, NO_TEXT, NONE, Ints, Mask
 from specs.facts.rows import Rows
 from specs.facts.run_context import RunContext
-from specs.facts.segments import Timeline, chosen, dense, first_of_each, ints, positions
+from specs.facts.segments import Timeline, chosen, ints, positions
 from specs.vocabulary import Kind
 
 Events = Iterable[tuple[int, int]]
 """Moments (seq), each with a value."""
-Tell = Callable[[RunContext, str, str], Events]
-"""What a run tells of a client in a group, or of a broker."""
 
 
 class Told:
-    """What runs tell of whom rows are about. key: of every row the number of the client, in a group, or of the broker.
+    """What runs tell of whom rows are about. names: the texts that say who it is, as they are handed to `tell`."""
 
-    names: the columns that say who it is.
-    """
-
-    def __init__(
-        self, rows: Rows, key: Ints, tell: Tell, names: Sequence[str] = ("client_id", "group")
-    ) -> None:
-        self._key, told = key, []
-        for number, at in enumerate(first_of_each(key, int(key.max(initial=-1)) + 1).tolist()):
-            who = [rows.name_of(name, at) for name in names]
-            told += [(number, *each) for each in tell(rows.context_of(at), who[0], who[1])]
+    def __init__(self, rows: Rows, tell: Callable[..., Events], *names: str) -> None:
+        self._key, firsts = rows.parties(*names)
+        told = [
+            (number, *each)
+            for number, at in enumerate(firsts)
+            for each in tell(rows.context_of(at), *(rows.name_of(name, at) for name in names))
+        ]
         events = ints(told).reshape(-1, 3)
         self._line, self._value = Timeline(events[:, 0], events[:, 1]), events[:, 2]
 
@@ -41,22 +36,12 @@ class Told:
         return self._line.count_before(self._key[where], now + 1)
 
 
-def _of_clients(rows: Rows, tell: Tell) -> Told:
-    return Told(rows, dense(rows.run, rows.group, rows.client)[0], tell)
+def _of_clients(rows: Rows, tell: Callable[[RunContext, str, str], Events]) -> Told:
+    return rows.shared(Told, tell, "client_id", "group")
 
 
-def _of_brokers(rows: Rows, tell: Tell) -> Told:
-    return Told(rows, dense(rows.run, rows.text("broker"))[0], tell, ("broker", "group"))
-
-
-def _of_groups(rows: Rows, tell: Tell) -> Told:
-    return Told(rows, dense(rows.run, rows.group)[0], tell, ("group", "broker"))
-
-
-def _of_parties(rows: Rows, tell: Tell) -> Told:
-    """Of a client and a broker together."""
-    key = dense(rows.run, rows.client, rows.text("broker"))[0]
-    return Told(rows, key, tell, ("client_id", "broker"))
+def _of_brokers(rows: Rows, tell: Callable[[RunContext, str], Events]) -> Told:
+    return rows.shared(Told, tell, "broker")
 
 
 def may_be_leaving(rows: Rows, row: int) -> bool:
@@ -66,29 +51,29 @@ def may_be_leaving(rows: Rows, row: int) -> bool:
     return not context.tells(Kind.LEAVE) or context.leaving_at(client, group, int(rows.begin[row]))
 
 
-def have_threads(rows: Rows, client: Ints, where: Ints) -> Mask:
-    """Had the client, at each of these rows, twice as many threads as it had ever added lanes?"""
-    added = Told(rows, client, _added).count(where, rows.begin[where])
+def have_threads(rows: Rows, where: Ints) -> Mask:
+    """Had the client of each of these rows twice as many threads as it had ever added lanes?"""
+    added = _of_clients(rows, _added).count(where, rows.begin[where])
     found: Mask = 2 * added <= rows.config("threads", where)
     return found
 
 
 def count_brokers(rows: Rows, where: Ints) -> Ints:
     """Of how many brokers had the client of each of these rows added lanes?"""
-    return rows.shared(_of_clients, _brokers_added).count(where, rows.begin[where])
+    return _of_clients(rows, _brokers_added).count(where, rows.begin[where])
 
 
-def last_crash(rows: Rows, client: Ints, where: Ints) -> Ints:
-    """The seq of the client's last crash up to each of these rows; NONE where there is none."""
-    return Told(rows, client, _crashes).last(where, rows.begin[where])
+def last_crash(rows: Rows, where: Ints) -> Ints:
+    """The seq of the last crash of each row's client so far; NONE where there is none."""
+    return _of_clients(rows, _crashes).last(where, rows.begin[where])
 
 
 def were_there(
-    rows: Rows, client: Ints, where: Ints, since: Ints, since_us: Ints, until_us: Ints | int = NEVER
+    rows: Rows, where: Ints, since: Ints, since_us: Ints, until_us: Ints | int = NEVER
 ) -> Mask:
     """Did each row's client not die since that seq, was no pause after that time, and did it not leave by until_us?"""
     crash, leaving, pause = (
-        Told(rows, client, tell).last(where, rows.begin[where])
+        _of_clients(rows, tell).last(where, rows.begin[where])
         for tell in (_crashes, _leaving, _pauses)
     )
     found: Mask = (crash <= since) & (pause < since_us)
@@ -101,9 +86,7 @@ def calm_since(rows: Rows, where: Ints, since_us: Ints) -> Mask:
 
     Shortly before: for as long as requests may take, the slack of a timer, and what clocks may differ by.
     """
-    until_us = Told(rows, rows.run, lambda context, *_: context.disturbed).last(
-        where, rows.begin[where]
-    )
+    until_us = rows.shared(Told, _disturbed).last(where, rows.begin[where])
     in_time_us = rows.of_runs(lambda context: context.in_time_us, where)
     found: Mask = until_us <= np.maximum(-1, since_us - in_time_us)
     return found
@@ -111,7 +94,7 @@ def calm_since(rows: Rows, where: Ints, since_us: Ints) -> Mask:
 
 def died_since(rows: Rows, where: Ints, now: Ints) -> Mask:
     """Did the client of each of these rows crash after the row began, by now? A new start does not undo it."""
-    found: Mask = rows.shared(_of_clients, _crashes).last(where, now) > rows.begin[where]
+    found: Mask = _of_clients(rows, _crashes).last(where, now) > rows.begin[where]
     return found
 
 
@@ -122,8 +105,8 @@ def of_old_lives(rows: Rows, where: Ints, now: Ints, since: Ints | None = None) 
     """
     since = rows.begin[where] if since is None else since
     died, left = (
-        rows.shared(_of_clients, _crashes).last(where, now),
-        rows.shared(_of_clients, _lefts).last(where, now),
+        _of_clients(rows, _crashes).last(where, now),
+        _of_clients(rows, _lefts).last(where, now),
     )
     found: Mask = (died > since) | (left >= since)
     return found
@@ -145,50 +128,50 @@ def of_processes_before(rows: Rows, where: Ints, later: Ints) -> Mask:
 
 def were_leaving(rows: Rows, where: Ints, now: Ints) -> Mask:
     """Had the client of each of these rows begun to shut down its work in the row's group, and not begun anew there?"""
-    found: Mask = rows.shared(_of_clients, _leaving).last(where, now) != NONE
+    found: Mask = _of_clients(rows, _leaving).last(where, now) != NONE
     return found
 
 
 def are_filtered(rows: Rows, where: Ints, now: Ints) -> Mask:
     """Had a member of each row's group told by now that it does not subscribe to every message?"""
-    found: Mask = rows.shared(_of_clients, _filters).last(where, now) != NONE
+    found: Mask = _of_clients(rows, _filters).last(where, now) != NONE
     return found
 
 
 def paused_since(rows: Rows, where: Ints, since_us: Ints, now: Ints) -> Mask:
     """Was any pause of each row's client, begun up to now, not over before that time?"""
-    until_us = rows.shared(_of_clients, _pauses).last(where, now)
+    until_us = _of_clients(rows, _pauses).last(where, now)
     found: Mask = (until_us != NONE) & (until_us >= since_us)
     return found
 
 
 def left_since(rows: Rows, where: Ints, now: Ints) -> Mask:
     """Had the client of each of these rows begun by now to leave any group, and was not done before the row began?"""
-    found: Mask = rows.shared(_of_clients, _departures).last(where, now) > rows.begin[where]
+    found: Mask = _of_clients(rows, _departures).last(where, now) > rows.begin[where]
     return found
 
 
 def faulty_since(rows: Rows, where: Ints, since_us: Ints, now: Ints) -> Mask:
     """Had anything that bears on the client and the broker of each row begun by now, and was not over by that time?"""
-    until_us = rows.shared(_of_parties, _faults).last(where, now)
+    until_us = rows.shared(Told, _faults, "client_id", "broker").last(where, now)
     found: Mask = (until_us != NONE) & (until_us >= since_us)
     return found
 
 
 def members_since(rows: Rows, where: Ints, now: Ints) -> Ints:
     """The seq of the JOIN since which each row's client is a member of the row's group; NONE where it is none."""
-    return rows.shared(_of_clients, _joins).last(where, now)
+    return _of_clients(rows, _joins).last(where, now)
 
 
 def newest_members(rows: Rows, where: Ints, now: Ints) -> Ints:
     """The JOIN (seq) of the living member of each row's group that started last; NONE where nobody lives."""
-    return rows.shared(_of_groups, _newest).last(where, now)
+    return rows.shared(Told, _newest, "group").last(where, now)
 
 
 def brokers_died(rows: Rows, where: Ints, now: Ints) -> Mask:
     """Did the broker of each of these rows die after the row began, by now: by a crash, or by a later epoch?"""
     crash, death, latest = (
-        rows.shared(_of_brokers, tell).last(where, now)
+        _of_brokers(rows, tell).last(where, now)
         for tell in (_broker_crashes, _epoch_deaths, _epochs)
     )
     begin, epoch = rows.begin[where], rows.number("broker_epoch")[where]
@@ -199,26 +182,25 @@ def brokers_died(rows: Rows, where: Ints, now: Ints) -> Mask:
 def last_deaths(rows: Rows, where: Ints, now: Ints) -> tuple[Ints, Ints]:
     """The last crash of each row's broker by now: its seq, and when it was (µs); NONE where there is none."""
     seq, us = (
-        rows.shared(_of_brokers, tell).last(where, now)
-        for tell in (_broker_crashes, _broker_deaths)
+        _of_brokers(rows, tell).last(where, now) for tell in (_broker_crashes, _broker_deaths)
     )
     return seq, us
 
 
-def _broker_crashes(context: RunContext, broker: str, _: str) -> Events:
+def _broker_crashes(context: RunContext, broker: str) -> Events:
     return ((seq, seq) for seq in context.broker_died.get(broker, ()))
 
 
-def _broker_deaths(context: RunContext, broker: str, _: str) -> Events:
+def _broker_deaths(context: RunContext, broker: str) -> Events:
     """Its crashes, with when they were (µs)."""
     return context.broker_deaths.get(broker, ())
 
 
-def _epoch_deaths(context: RunContext, broker: str, _: str) -> Events:
+def _epoch_deaths(context: RunContext, broker: str) -> Events:
     return ((seq, seq) for seq in context.epoch_deaths(broker))
 
 
-def _epochs(context: RunContext, broker: str, _: str) -> Events:
+def _epochs(context: RunContext, broker: str) -> Events:
     return context.epochs.get(broker, ())
 
 
@@ -248,6 +230,10 @@ def _faults(context: RunContext, client: str, broker: str) -> Events:
         if not is_pause_of_another(fault, client, broker):
             latest = max(latest, NEVER if fault.ended_us is None else fault.ended_us)
             yield fault.seq_begin, latest
+
+
+def _disturbed(context: RunContext) -> Events:
+    return context.disturbed
 
 
 def _added(context: RunContext, client: str, _group: str) -> Events:
@@ -283,7 +269,7 @@ def _joins(context: RunContext, client: str, group: str) -> Events:
             yield seq, NONE
 
 
-def _newest(context: RunContext, group: str, _: str) -> Events:
+def _newest(context: RunContext, group: str) -> Events:
     """As it is from each moment on at which a member of the group comes or goes."""
     clients = {client for _, client in context.joined.get(group, ())}
     for seq in sorted({seq for each in clients for seq, _ in context.client_state.get(each, ())}):

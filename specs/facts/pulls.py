@@ -13,7 +13,7 @@ from specs.vocabulary import Kind, Outcome
 
 def told_back(rows: Rows) -> Ints:
     """The positions of those that were told to go on further back."""
-    where, code = _answered(rows)
+    where, code = rows.shared(_answered)
     moved = (code == OFFSET_MOVED) | (code == NONE) | rows.ended_as(Outcome.REFUSED)[where]
     found: Ints = where[moved & (rows.value[where] < rows.offset[where])]
     return found
@@ -21,7 +21,7 @@ def told_back(rows: Rows) -> Ints:
 
 def told_ahead(rows: Rows) -> Ints:
     """The positions of those that were told to go on further ahead."""
-    where, code = _answered(rows)
+    where, code = rows.shared(_answered)
     moved = (code == OFFSET_MOVED) | rows.ended_as(Outcome.REFUSED)[where]
     found: Ints = where[moved & (rows.value[where] > rows.offset[where])]
     return found

@@ -115,8 +115,7 @@ class PutBack:
         goes_on &= due_us < NEVER
         index = positions(goes_on)
         index = index[self._well[call[index]] & self._holds_on(call[index])]
-        again = Line(calls.message, rows.begin, calls.at)
-        came = again.first_after(calls.message[waiting.rest], rows.begin[waiting.rest])
+        came = calls.deliveries.first_after(calls.message[waiting.rest], rows.begin[waiting.rest])
         stays = chosen(calls.call_of, came, NEVER) > call[waiting.of]
         stays &= np.isin(waiting.of, index)
         rest, of = waiting.rest[stays], waiting.of[stays]

@@ -23,7 +23,6 @@ from specs.facts.segments import (
     Timeline,
     by_time,
     chosen,
-    dense,
     highest_so_far,
     positions,
 )
@@ -46,12 +45,12 @@ READY_COLUMNS = (
 """What the questions here, and those of the two clauses, use."""
 
 
-def moves_of(rows: Rows, group: Ints) -> tuple[Ints, Ints]:
+def _moves(rows: Rows) -> tuple[Ints, Ints]:
     """When somebody moved an offset of a group: (number of the group, seq), whichever rows lie here."""
     pairs = [
         (number, seq)
-        for number, place in zip(*np.unique(group, return_index=True), strict=True)
-        for seq in rows.context_of(int(place)).moves.get(rows.name_of("group", int(place)), ())
+        for number, place in enumerate(rows.parties("group")[1])
+        for seq in rows.context_of(place).moves.get(rows.name_of("group", place), ())
     ]
     found = np.asarray(pairs, np.int64).reshape(-1, 2)
     return found[:, 0], found[:, 1]
@@ -65,12 +64,12 @@ class Lanes:
 
     def __init__(self, rows: Rows) -> None:
         self.rows = rows
-        self.group, _ = dense(rows.run, rows.group)
-        self.client, _ = dense(self.group, rows.client)
-        self.lane, _ = dense(self.client, rows.lane)
+        self.group, _ = rows.parties("group")
+        self.client, _ = rows.parties("group", "client_id")
+        self.lane = rows.lane_client
         self.named = rows.names_incarnation
         self.adds = np.flatnonzero(rows.are(Kind.ADD) & self.named)
-        of, self._reset_seqs = moves_of(rows, self.group)
+        of, self._reset_seqs = _moves(rows)
         self._added = Timeline(self.lane[self.adds], rows.begin[self.adds])
         self._resets = Timeline(of, self._reset_seqs)
         calls = np.flatnonzero(rows.are(Kind.DELIVER) & self.named & (rows.offset != NONE))
@@ -102,7 +101,9 @@ class Leases:
         self._silent = Line(self.lane, rows.end, positions(answered & ~(granted | refused)))
         self._asks = Line(self.lane, rows.begin, rows.of(Kind.LOCK))
         self._unlocks = Line(self.lane, rows.begin, rows.of(Kind.UNLOCK))
-        self._away = Line(self.lane, rows.end, np.append(told_back(rows), told_ahead(rows)))
+        self._away = Line(
+            self.lane, rows.end, np.append(rows.shared(told_back), rows.shared(told_ahead))
+        )
 
     def sent_away(self, where: Ints, since: Ints) -> Ints:
         """When, after a moment, a pull of these rows' lanes was first told to go on elsewhere; NEVER if none was."""
@@ -226,8 +227,7 @@ def could_work(rows: Rows, ready: Ready, until: Ints) -> tuple[Mask, Ints]:
     lease_us = rows.config("client_lease_ms", late) * MS
     needed_us = np.minimum(until, rows.started[late]) - lease_us
     outlives, renewal = rows.shared(Leases).outlive(ready.lock, ready.last, late, needed_us)
-    client = rows.shared(Lanes).client
-    there = were_there(rows, client, late, rows.begin[ready.add], ready.ready_us, until)
+    there = were_there(rows, late, rows.begin[ready.add], ready.ready_us, until)
     return outlives & there, renewal
 
 

@@ -8,7 +8,7 @@ that never ended is NEVER.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -45,6 +45,7 @@ class Rows:
         self.size = int(table.num_rows)
         self._numbers: dict[str, Ints] = {}
         self._codes: dict[str, tuple[Ints, Any]] = {}
+        self._parties: dict[tuple[str, ...], tuple[Ints, list[int]]] = {}
         self._words: dict[str, list[str]] = {}
         self._shared: dict[Any, Any] = {}
         self._masks: dict[tuple[str, ...], Mask] = {}
@@ -210,6 +211,13 @@ class Rows:
 
     # ---- keys
 
+    def parties(self, *names: str) -> tuple[Ints, list[int]]:
+        """Of each row a number of its run and these texts; and the first row of each number."""
+        if names not in self._parties:
+            number, count = dense(self.run, *map(self.text, names))
+            self._parties[names] = number, first_of_each(number, count).tolist()
+        return self._parties[names]
+
     @cached_property
     def queue(self) -> Ints:
         """Number of the row's queue (run, topic, broker, queue_id). No queue_id is a queue_id of its own."""
@@ -265,6 +273,11 @@ class Rows:
     def lane_client(self) -> Ints:
         """The number of each row's lane and client."""
         return dense(self.lane, self.client)[0]
+
+    @cached_property
+    def by_end(self) -> Ints:
+        """Of each row a number by which rows are in the order of their ends; of equal ones in that of their begins."""
+        return self._numbered(self.end, self.begin)
 
     @cached_property
     def names_incarnation(self) -> Mask:
@@ -399,12 +412,10 @@ class Rows:
         return found
 
     @cached_property
-    def told_ahead(self) -> Mapping[int, Ints]:
-        """By lane, the pulls that were answered with no message, and with an offset beyond the one they asked for."""
+    def told_ahead(self) -> Ints:
+        """The pulls that were answered with no message, and with an offset beyond the one they asked for."""
         told = self.are(Kind.PULL) & self.found_nothing & (self.end < NEVER)
-        where = np.flatnonzero(told & (self.offset != NONE) & (self.value > self.offset))
-        lanes = self.lane[where]
-        return {lane: where[lanes == lane] for lane in np.unique(lanes).tolist()}
+        return positions(told & (self.offset != NONE) & (self.value > self.offset))
 
     @cached_property
     def source(self) -> Ints:
@@ -413,8 +424,12 @@ class Rows:
 
     def starts_with(self, name: str, prefix: str) -> Mask:
         """Does the text begin with the prefix?"""
-        codes, words = self.text(name), self.words(name)
-        return np.asarray([*(word.startswith(prefix) for word in words), False], np.bool_)[codes]
+        return self.that_say(name, lambda word: word.startswith(prefix))
+
+    def that_say(self, name: str, wanted: Callable[[str], bool]) -> Mask:
+        """Of each row: is its text wanted?"""
+        says = np.asarray([*map(wanted, self.words(name)), False], np.bool_)
+        return says[self.text(name)] if says.any() else np.zeros(self.size, np.bool_)
 
     # ---- what is known of the runs
 
@@ -458,7 +473,9 @@ class Rows:
     def of_runs(self, ask: Callable[[RunContext], int], where: Ints) -> Ints:
         """A number that is known of the rows' runs."""
         per_run = [ask(self._context(run)) for run in self.words("run")]
-        return ints(per_run)[self.run[where]] if per_run else np.zeros(len(where), np.int64)
+        if len(per_run) < 2:
+            return np.full(len(where), per_run[0] if per_run else 0, np.int64)
+        return ints(per_run)[self.run[where]]
 
     def queue_of(self, position: int) -> Queue:
         """The name of one row's queue."""

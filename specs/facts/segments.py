@@ -13,11 +13,13 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from specs.facts.columns import NOWHERE, Ints, Mask
+from specs.facts.columns import NEVER, NOWHERE, Ints, Mask
 
 _ROOM = 1 << 62
 _SMALL = 1 << 16
 _PAIRS = 1 << 20
+_APART = 64
+"""So far apart rows are in order where all are nearly so."""
 
 
 def ints(values: Any) -> Ints:
@@ -56,20 +58,17 @@ def _ranked(code: Ints, span: int | None = None) -> tuple[Ints, int]:
     if span is not None and span <= max(_SMALL, 4 * len(code)):
         present = np.zeros(span, np.bool_)
         present[code] = True
+        if present.all():
+            return code, span
         numbers = np.cumsum(present) - 1
         return numbers[code], int(numbers[-1]) + 1
-    order = np.argsort(code, kind="stable")  # of rows nearly in order it takes no time
+    order = by_number(code)
     ascending = code[order]
     new = np.ones(len(code), np.bool_)
     new[1:] = ascending[1:] != ascending[:-1]
     ranked = np.empty(len(code), np.int64)
     ranked[order] = np.cumsum(new) - 1
     return ranked, int(new.sum())
-
-
-def ranks(values: Ints) -> Ints:
-    """Values replaced by their rank among the distinct ones; order is kept and the numbers are small."""
-    return _ranked(values)[0]
 
 
 def composite(high: Ints, low: Ints) -> Ints:
@@ -79,29 +78,45 @@ def composite(high: Ints, low: Ints) -> Ints:
     base = int(low.min())
     width = int(low.max()) - base + 1
     if (int(high.max()) + 1) * width >= _ROOM:
-        low, base = ranks(low), 0
+        low, base = _ranked(low)[0], 0
         width = int(low.max()) + 1
     return high * width + (low - base)
 
 
 def by_time(segment: Ints, time: Ints) -> Ints:
-    """The positions by segment and time; of equal ones the earlier first.
+    """The positions by segment and time; of equal ones the earlier first. By one number: quicker than by two."""
+    return by_number(composite(segment - segment.min(initial=NEVER), time))
 
-    One sort by one number: what is nearly in order, as rows are, takes a fraction of the time of two.
+
+def by_number(number: Ints) -> Ints:
+    """The positions by number; of equal ones the earlier first.
+
+    What is nearly in order takes no time. Else by 16 bits at a time, which numpy sorts in one go.
     """
-    if not len(segment):
-        return np.zeros(0, np.int64)
-    base, low = int(segment.min()), int(time.min())
-    width = int(time.max()) - low + 1
-    if (int(segment.max()) - base + 1) * width >= _ROOM:
-        return np.lexsort((time, segment)).astype(np.int64, copy=False)
-    number = (segment - base) * width + (time - low)
-    return np.argsort(number, kind="stable").astype(np.int64, copy=False)
+    if not (number[1:] < number[:-1]).any():
+        return np.arange(len(number), dtype=np.int64)
+    low = int(number.min())
+    digits = (int(number.max()) - low).bit_length() // 16 + 1
+    falls = np.count_nonzero(number[_APART:] < number[:-_APART])
+    if falls < len(number) >> 4 or digits > 3:
+        return np.argsort(number, kind="stable").astype(np.int64, copy=False)
+    number = number - low
+    order = np.argsort((number & 0xFFFF).astype(np.uint16), kind="stable")
+    for digit in range(1, digits):
+        high = (number[order] >> 16 * digit).astype(np.uint16)
+        order = order[np.argsort(high, kind="stable")]
+    return order.astype(np.int64, copy=False)
 
 
 def distinct(values: Ints) -> Ints:
     """The different values, ascending."""
-    return np.sort(pc.unique(pa.array(values)).to_numpy())
+    low = int(values.min(initial=NEVER))
+    span = int(values.max(initial=low)) - low + 1
+    if span > max(_SMALL, 4 * len(values)):
+        return np.sort(pc.unique(pa.array(values)).to_numpy())
+    present = np.zeros(span, np.bool_)
+    present[values - low] = True
+    return positions(present) + low
 
 
 def first_of_each(code: Ints, count: int) -> Ints:
@@ -128,7 +143,7 @@ class Segments:
 
     def __init__(self, segment: Ints) -> None:
         self.size = len(segment)
-        self._order = np.argsort(segment, kind="stable")
+        self._order = by_number(segment)
         sorted_segment = segment[self._order]
         self._begins = np.ones(self.size, np.bool_)
         self._begins[1:] = sorted_segment[1:] != sorted_segment[:-1]
@@ -203,54 +218,53 @@ class Timeline:
 
     def __init__(self, segment: Ints, time: Ints) -> None:
         self._events = len(segment)
-        self._order = by_time(segment, time)
         self._distinct: Ints | None = None
         self._starts: Ints | None = None
         if not self._events:
-            self._keys, self._base, self._width = np.zeros(0, np.int64), 0, 1
+            self._order, self._starts = np.zeros(0, np.int64), np.zeros(1, np.int64)
             return
         if (int(segment.max()) + 2) * (int(time.max()) - int(time.min()) + 3) >= _ROOM:
             self._distinct, time = np.unique(time, return_inverse=True)
         self._base = int(time.min())
         self._width = int(time.max()) - self._base + 3
-        self._keys = segment[self._order] * self._width + (time[self._order] - self._base + 1)
-        last = int(segment.max())
-        if last <= max(_SMALL, 4 * self._events):
-            edges = np.arange(last + 2, dtype=np.int64) * self._width
-            self._starts = np.searchsorted(self._keys, edges, side="left")
+        keys = segment * self._width + (time - (self._base - 1))
+        self._order = by_number(keys)
+        self._keys = keys[self._order]
+        if int(segment.max()) <= max(_SMALL, 4 * self._events):
+            self._starts = np.append(0, np.cumsum(np.bincount(segment + 1)))  # of NOWHERE as well
 
-    def _until(self, segment: Ints, time: Ints) -> Ints:
+    def until(self, segment: Ints, time: Ints) -> Ints:
         """How many events come before (segment, time)."""
+        if not self._events:
+            return np.zeros(len(segment), np.int64)
         if self._distinct is not None:
-            time = np.searchsorted(self._distinct, time, side="left").astype(np.int64)
+            time = np.searchsorted(self._distinct, time)
         # A moment outside of the events' span sorts before or after all of them.
         low, high = self._base, self._base + self._width - 3
         place = np.clip(time, low - 1, high + 1) - low + 1
-        until = np.searchsorted(self._keys, segment * self._width + place, side="left")
-        return until.astype(np.int64, copy=False)
+        until: Ints = np.searchsorted(self._keys, segment * self._width + place)
+        return until
 
-    def _start_of(self, segment: Ints) -> Ints:
+    def start_of(self, segment: Ints) -> Ints:
         """How many events come before the segment."""
-        found = (
-            np.searchsorted(self._keys, segment * self._width, side="left")
-            if self._starts is None
-            else self._starts[np.clip(segment, 0, len(self._starts) - 1)]
-        )
-        return found.astype(np.int64, copy=False)
+        if self._starts is not None:
+            return self._starts[np.clip(segment + 1, 0, len(self._starts) - 1)]
+        found: Ints = np.searchsorted(self._keys, segment * self._width)
+        return found
 
     def last_before(self, segment: Ints, time: Ints) -> Ints:
         """The last event of the segment with a time strictly before; NOWHERE if there is none."""
         if not self._events:
             return np.full(len(segment), NOWHERE, np.int64)
-        until, start = self._until(segment, time), self._start_of(segment)
-        return np.where(until > start, self._order[np.maximum(until - 1, 0)], NOWHERE)
+        until, start = self.until(segment, time), self.start_of(segment)
+        found = self._order[until - 1]
+        found[until <= start] = NOWHERE
+        return found
 
     def between(self, segment: Ints, since: Ints, until: Ints) -> tuple[Ints, Ints]:
         """The segment's events from `since` on and strictly before `until`: the places start..stop-1 of `order`."""
-        if not self._events:
-            return np.zeros(len(segment), np.int64), np.zeros(len(segment), np.int64)
-        start = self._until(segment, since)
-        return start, np.maximum(start, self._until(segment, until))
+        start = self.until(segment, since)
+        return start, np.maximum(start, self.until(segment, until))
 
     @property
     def order(self) -> Ints:
@@ -259,9 +273,7 @@ class Timeline:
 
     def count_before(self, segment: Ints, time: Ints) -> Ints:
         """How many events of the segment have a time strictly before."""
-        if not self._events:
-            return np.zeros(len(segment), np.int64)
-        return self._until(segment, time) - self._start_of(segment)
+        return self.until(segment, time) - self.start_of(segment)
 
 
 class Spans:
@@ -277,7 +289,7 @@ class Spans:
 
     def first_covering(self, segment: Ints, number: Ints, until: Ints) -> Ints:
         """The segment's first span that covers the number, of those with a time strictly before; or NOWHERE."""
-        start, stop = self._line.between(segment, np.full(len(segment), -_ROOM), until)
+        start, stop = self._line.start_of(segment), self._line.until(segment, until)
         # Where nothing before has reached beyond the number, nothing covers it.
         start = np.maximum(start, first_above(self._segment, self._highest, segment, number))
 
@@ -295,7 +307,7 @@ class Batches:
 
     def __init__(self, batch: Ints) -> None:
         self._number, count = dense(batch)
-        self._order = np.argsort(self._number, kind="stable")
+        self._order = by_number(self._number)
         self._size = np.bincount(self._number, minlength=count)
         self._first = np.cumsum(self._size) - self._size
 
@@ -418,4 +430,6 @@ def chosen(values: Ints, where: Ints, otherwise: int) -> Ints:
     """values[where], and `otherwise` where there is no position."""
     if not len(values):
         return np.full(len(where), otherwise, np.int64)
-    return np.where(where >= 0, values[np.maximum(where, 0)], otherwise)
+    found = values[where]
+    found[where < 0] = otherwise
+    return found

@@ -6,8 +6,6 @@ without an answer or without a code may have stored the message. A half message 
 delay level. Of a batch the answer tells the place of the first message only; the others lie behind it, in their order.
 """
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from specs.clauses.rows import is_copy_topic
@@ -43,9 +41,8 @@ def refused(rows: Rows) -> Mask:
 
 def halves(rows: Rows) -> Mask:
     """Sends of half messages."""
-    words = rows.words("detail")
-    says = np.asarray([*(word.split(",", 1)[0] == "half" for word in words), False], np.bool_)
-    return rows.are(Kind.SEND) & says[rows.text("detail")]
+    says = rows.that_say("detail", lambda word: word.split(",", 1)[0] == "half")
+    return rows.are(Kind.SEND) & says
 
 
 def delayed(rows: Rows) -> Mask:
@@ -55,9 +52,7 @@ def delayed(rows: Rows) -> Mask:
 
 def copies(rows: Rows) -> Mask:
     """Rows of topics that hold copies."""
-    return np.asarray([*(is_copy_topic(word) for word in rows.words("topic")), False], np.bool_)[
-        rows.text("topic")
-    ]
+    return rows.that_say("topic", is_copy_topic)
 
 
 def tried_unseen(rows: Rows, message: Ints) -> Mask:
@@ -86,18 +81,13 @@ def levels(rows: Rows, sends: Ints) -> tuple[Ints, Ints]:
     """Of each of these sends the level that it waits on (0: none), and how long that is in µs."""
     level, wait = np.zeros(len(sends), np.int64), np.zeros(len(sends), np.int64)
     asked = np.where(delayed(rows)[sends], rows.number("delay_level")[sends], 0)
-    for run, at in _one_of_each(rows.run, sends):
+    for at in rows.parties()[1]:
         table = waits_ms(rows.context_of(at).info.config.delay_levels)
-        mine = (rows.run[sends] == run) & (asked > 0)
+        mine = (rows.run[sends] == rows.run[at]) & (asked > 0)
         if table:
             level[mine] = np.minimum(asked[mine], len(table))
             wait[mine] = MS * np.asarray(table, np.int64)[level[mine] - 1]
     return level, wait
-
-
-def _one_of_each(run: Ints, where: Ints) -> Sequence[tuple[int, int]]:
-    runs, first = np.unique(run[where], return_index=True)
-    return [(int(each), int(where[at])) for each, at in zip(runs, first, strict=True)]
 
 
 def placed(rows: Rows, acknowledged: Mask) -> tuple[Ints, Ints]:

@@ -49,6 +49,19 @@ class Tenures:
     def number(self) -> Ints:
         return dense(self.rows.incarnation, self.add)[0]
 
+    @cached_property
+    def period(self) -> Ints:
+        """A number of the tenure and the last RESET."""
+        return dense(self.number, self.reset)[0]
+
+    @cached_property
+    def message(self) -> Ints:
+        """Of each delivery and dead letter a number of its tenure and offset; NOWHERE of other rows."""
+        rows, found = self.rows, np.full(self.rows.size, NOWHERE, np.int64)
+        mine = positions(rows.are(Kind.DELIVER, Kind.DEAD_LETTER) & self.named)
+        found[mine] = dense(self.number[mine], rows.offset[mine])[0]
+        return found
+
     def may_be_older(self, where: Ints) -> Mask:
         """May the tenure of each of these rows have begun before the history did, which begins late?"""
         found: Mask = self.rows.begins_late(where) & (self.add[where] == NOWHERE)
@@ -56,7 +69,7 @@ class Tenures:
 
     @cached_property
     def stand(self) -> Ints:
-        return dense(self.number, self._moves, self.reset)[0]
+        return dense(self.period, self._moves)[0]
 
     @cached_property
     def unmoved(self) -> Mask:
@@ -90,7 +103,7 @@ class Tenures:
 
     def moved_after(self, where: Ints, since: Ints) -> Ints:
         """When, after a moment, the stand of each of these rows ends: the lane is added anew, or moved; or NEVER."""
-        rows, back = self.rows, told_back(self.rows)
+        rows, back = self.rows, self.rows.shared(told_back)
         named, clients = self.named[back], rows.lane_client
         moves = (
             (rows.incarnation, rows.begin, positions(rows.are(Kind.ADD) & self.named)),
@@ -129,7 +142,7 @@ class Tenures:
     @cached_property
     def _moves(self) -> Ints:
         """How often the tenure had been told to go on further back, when the row began."""
-        rows, where = self.rows, told_back(self.rows)
+        rows, where = self.rows, self.rows.shared(told_back)
         if not len(where):
             return np.zeros(rows.size, np.int64)
         named = self.named[where]

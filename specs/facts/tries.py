@@ -41,11 +41,15 @@ class Tries:
     def before(self) -> Ints:
         """Of each row that is a delivery or a dead letter the try before; NOWHERE where there is none."""
         rows, message = self.rows, self.calls.message
-        last = Line(message, rows.begin, self.calls.at).last_before(message, rows.begin)
-        newest = self._calls.last_before(self.stand, rows.begin)
-        is_newest = chosen(self.call, last, NOWHERE) == chosen(self.call, newest, NOWHERE)
-        leads = self.calls.puts_back[last] | (rows.are(Kind.DEAD_LETTER) & is_newest)
-        return np.where((message != NOWHERE) & leads, last, NOWHERE)
+        where = positions(message != NOWHERE)
+        last = self.calls.deliveries.last_before(message[where], rows.begin[where])
+        letter = positions(rows.are(Kind.DEAD_LETTER)[where])
+        newest = self._calls.last_before(self.stand[where[letter]], rows.begin[where[letter]])
+        leads = self.calls.puts_back[last]
+        leads[letter] |= self.call[last[letter]] == self.call[newest]
+        found = np.full(rows.size, NOWHERE, np.int64)
+        found[where] = np.where(leads, last, NOWHERE)
+        return found
 
     @cached_property
     def limit(self) -> Ints:

@@ -80,6 +80,10 @@ class Row(NamedTuple):
             return None
         return self.wall_us + self.ended_us - self.started_us
 
+    def to_json(self) -> dict[str, Any]:
+        """Without its empty columns."""
+        return {name: value for name, value in self._asdict().items() if value is not None}
+
 
 assert Row._fields == columns.NAMES, "a row has the columns of a history, in their order"
 

@@ -51,10 +51,7 @@ class Exposure:
             "after_ms": self.after_ms,
             "explanation": self.explanation,
             "times": self.times,
-            "rows": [
-                {name: value for name, value in row._asdict().items() if value is not None}
-                for row in rows
-            ],
+            "rows": [row.to_json() for row in rows],
         }
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -60,15 +60,7 @@ class OnlineFindings:
     )
 
     def to_json(self) -> dict[str, Any]:
-        rules = [
-            {
-                "id": each.id,
-                "opportunities": each.opportunities,
-                "violations": each.violations,
-                "explanation": each.explanation,
-            }
-            for each in self.rules
-        ]
+        rules = [asdict(each) for each in self.rules]
         return {"schema": ONLINE_SCHEMA, "answers": dict(self.answers), "rules": rules}
 
     @classmethod

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from specs.history.row import Row
@@ -130,15 +130,8 @@ class FaultTold:
     recovered_ms: int | None = None
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            "fault": self.name,
-            "effective": self.effective,
-            "from_ms": self.from_ms,
-            "to_ms": self.to_ms,
-            "evidence": self.evidence,
-            "lanes": self.lanes,
-            "recovered_ms": self.recovered_ms,
-        }
+        told = asdict(self)
+        return {"fault": told.pop("name"), **told}
 
 
 @dataclass(slots=True)

@@ -125,16 +125,11 @@ class Judged:
             "floor": self.floor,
             "violations": self.violations,
             "findings": list(self.findings),
-            "witness": [row_to_json(row) for row in self.witness],
+            "witness": [row.to_json() for row in self.witness],
             "explanation": self.explanation,
             "reason": self.reason,
             **({} if self.not_judged is None else {"not_judged": self.not_judged.value}),
         }
-
-
-def row_to_json(row: Row) -> dict[str, Any]:
-    """A row without its empty columns."""
-    return {name: value for name, value in row._asdict().items() if value is not None}
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from specs.facts.columns import NOWHERE
+from specs.facts.columns import NONE, NOWHERE
 from specs.facts.segments import (
     Peaks,
     Segments,
     Spans,
     Timeline,
+    by_number,
     dense,
+    distinct,
     first_fitting,
     highest_so_far,
+    ints,
     is_first,
     pairs,
 )
@@ -164,3 +167,17 @@ def test_the_next_place_that_is_high_enough(
     odd = peaks.first_fitting(start, stop, least, lambda index, place: place % 2 == 1)
     expected = [next((each for each in places if each % 2), NOWHERE) for places in high]
     assert odd.tolist() == expected
+
+
+NUMBERS = st.sampled_from(
+    [0, 1, 1 << 15, 1 << 16, 1 << 31, 1 << 33, 1 << 47, 1 << 50, -5, NONE + 1]
+)
+
+
+@settings(deadline=None)
+@given(st.lists(st.one_of(st.integers(-3, 3), NUMBERS), max_size=40), st.booleans())
+def test_positions_by_number_keep_the_order_of_equal_ones(numbers: list[int], long: bool) -> None:
+    """However far apart they are, and also where some of very many are out of order."""
+    values = ints([*(range(300) if long else ()), *numbers])
+    assert by_number(values).tolist() == np.argsort(values, kind="stable").tolist()
+    assert distinct(values).tolist() == np.unique(values).tolist()

@@ -36,7 +36,6 @@ from specs.history.store import rows_of_lines, write_history
 from specs.plan.plan import Plan
 from specs.verdicts.engine import of_one_run
 from specs.verdicts.examine import examine
-from specs.verdicts.verdict import row_to_json
 
 EXAMPLES = 300
 """The budget: generated runs for one mutant."""
@@ -108,7 +107,7 @@ class Kill:
             "found": self.found.to_json() if self.found else None,
             "shrunk": self.shrunk.to_json() if self.shrunk else None,
             "shrunk_refuted": list(self.shrunk_refuted),
-            "witness": [row_to_json(row) for row in self.witness],
+            "witness": [row.to_json() for row in self.witness],
             "witness_size": len(self.witness) if self.witness else None,
             "minimal": self.minimal,
             "explanation": self.explanation,

@@ -13,7 +13,7 @@ from conformance.reports.plots import Cell, Kind
 from inorder.evidence.track_record.entries import Entry
 from specs.errors import UsageError
 from specs.history.store import rows_of_lines
-from specs.verdicts.verdict import ClauseVerdict, Judged, row_to_json
+from specs.verdicts.verdict import ClauseVerdict, Judged
 
 BEGIN = "<!-- table: written by `make track-record` -->"
 END = "<!-- end of table -->"
@@ -97,7 +97,7 @@ def _to_json(judged: Judged) -> dict[str, Any]:
     return {
         **told,
         "verdict": judged.verdict.value,
-        "witness": [row_to_json(row) for row in judged.witness],
+        "witness": [row.to_json() for row in judged.witness],
     }
 
 

@@ -81,7 +81,9 @@ class _Batches:
         manual = mode == rows.code("commit_mode", CommitMode.MANUAL)
         commit, done = rows.ended_as(Outcome.COMMIT), rows.ended_as(*DONE)
         suspended = rows.ended_as(*LISTENER_SUSPENDS) & ~manual
-        taken_up = ~self.after_drop(rows.end) & (rows.end < NEVER)
+        ended = positions(told & (rows.end < NEVER))
+        taken_up = np.zeros(rows.size, np.bool_)
+        taken_up[ended] = ~self.after_drop(ended, rows.end)
         acknowledged = commit | (done & ~manual)
         certain = commit | (done & ~manual & (mode != NO_TEXT))
         letters = positions(
@@ -98,11 +100,13 @@ class _Batches:
         has_add = self.tenures.add != NOWHERE
         self.finished = self.highest[(certain & taken_up & has_add)[self.highest]]
 
-    def after_drop(self, moment: Ints) -> Mask:
-        """Of each row: had its tenure dropped the lane before that moment?"""
+    def after_drop(self, where: Ints, moment: Ints) -> Mask:
+        """Of each of these rows: had its tenure dropped the lane before that moment?"""
         rows, tenure = self.rows, self.tenures.number
         drops = positions(rows.are(Kind.DROP) & self.tenures.named)
-        found: Mask = Line(tenure, rows.begin, drops).last_before(tenure, moment) != NOWHERE
+        found: Mask = (
+            Line(tenure, rows.begin, drops).last_before(tenure[where], moment[where]) != NOWHERE
+        )
         return found
 
     @cached_property
@@ -160,8 +164,8 @@ def _judge_times(rows: Rows, findings: Findings, batches: _Batches, commits: Int
     working = rows.are(Kind.DELIVER, Kind.PULL, Kind.COMMIT) & batches.tenures.named
     work = Line(tenure, rows.started, positions(working))
     later = work.first_after(tenure[call], rows.ended[since] + bound_us)
-    usable = ~(batches.void | batches.after_drop(rows.begin))
-    late = positions((later != NOWHERE) & usable[later])
+    late = positions((later != NOWHERE) & ~batches.void[later])
+    late = late[~batches.after_drop(later[late], rows.begin)]
     covers = Timeline(tenure[commits], rows.begin[commits])
     start, stop = covers.between(
         tenure[call[late]], rows.end[since[late]] + 1, rows.begin[later[late]]

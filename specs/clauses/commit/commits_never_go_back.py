@@ -44,7 +44,7 @@ def judge(rows: Rows, findings: Findings) -> None:
     """Each commit beside the highest that had ended before it since nothing cleared what is remembered."""
     tenures, begin, value = rows.shared(Tenures), rows.begin, rows.value
     told = rows.are(Kind.COMMIT) & tenures.named & (value != NONE) & ~rows.correction
-    period = dense(tenures.number, tenures.reset, rows.shared(set_anew))[0]
+    period = dense(tenures.period, rows.shared(set_anew))[0]
     since = chosen(begin, tenures.add, NONE)
     ended = told & (rows.end < NEVER)
     ended &= (tenures.reset == NOWHERE) | (since > chosen(begin, tenures.reset, NONE))

@@ -58,17 +58,20 @@ class _Taken:
         self.rows, self.tenures = rows, rows.shared(Tenures)
         self.tenure, end, mode = self.tenures.number, rows.end, rows.text("commit_mode")
         self.manual = mode == rows.code("commit_mode", CommitMode.MANUAL)
-        self.message = dense(self.tenure, rows.offset)[0] if rows.size else self.tenure
+        self.message = self.tenures.message
         told = self.tenures.named & (self.tenures.add != NOWHERE) & (rows.offset != NONE)
         self.calls, self.ended = told & rows.are(Kind.DELIVER), end < NEVER
         self.letters = positions(told & rows.are(Kind.DEAD_LETTER) & rows.ended_as(Outcome.OK))
         over, suspends = self.calls & self.ended, rows.ended_as(*LISTENER_SUSPENDS)
-        last = Line(self.message, end, positions(over)).last_before(self.message, end)
-        newest = Line(self.tenure, rows.begin, positions(self.calls)).last_before(self.tenure, end)
+        letters, ended = self.letters, end[self.letters]
+        last = Line(self.message, end, positions(over)).last_before(self.message[letters], ended)
+        calls = Line(self.tenure, rows.begin, positions(self.calls))
+        newest = calls.last_before(self.tenure[letters], ended)
         last = np.where(suspends[last] & (last != NOWHERE), last, newest)
-        by_hand = np.where(mode == NO_TEXT, self.manual[last] & (last != NOWHERE), self.manual)
+        untold = self.manual[last] & (last != NOWHERE)
+        by_hand = np.where(mode[letters] == NO_TEXT, untold, self.manual[letters])
         covering = positions(over & acknowledged(rows))
-        self.covering = np.append(covering, self.letters[~by_hand[self.letters]])
+        self.covering = np.append(covering, letters[~by_hand])
         self.unseen = positions(over & suspends & ~self.manual & may_be_given_up(rows))
         # Of one offset that was put back twice the last call is shown.
         self.taken = positions(over & self.manual & ~rows.ended_as(Outcome.COMMIT))[::-1]

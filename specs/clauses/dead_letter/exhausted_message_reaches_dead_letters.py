@@ -116,7 +116,7 @@ def _after(rows: Rows, exhausted: Ints) -> tuple[Ints, Ints, Ints]:
     tenures, offset, call = rows.shared(Tenures), rows.offset, rows.number("op_id")
     last = exhausted[tenures.named[exhausted]]
     tried = positions(rows.are(Kind.DELIVER, Kind.DEAD_LETTER) & tenures.named & (offset >= 0))
-    message = dense(tenures.number, offset)[0]
+    message = tenures.message
     again = Line(message, rows.begin, tried).first_after(message[last], rows.begin[last])
     beyond, left = np.full(len(last), NOWHERE, np.int64), positions(again == NOWHERE)
 

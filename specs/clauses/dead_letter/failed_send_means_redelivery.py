@@ -61,7 +61,7 @@ def judge(rows: Rows, findings: Findings) -> None:
     order = order[(beyond != NOWHERE)[order]]
     order = order[is_first(beyond[order])]  # of what a delivery skips the lowest alone
     failed, beyond = failed[order], beyond[order]
-    findings.at_stake(np.setdiff1d(beyond, calls.first))
+    findings.at_stake(beyond[~np.isin(beyond, calls.first)])
     findings.broken(Skipped, failed=failed, next=beyond)
 
 
@@ -70,7 +70,7 @@ def _was_given_up(rows: Rows, calls: Calls, letters: Ints) -> Mask:
     message, begin = calls.message, rows.begin
     stored = positions(calls.letters & rows.ended_as(Outcome.OK))
     last = Line(message, rows.end, stored).last_before(message[letters], begin[letters])
-    again = Line(message, begin, calls.at).last_before(message[letters], begin[letters])
+    again = calls.deliveries.last_before(message[letters], begin[letters])
     found: Mask = chosen(rows.end, last, NONE) > chosen(begin, again, NONE)
     return found
 

@@ -25,7 +25,7 @@ from specs.clauses.terms import Finding, Findings, Line, Row, Rows, at, ms, over
 from specs.facts.calls import CALL_KINDS, may_be_by_hand
 from specs.facts.columns import MS, NEVER, NONE, NOWHERE, Ints
 from specs.facts.presence import were_there
-from specs.facts.ready import READY_COLUMNS, Lanes, Leases, first_that_fetched
+from specs.facts.ready import READY_COLUMNS, Leases, first_that_fetched
 from specs.facts.segments import chosen, is_first, positions
 from specs.facts.stored import copies
 from specs.facts.tenures import Tenures
@@ -94,8 +94,7 @@ def judge(rows: Rows, findings: Findings) -> None:
     turn = np.where(is_retry, last, add)
     counts = outlives & (turn != NOWHERE)
     counts &= until <= rows.started[turn] + rows.config("continuous_ms", late) * MS
-    client = rows.shared(Lanes).client
-    counts &= were_there(rows, client, late, rows.begin[last], rows.started[last], until)
+    counts &= were_there(rows, late, rows.begin[last], rows.started[last], until)
     findings.at_stake(late[counts])
     broken = counts & (rows.started[late] > until)
     findings.broken(

@@ -132,9 +132,9 @@ def _lives_yet(rows: Rows, lock: Ints, drop: Ints, asked: Ints) -> Mask:
 def _refused(rows: Rows, findings: Findings, lock: Ints, drop: Ints, refused: Ints) -> None:
     """Should the owner have begun to give the lane back, and could it?"""
     client, begin, now = rows.lane_client, rows.begin, rows.end[refused]
-    mine, by_end = client[lock], dense(rows.end, rows.begin)[0]
+    mine = client[lock]
     works = Line(client, begin, rows.of(Kind.DELIVER, Kind.DEAD_LETTER))
-    work = works.highest_before(mine, now, by_end)
+    work = works.highest_before(mine, now, rows.by_end)
     unlock = Line(client, begin, rows.of(Kind.UNLOCK)).last_before(mine, now)
     add = Line(client, begin, rows.of(Kind.ADD)).last_before(mine, now)
     since_us = np.maximum(rows.started[drop], np.where(work == NOWHERE, NONE, over_us(rows, work)))
@@ -148,7 +148,7 @@ def _refused(rows: Rows, findings: Findings, lock: Ints, drop: Ints, refused: In
         wrong[index] = not _was_disturbed(rows, int(drop[index]), until_us, int(now[index]))
     again = chosen(begin, unlock, NONE) > chosen(begin, add, NONE)
     interval_us = np.maximum(rows.config("rebalance_ms", refused), LATE_MS) * MS
-    busy = works.highest_before(mine, begin[drop], by_end)
+    busy = works.highest_before(mine, begin[drop], rows.by_end)
     ran = chosen(rows.end, busy, NONE) >= begin[drop]
     soon = ~again & (late_us <= interval_us)
     findings.told_apart(

@@ -71,7 +71,7 @@ def judge(rows: Rows, findings: Findings) -> None:
         positions(rows.are(kind) & rows.shared(named)) for kind in (Kind.DELIVER, Kind.UNLOCK)
     )
     running = Line(life, rows.begin, call).highest_before(
-        life[unlock], rows.begin[unlock], dense(rows.end, rows.begin)[0]
+        life[unlock], rows.begin[unlock], rows.by_end
     )
     running, unlock = running[running != NOWHERE], unlock[running != NOWHERE]
     findings.at_stake(unlock)

@@ -174,12 +174,13 @@ def _running(rows: Rows, at: Ints, last: Ints, second: Ints, until: Ints) -> Int
     Of two processes of one client both calls have to have ended: one without an end may be of the process before.
     """
     found = np.full(len(second), NOWHERE, np.int64)
-    life, by_end = rows.shared(workers), dense(rows.end, rows.begin)[0]
+    life = rows.shared(workers)
     alike = chosen(rows.client, last, NO_TEXT) == rows.client[second]
     for some, calls in ((~alike, at), (alike, at[rows.end[at] < NEVER])):
         some &= last != NOWHERE
-        line = Line(life, rows.begin, calls)
-        found[some] = line.highest_before(life[last[some]], until[some], by_end)
+        if some.any():
+            line = Line(life, rows.begin, calls)
+            found[some] = line.highest_before(life[last[some]], until[some], rows.by_end)
     runs = (found == last) | (chosen(rows.end, found, NONE) > chosen(rows.begin, last, NONE))
     return np.where(runs, found, NOWHERE)
 

@@ -180,7 +180,7 @@ def _in_line(rows: Rows, lanes: Lanes, add: Ints, pull: Ints, call: Ints) -> Mas
     """Was each lane's client there, and its lease not over, up to this call of another lane?"""
     lock = rows.shared(Leases).granted_by(add, rows.begin[call], np.full(len(add), NEVER))
     until_us = chosen(rows.ended, lock, NEVER) + rows.config("client_lease_ms", call) * MS
-    there = were_there(rows, lanes.client, call, rows.begin[add], rows.ended[pull])
+    there = were_there(rows, call, rows.begin[add], rows.ended[pull])
     return there & (rows.started[call] <= until_us)
 
 

@@ -32,6 +32,7 @@ from specs.clauses.clause import Apart
 from specs.clauses.premises import (
     BROKER_LIVES,
     BROKER_NOT_PAUSED,
+    FRESH_LEASE,
     NO_FILTER,
     NO_RESET,
     NO_WALL_CLOCK_STEP,
@@ -72,9 +73,7 @@ PREMISE = (
     NO_FILTER,
     BROKER_LIVES,
     BROKER_NOT_PAUSED,
-    Premise(
-        "fresh lease", "a grant was answered before the lane was ready, and outlives the bound"
-    ),
+    FRESH_LEASE,
     Premise(
         "no wait of its own",
         "the consumer was told no interval between pulls (`pullInterval`), and nobody suspends it (`suspend()`); "
@@ -155,8 +154,8 @@ def _calls(rows: Rows, findings: Findings) -> None:
     """Calls of ready lanes: how long after the lane was ready?"""
     if not len(rows.shared(Lanes).calls):
         return
-    client, ready = rows.shared(Lanes).client, rows.shared(ready_calls)
-    ready = ready.only(have_threads(rows, client, ready.late))
+    ready = rows.shared(ready_calls)
+    ready = ready.only(have_threads(rows, ready.late))
     until = ready.ready_us + rows.config("schedule_slack_ms", ready.late) * MS
     counts, renewal = could_work(rows, ready, until)
     findings.at_stake(ready.late[counts])

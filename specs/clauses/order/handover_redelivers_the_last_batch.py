@@ -76,12 +76,11 @@ class _Works:
     def __init__(self, rows: Rows) -> None:
         self.rows, tenures = rows, rows.shared(Tenures)
         begin, end = rows.begin, rows.end
-        self.work, count = dense(tenures.number, tenures.reset)
+        self.work = tenures.period
         calls = rows.are(Kind.DELIVER) & tenures.named & (rows.offset != NONE)
         self.adds = rows.are(Kind.ADD) & tenures.named
         events = positions(calls | self.adds)
-        events = events[np.argsort(begin[events])]
-        self.begun = first_of_each(self.work[events], count)
+        self.begun = first_of_each(self.work[events], int(self.work.max()) + 1)
         self.begun = chosen(events, self.begun, NOWHERE)
         self.calls = Line(self.work, begin, positions(calls))
         started = chosen(begin, self.begun[self.work], NEVER) < begin
@@ -91,11 +90,13 @@ class _Works:
         self.commits = Line(self.work, begin, positions(told))
         client, unlocks = rows.lane_client, rows.are(Kind.UNLOCK)
         firsts, own = self.begun[self.begun != NOWHERE], np.arange(rows.size)
-        did = np.concatenate([positions(drops | unlocks), firsts])
-        last = Line(client, begin, did).last_before(client, begin)
+        ends, last = positions(drops | unlocks), np.full(rows.size, NOWHERE)
+        did = Line(client, begin, np.concatenate([ends, firsts]))
+        last[ends] = did.last_before(client[ends], begin[ends])
         given_back = unlocks & rows.ended_as(Outcome.OK, Outcome.SENT)
-        at_its_end = drops & given_back[last] & were_leaving(rows, last, begin[last])
-        clean = ((given_back & drops[last]) | at_its_end) & (last != NOWHERE)
+        at_its_end = drops & given_back[last] & (last != NOWHERE)
+        at_its_end[at_its_end] = were_leaving(rows, last[at_its_end], begin[last[at_its_end]])
+        clean = (given_back & drops[last] & (last != NOWHERE)) | at_its_end
         self.drop, self.unlock = (np.where(drops, *each) for each in ((own, last), (last, own)))
         clean &= self.adds[self.begun[self.work[self.drop]]] & (
             tenures.reset == tenures.reset[last]
@@ -105,7 +106,9 @@ class _Works:
         before = Line(rows.lane, begin, both).last_before(rows.lane[firsts], begin[firsts])
         given = np.isin(before, self.left) & (tenures.reset[before] == tenures.reset[firsts])
         self.taken_over = np.stack([before[given], firsts[given]], axis=1)
-        self.message = dense(self.work, rows.offset)[0]
+        calls &= np.isin(self.work, self.work[self.drop[before[given]]])
+        self.message = np.full(rows.size, NOWHERE, np.int64)
+        self.message[calls] = dense(self.work[calls], rows.offset[calls])[0]
         over, certain = calls & (end < NEVER), certainly_acknowledged(rows)
         by_hand, rolled = may_be_by_hand(rows), rows.ended_as(Outcome.ROLLBACK)
         self.certain, taken = certain, over & ~certain & rows.ended_as(Outcome.SUCCESS)

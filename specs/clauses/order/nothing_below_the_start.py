@@ -49,9 +49,9 @@ def judge(rows: Rows, findings: Findings) -> None:
     told = looked & rows.ended_as(Outcome.OK) & (rows.value >= 0)
     told |= looked & rows.ended_as(Outcome.REFUSED) & (rows.value == -1)
     says = told | (tenures.named & rows.are(Kind.ADD))
-    moment = np.where(looked, rows.end, rows.begin)
-    goes_on = Line(tenure, rows.begin, positions(calls)).last_before(tenure, moment) != NOWHERE
-    sets = Line(tenure, moment, positions(says & ~goes_on))
+    moment, tells = np.where(looked, rows.end, rows.begin), positions(says)
+    goes_on = Line(tenure, rows.begin, positions(calls)).last_before(tenure[tells], moment[tells])
+    sets = Line(tenure, moment, tells[goes_on == NOWHERE])
     start = sets.last_before(tenure, moment + 1)
     known = (says | (calls & (rows.offset != NONE))) & (start != NOWHERE)
     where = positions(known & ~_was_led_elsewhere(rows, tenures))

@@ -81,7 +81,7 @@ def _stays(rows: Rows) -> Ints:
     tenures = rows.shared(Tenures)
     drops = Line(rows.incarnation, rows.end, positions(rows.are(Kind.DROP) & tenures.named))
     dropped = drops.count_before(rows.incarnation, rows.begin)
-    return dense(tenures.number, tenures.reset, dropped)[0]
+    return dense(tenures.period, dropped)[0]
 
 
 def _held_back(rows: Rows, findings: Findings, stay: Ints, first: Ints) -> None:

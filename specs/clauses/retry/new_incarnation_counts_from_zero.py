@@ -45,11 +45,12 @@ def judge(rows: Rows, findings: Findings) -> None:
     """The first delivery of each message in a tenure, beside the last one of anybody that had put it back."""
     tenures, times = rows.shared(Tenures), rows.number("reconsume_times")
     calls = positions(rows.are(Kind.DELIVER) & tenures.named & (rows.offset >= 0) & ~copies(rows))
-    calls = calls[np.argsort(rows.begin[calls], kind="stable")]
+    back = calls[puts_back(rows)[calls]]
+    calls = calls[np.isin(rows.offset[calls], rows.offset[back])]
     first = calls[is_first(tenures.number[calls], rows.offset[calls])]
-    message = dense(rows.lane, rows.offset)[0]
-    back = Line(message, rows.end, calls[puts_back(rows)[calls]])
-    before = back.last_before(message[first], rows.begin[first])
+    message = np.full(rows.size, NOWHERE, np.int64)
+    message[calls] = dense(rows.lane[calls], rows.offset[calls])[0]
+    before = Line(message, rows.end, back).last_before(message[first], rows.begin[first])
     add, reset = tenures.add[first], chosen(rows.begin, tenures.reset[first], NONE)
     counts = (before != NOWHERE) & (add != NOWHERE) & (times[first] != NONE)
     counts &= (rows.end[before] > reset) & (rows.begin[add] > reset)

@@ -66,7 +66,7 @@ def judge(rows: Rows, findings: Findings) -> None:
     findings.at_stake(calls.while_any(stand, owed.since[mine], until[mine]))
     findings.broken(StartedElsewhere, lowest=lowest, highest=highest, next=start)
     message, beyond = lowest_of_each(rows, calls, np.where(told < NEVER, NOWHERE, beyond))
-    findings.at_stake(np.setdiff1d(beyond, calls.first))
+    findings.at_stake(beyond[~np.isin(beyond, calls.first)])
     letter = owed.failed_by(rows, message, beyond)
     findings.broken(LeftBehind, suspended=owed.row[message], dead_letter=letter, beyond=beyond)
 

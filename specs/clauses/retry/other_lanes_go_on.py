@@ -23,6 +23,7 @@ import numpy as np
 
 from specs.clauses.liveness import ready_lane_is_worked_on
 from specs.clauses.premises import (
+    FRESH_LEASE,
     NO_FILTER,
     NO_RESET,
     NO_WALL_CLOCK_STEP,
@@ -64,9 +65,7 @@ PREMISE = (
     NO_RESET,
     NOT_PAUSED,
     NO_FILTER,
-    Premise(
-        "fresh lease", "a grant was answered before the lane was ready, and outlives the bound"
-    ),
+    FRESH_LEASE,
     Premise(
         "a thread",
         "the client has twice as many threads as it ever added lanes, or the other lane waits out its suspend time and "
@@ -103,7 +102,7 @@ def judge(rows: Rows, findings: Findings) -> None:
     ready, other = ready.only(other != NOWHERE), other[other != NOWHERE]
     slack_us = rows.config("schedule_slack_ms", ready.late) * MS
     until = np.maximum(ready.ready_us, rows.started[other]) + slack_us
-    threads = have_threads(rows, lanes.client, ready.late)
+    threads = have_threads(rows, ready.late)
     few = np.flatnonzero(~threads)
     begin = np.maximum(ready.ready_us, rows.ended[other])[few]
     until[few] = begin + slack_us[few]
@@ -145,7 +144,7 @@ class _Busy:
         """The call that kept its lane longest after the bound, else the first one that still runs; or NOWHERE."""
         rows, lanes, late = self.rows, self.lanes, ready.late
         now = rows.begin[late]
-        crashed = last_crash(rows, lanes.client, late)
+        crashed = last_crash(rows, late)
         since = np.maximum(lanes.reset_before(late, now), crashed) + 1
         start, stop = self._line.between(lanes.client[late], since, now)
         found = self._longest_of(ready, start, stop)

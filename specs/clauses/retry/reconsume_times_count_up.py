@@ -16,7 +16,6 @@ from specs.clauses.premises import DEAD_LETTER_SENT, NO_ROLLBACK, ORDERLY
 from specs.clauses.terms import Finding, Findings, Line, Row, Rows, at, who
 from specs.facts.calls import CALL_COLUMNS, CALL_KINDS
 from specs.facts.columns import NONE, NOWHERE
-from specs.facts.segments import dense
 from specs.facts.tries import Tries
 from specs.vocabulary import Key, Kind, Party
 
@@ -47,10 +46,10 @@ def judge(rows: Rows, findings: Findings) -> None:
     """First deliveries beside the add of their tenure, then each delivery beside the try before it."""
     tries = rows.shared(Tries)
     tenures, times = tries.calls.tenures, rows.number("reconsume_times")
-    at = tries.at[times[tries.at] != NONE]
-    message = dense(tenures.number, rows.offset)[0]
-    known = Line(message, rows.begin, tries.at).last_before(message[at], rows.begin[at])
-    wrong = at[(known == NOWHERE) & (times[at] != 0) & tenures.unmoved[at]]
+    at, message = tries.at[times[tries.at] != NONE], tenures.message
+    wrong = at[(times[at] != 0) & tenures.unmoved[at]]
+    known = Line(message, rows.begin, tries.at).last_before(message[wrong], rows.begin[wrong])
+    wrong = wrong[known == NOWHERE]
     findings.at_stake(wrong)
     findings.broken(Miscounted, {"expected": 0}, before=tenures.add[wrong], again=wrong)
 

@@ -143,7 +143,7 @@ def _until(rows: Rows, waiting: Waiting, index: Ints, due_us: Ints, seen: Ints) 
 
 def _judge(rows: Rows, put_back: PutBack, waiting: Waiting, seen: Ints, findings: Findings) -> None:
     """What is seen first of those that had their lease and a thread: does it come too late?"""
-    leases, client = rows.shared(Leases), rows.shared(Lanes).client
+    leases = rows.shared(Leases)
     index = positions(seen != NOWHERE)
     call = np.where(rows.are(Kind.DELIVER)[seen], seen, NOWHERE)
     comes = (waiting.part == NOWHERE) | (waiting.has(put_back.calls.message, call) != NOWHERE)
@@ -158,8 +158,8 @@ def _judge(rows: Rows, put_back: PutBack, waiting: Waiting, seen: Ints, findings
     counts &= leases.sent_away(row, rows.begin[row]) > now
     again = (call != NOWHERE) & (rows.offset[call] == rows.offset[letter])
     counts &= again | ~_may_be_taken(rows, letter)
-    counts &= have_threads(rows, client, seen) & (now < rows.clock_stepped(seen))
-    counts &= were_there(rows, client, seen, rows.begin[row], rows.started[row], until_us)
+    counts &= have_threads(rows, seen) & (now < rows.clock_stepped(seen))
+    counts &= were_there(rows, seen, rows.begin[row], rows.started[row], until_us)
     late = counts & (rows.started[seen] > until_us)
     findings.at_stake(seen[counts & (comes | late)])
     for found in positions(late).tolist():

@@ -51,7 +51,7 @@ def judge(rows: Rows, findings: Findings) -> None:
     """Each message that a ROLLBACK put back: what comes beyond it before it comes again, and with which counter."""
     calls = rows.shared(Calls)
     taken, rollback, since = _put_back(rows, calls)
-    again = Line(calls.message, rows.begin, calls.at).first_after(calls.message[taken], since - 1)
+    again = calls.deliveries.first_after(calls.message[taken], since - 1)
     stand, until = calls.tenures.stand[taken], chosen(rows.begin, again, NEVER)
     beyond = calls.first_beyond(stand, rows.offset[taken], since, until)
     order = np.lexsort((rows.offset[taken], beyond))

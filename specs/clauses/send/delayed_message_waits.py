@@ -50,9 +50,11 @@ class SeenTooSoon(Finding):
 def judge(rows: Rows, findings: Findings) -> None:
     """Only the messages that were ever delayed are looked at one by one."""
     copies = copies_of(rows)
-    message, count = dense(rows.run, rows.source, rows.text("topic"))
     sends = np.flatnonzero(rows.are(Kind.SEND) & ~copies)
     waits = levels(rows, sends)[1]
+    if not (waits > 0).any():
+        return
+    message, count = dense(rows.run, rows.source, rows.text("topic"))
     delayed = np.zeros(count, np.bool_)
     delayed[message[sends[waits > 0]]] = True
     of_delayed = delayed[message] & ~copies

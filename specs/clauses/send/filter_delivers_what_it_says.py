@@ -107,7 +107,7 @@ def _wanted(rows: Rows) -> Mask:
 
 def _holes(rows: Rows, findings: Findings, original: Mask, sends: Ints, offset: Ints) -> None:
     """Deliveries above all earlier ones of their incarnation, since it was added and since the last reset."""
-    configs = [rows.config_of(int(place)) for place in _one_of_each_run(rows)]
+    configs = [rows.config_of(place) for place in rows.parties()[1]]
     orderly = np.asarray(
         [each.mode == "orderly" and each.message_model == "clustering" for each in configs],
         np.bool_,
@@ -117,7 +117,7 @@ def _holes(rows: Rows, findings: Findings, original: Mask, sends: Ints, offset: 
     where = positions(calls & orderly[rows.run])
     if not len(sends) or not len(where):
         return
-    life = dense(tenures.number, tenures.reset)[0][where]
+    life = tenures.period[where]
     highest = Segments(life).highest_before(offset[where])
     raised = (highest != NOWHERE) & (offset[where] > offset[where[np.maximum(highest, 0)]])
     behind, before = where[raised], where[highest[raised]]
@@ -157,10 +157,6 @@ def _judge(
             roles = {"before": before, "sent": sent, "behind": behind}
             findings.shown(PassedOver, roles, {"offset": int(offset[sent])})
             return
-
-
-def _one_of_each_run(rows: Rows) -> Ints:
-    return first_of_each(rows.run, len(rows.words("run")))
 
 
 def explain(found: Unwanted | PassedOver) -> str:

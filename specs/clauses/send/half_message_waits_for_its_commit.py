@@ -53,9 +53,11 @@ class AskedTooOften(Finding):
 def judge(rows: Rows, findings: Findings) -> None:
     """Per message and topic: the first half send, and the first moment from which it may be seen."""
     copies = copies_of(rows)
-    message, count = dense(rows.run, rows.source, rows.text("topic"))
     sends = rows.are(Kind.SEND) & ~copies
     half = sends & halves(rows)
+    if not (half | rows.are(Kind.CHECK)).any():
+        return
+    message, count = dense(rows.run, rows.source, rows.text("topic"))
     commit = rows.are(Kind.END_TRANSACTION) & (rows.value == COMMIT)
     commit &= ~rows.ended_as(Outcome.REFUSED) & ~copies
     first_half = np.full(count, NOWHERE, np.int64)

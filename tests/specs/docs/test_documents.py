@@ -22,7 +22,7 @@ from specs.links import CLAUSES
 from specs.profiles import load, names
 from specs.verdicts.examine import examine
 from specs.verdicts.schema import verdict_schema
-from specs.verdicts.verdict import conclude, row_to_json
+from specs.verdicts.verdict import conclude
 from specs.vocabulary import Kind, Level, Outcome
 from tests.docs.reading import anchors
 
@@ -111,8 +111,8 @@ def test_rows_are_what_their_schema_says() -> None:
     for clause in all_clauses():
         _, rows = parse_history(clause.shortest_violation)
         for row in rows:
-            said.validate(row_to_json(row))
-            assert make_row(**row_to_json(row)) == row
+            said.validate(row.to_json())
+            assert make_row(**row.to_json()) == row
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate({"run": "r", "kind": "dance"}, history_row_schema())
 

@@ -107,7 +107,7 @@ def test_who_leaves_after_a_time_was_there_until_then() -> None:
         rows = Rows(rows_to_table(history), {info.run: context})
         where = ints([rows.size - 1] * 3)
         until_us, since = ints([NEVER, 8_000_000, 7_999_999]), where * 0
-        told = presence.were_there(rows, rows.client, where, since, since, until_us)
+        told = presence.were_there(rows, where, since, since, until_us)
         assert told.tolist() == there
 
 
