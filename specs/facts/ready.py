@@ -23,6 +23,7 @@ from specs.facts.segments import (
     Timeline,
     by_time,
     chosen,
+    dense,
     highest_so_far,
     positions,
 )
@@ -66,7 +67,7 @@ class Lanes:
         self.rows = rows
         self.group, _ = rows.parties("group")
         self.client, _ = rows.parties("group", "client_id")
-        self.lane = rows.lane_client
+        self.lane, _ = dense(self.client, rows.lane)  # a client's lanes lie together
         self.named = rows.names_incarnation
         self.adds = np.flatnonzero(rows.are(Kind.ADD) & self.named)
         of, self._reset_seqs = _moves(rows)
