@@ -36,8 +36,7 @@ class Balance:
     def opportunities(self) -> Mapping[str, int]:
         if min([0, *self._opportunities.values(), *self._found.values()]) < 0:
             raise SpecError(
-                f"{self.clause} took more away than it had found in a long key, which is a mistake of ours: judge "
-                "with --engine python"
+                f"{self.clause} took more away than it had found in a long key: please tell us"
             )
         return self._opportunities
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -41,37 +42,30 @@ LOOK_EVERY_S = 0.1
 """Between two looks at the memory of all processes."""
 
 
-class Memory:
-    """The greatest memory of this process and all that it started, while a block runs."""
+@contextmanager
+def watching(seen: list[int]) -> Iterator[None]:
+    """Note the memory of this process and all that it started, in bytes, again and again while a block runs."""
+    over = threading.Event()
 
-    def __init__(self) -> None:
-        self.peak = 0
-        self._over = threading.Event()
-        self._watcher = threading.Thread(target=self._watch, daemon=True)
+    def watch() -> None:
+        seen.append(_resident(psutil.Process()))
+        while not over.wait(LOOK_EVERY_S):
+            seen.append(_resident(psutil.Process()))
 
-    def __enter__(self) -> Memory:
-        self._watcher.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._over.set()
-        self._watcher.join()
-
-    def _watch(self) -> None:
-        this = psutil.Process(os.getpid())
-        while True:
-            self.peak = max(self.peak, _resident(this))
-            if self._over.wait(LOOK_EVERY_S):
-                return
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        over.set()
+        watcher.join()
 
 
 def _resident(process: psutil.Process) -> int:
     total = 0
     for each in [process, *process.children(recursive=True)]:
-        try:
+        with suppress(psutil.NoSuchProcess):
             total += each.memory_info().rss
-        except psutil.NoSuchProcess:
-            continue
     return total
 
 
@@ -95,13 +89,13 @@ class Figure:
 
 def measure(what: str, events: int, times: int, work: Callable[[], object]) -> Figure:
     """Do the work so many times; the shortest counts."""
-    clock, took_us = host_clock(), []
-    with Memory() as memory:
+    clock, took_us, seen = host_clock(), list[int](), list[int]()
+    with watching(seen):
         for _ in range(times):
             begun_us = clock.monotonic_us()
             work()
             took_us.append(clock.monotonic_us() - begun_us)
-    return Figure(what, events, min(took_us) / 1_000_000, memory.peak // MIB)
+    return Figure(what, events, min(took_us) / 1_000_000, max(seen) // MIB)
 
 
 def scan(session: Any, history: History) -> None:

@@ -4,7 +4,7 @@
     judged.findings.write.parquet("s3a://bucket/findings")
 
 Nothing but what is rare passes through the process that asks: rows about deaths, clocks and faults, sums, and the
-evidence of one witness for each kind of finding. No file is written, and no `sparkContext` used.
+evidence of one witness for each kind of finding. No file is written, and no `sparkContext` asked for but a local one's.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from spark_checkers.catalogue import all_judges, applicable
 from spark_checkers.engine import Named, Sum, tallies_of
 from spark_checkers.facts import Facts, Report
 from spark_checkers.keyed import by_key
-from spark_checkers.session import open_session, ship
+from spark_checkers.session import on_workers, open_session, ship
 from specs import profiles
 from specs.clauses.catalogue import all_clauses, select
 from specs.clauses.clause import Clause
@@ -345,9 +345,9 @@ def look(rows: Any, info: RunInfo) -> Facts:
         rows.select(*facts.WINDOWED)
         .repartitionByRange("run", "seq_begin")
         .sortWithinPartitions("run", "seq_begin")
-        .mapInArrow(_look_at_windows, "report binary")
     )
-    reports = [pickle.loads(data) for data in windows.toArrow().column(0).to_pylist()]
+    told = on_workers(windows, _look_at_windows, "report binary").toArrow().column(0)
+    reports = [pickle.loads(data) for data in told.to_pylist()]
     return facts.sum_up([report, *reports], info, [*_sent_twice(rows), *_untold(rows)])
 
 

@@ -21,7 +21,7 @@ from typing import Any, Protocol, TypeVar
 import pyarrow as pa
 
 from spark_checkers.catalogue import planted_modules
-from spark_checkers.session import parallelism
+from spark_checkers.session import on_workers, parallelism
 from specs.errors import TargetMisbehaved
 
 T = TypeVar("T")
@@ -106,9 +106,8 @@ class OnSpark:
     def each(self, work: Callable[[int], T], count: int) -> list[T]:
         if not count:
             return []
-        job = self.session.range(0, count, 1, count).mapInArrow(
-            partial(_on_a_worker, work=work), "report binary"
-        )
+        numbers = self.session.range(0, count, 1, count)
+        job = on_workers(numbers, partial(_on_a_worker, work=work), "report binary")
         return [pickle.loads(data) for data in job.toArrow().column(0).to_pylist()]
 
 

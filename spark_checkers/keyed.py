@@ -20,6 +20,7 @@ from spark_checkers import pieces
 from spark_checkers.balances import Balance, Balances
 from spark_checkers.judging import FINDINGS, judge_table, relevant_where, to_batch
 from spark_checkers.pieces import Pieces
+from spark_checkers.session import on_workers
 from specs.facts.columns import Ints
 from specs.facts.findings import Findings
 from specs.facts.groupings import CLIENTS, GROUPINGS, QUEUES, SOURCE, Grouping
@@ -53,13 +54,12 @@ def by_key(rows: Any, judges: Sequence[Judge], runs: Runs) -> Any:
     if picks:
         (judge,) = judges
         rows = _together(rows, judges, QUEUES, whole=False)
-        rows = rows.mapInArrow(
-            partial(_pick_batches, judge=judge, runs=runs, sizes=sizes), rows.schema
-        )
+        picking = partial(_pick_batches, judge=judge, runs=runs, sizes=sizes)
+        rows = on_workers(rows, picking, rows.schema)
     judging = partial(
         _judge_batches, grouping=grouping, judges=tuple(judges), runs=runs, sizes=sizes
     )
-    return _together(rows, judges, grouping, ready=picks).mapInArrow(judging, FINDINGS)
+    return on_workers(_together(rows, judges, grouping, ready=picks), judging, FINDINGS)
 
 
 def _together(

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_checkers.ordered import row_groups
-from spark_checkers.session import open_session
+from spark_checkers.session import on_workers, open_session
 from spark_checkers.writing import BY_QUEUE, ROWS_PER_FILE, HistoryWriter
 from specs.errors import UsageError
 from specs.facts.groupings import QUEUES
@@ -105,11 +105,9 @@ def sort_on_spark(
 
     files = max(1, -(-rows // ROWS_PER_FILE))
     keys = [F.col(name).asc_nulls_first() for name in by]
-    session.read.parquet(*(str(path) for path in paths)).select(*NAMES).repartitionByRange(
-        files, *keys
-    ).sortWithinPartitions(*keys).mapInArrow(
-        partial(_write, folder=str(folder), order=order), "files int"
-    ).toArrow()
+    table = session.read.parquet(*(str(path) for path in paths)).select(*NAMES)
+    table = table.repartitionByRange(files, *keys).sortWithinPartitions(*keys)
+    on_workers(table, partial(_write, folder=str(folder), order=order), "files int").toArrow()
 
 
 def _write(

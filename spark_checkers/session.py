@@ -10,7 +10,7 @@ import os
 import shutil
 import sys
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from specs.scratch import Scratch
 
 DEFAULT_MASTER = "local[*]"
 DEFAULT_MEMORY = "4g"
-NO_JAVA = "Spark needs a Java runtime (17 or later) and there is none: install one, or judge with --engine python"
+NO_JAVA = "Spark needs a Java runtime (17 or later) and there is none: install one, or judge with --engine arrow"
 
 
 def java() -> Path | None:
@@ -117,6 +117,18 @@ def is_local(session: Any) -> bool:
         return str(session.sparkContext.master).startswith("local")
     except Exception:  # a session of Spark Connect has none, and says so in more than one way
         return False
+
+
+def on_workers(frame: Any, work: Callable[..., Any], schema: str) -> Any:
+    """`frame.mapInArrow`; on a local session by the Python that runs this, whichever the session was told of."""
+    if not is_local(frame.sparkSession):
+        return frame.mapInArrow(work, schema)
+    context = frame.sparkSession.sparkContext
+    theirs, context.pythonExec = context.pythonExec, sys.executable
+    try:
+        return frame.mapInArrow(work, schema)
+    finally:
+        context.pythonExec = theirs
 
 
 def ship(session: Any) -> None:

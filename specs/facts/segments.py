@@ -242,15 +242,13 @@ class Timeline:
         # A moment outside of the events' span sorts before or after all of them.
         low, high = self._base, self._base + self._width - 3
         place = np.clip(time, low - 1, high + 1) - low + 1
-        until: Ints = np.searchsorted(self._keys, segment * self._width + place)
-        return until
+        return ints(np.searchsorted(self._keys, segment * self._width + place))
 
     def start_of(self, segment: Ints) -> Ints:
         """How many events come before the segment."""
         if self._starts is not None:
             return self._starts[np.clip(segment + 1, 0, len(self._starts) - 1)]
-        found: Ints = np.searchsorted(self._keys, segment * self._width)
-        return found
+        return ints(np.searchsorted(self._keys, segment * self._width))
 
     def last_before(self, segment: Ints, time: Ints) -> Ints:
         """The last event of the segment with a time strictly before; NOWHERE if there is none."""

@@ -102,6 +102,18 @@ def test_a_frame_gives_the_verdict_of_the_python_engine_and_every_finding(
 
 
 @pytest.mark.long
+def test_workers_of_a_local_session_run_the_python_that_asks(
+    session: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A session that somebody made may name one that lacks our packages, and its own work keeps it."""
+    info, rows = recorded()
+    monkeypatch.setattr(session.sparkContext, "pythonExec", "/nowhere/python3")
+    judged = spark_checkers.judge(frame_of(session, tmp_path, rows), run=info, clauses=["CMT-4"])
+    assert judged.verdict.exit_code == 0
+    assert session.sparkContext.pythonExec == "/nowhere/python3"
+
+
+@pytest.mark.long
 def test_rows_that_are_there_twice_are_told_or_dropped(session: Any, tmp_path: Path) -> None:
     info, rows = recorded()
     frame = frame_of(session, tmp_path, [*rows, *rows[40:43]])
