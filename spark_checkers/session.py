@@ -119,7 +119,7 @@ def is_local(session: Any) -> bool:
         return False
 
 
-def on_workers(frame: Any, work: Callable[..., Any], schema: str) -> Any:
+def on_workers(frame: Any, work: Callable[..., Any], schema: Any) -> Any:
     """`frame.mapInArrow`; on a local session by the Python that runs this, whichever the session was told of."""
     if not is_local(frame.sparkSession):
         return frame.mapInArrow(work, schema)

@@ -213,7 +213,7 @@ class Calls:
 
     def first_beyond(self, stand: Ints, offset: Ints, since: Ints, until: Ints) -> Ints:
         """The first delivery of each stand beyond an offset that begins from one moment to another, both included."""
-        line = self._by_begin
+        line = self._of_stands
         start, stop = line.between(stand, since, until + 1)
         offsets = self.rows.offset[self.at[line.order]]
         place = first_fitting(start, stop, lambda index, at: offsets[at] > offset[index])
@@ -235,7 +235,7 @@ class Calls:
         return other & self.tenures.may_be_older(where)
 
     @cached_property
-    def _by_begin(self) -> Timeline:
+    def _of_stands(self) -> Timeline:
         return Timeline(self.stands[self.at], self.rows.begin[self.at])
 
     @cached_property
